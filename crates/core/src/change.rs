@@ -1,0 +1,85 @@
+//! What happened to a resource, as the feed and the timeline keep it. Written in the transaction
+//! of the change itself, so history can never disagree with the data.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{FieldChange, ResourceId, Timestamp, Version};
+
+/// One kind of event in a resource's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// It was made.
+    Created,
+    /// Its spec changed.
+    SpecChanged,
+    /// Its labels changed.
+    LabelsChanged,
+    /// Its references changed.
+    ReferencesChanged,
+    /// One of its conditions flipped.
+    ConditionChanged,
+    /// Somebody asked for its deletion.
+    DeletionRequested,
+    /// It is gone, because nothing was left to wait for.
+    Deleted,
+    /// It is gone, because somebody insisted.
+    ForceDeleted,
+}
+
+/// One entry of a timeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What happened.
+    pub action: Action,
+    /// Field by field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FieldChange>,
+    /// The condition that flipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// The reason given for a force-delete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What a force-delete removed besides the resource itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<ResourceId>,
+    /// Resources whose references to it a force-delete dropped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped_references_of: Vec<ResourceId>,
+}
+
+impl Entry {
+    /// An entry with its field changes.
+    pub fn new(action: Action, changes: Vec<FieldChange>) -> Self {
+        Self {
+            action,
+            changes,
+            condition: None,
+            reason: None,
+            removed: Vec::new(),
+            dropped_references_of: Vec::new(),
+        }
+    }
+}
+
+/// Everything one commit did to one resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The version the resource got.
+    pub version: Version,
+    /// Which resource.
+    pub resource: ResourceId,
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// When.
+    pub at: Timestamp,
+    /// Who asked.
+    pub actor: String,
+    /// The request it came with.
+    pub request_id: String,
+    /// What happened, in order.
+    pub entries: Vec<Entry>,
+}

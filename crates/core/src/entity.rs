@@ -1,0 +1,481 @@
+//! Entity kinds: what configuration declares, and the catalog of checked kinds that every other
+//! part reads. A kind is data; adding one never needs code. The catalog cannot be built with a
+//! fault in it, and building it reports all faults at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// One entry of `entities` as configuration writes it, not yet checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EntityDescriptor {
+    /// The kind's name, such as `Cluster`.
+    pub kind: String,
+    /// The path segment of its collection, such as `clusters`.
+    pub plural: String,
+    /// The kind that owns it, for a child kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_kind: Option<String>,
+    /// `cascade` or `restrict`: what a parent's deletion does here. Required for a child kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_parent_delete: Option<String>,
+    /// Adapters whose reports decide the conditions.
+    pub required_adapters: Vec<String>,
+    /// Component of the configured OpenAPI schema that a spec must fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spec_schema_name: Option<String>,
+    /// Makes the absence of that component a start-up error.
+    pub require_spec_schema: bool,
+    /// What a resource of this kind may refer to.
+    pub references: Vec<ReferenceDescriptor>,
+    /// Shortest name allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_min_len: Option<usize>,
+    /// Longest name allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_max_len: Option<usize>,
+}
+
+/// One entry of an entity's `references`, not yet checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReferenceDescriptor {
+    /// The name under which the reference appears in `references`.
+    pub ref_type: String,
+    /// The kind it points to.
+    pub target_kind: String,
+    /// Fewest targets; 0 makes the reference optional.
+    pub min: usize,
+    /// Most targets; 0 means unlimited.
+    pub max: usize,
+}
+
+/// A checked kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entity {
+    /// The kind's name.
+    pub kind: Arc<str>,
+    /// The path segment of its collection.
+    pub plural: String,
+    /// The owning kind, for a child.
+    pub parent: Option<Parent>,
+    /// Adapters whose reports decide the conditions, in configured order.
+    pub required_adapters: Vec<String>,
+    /// Component of the OpenAPI schema that a spec must fit.
+    pub spec_schema_name: Option<String>,
+    /// Whether the absence of that component stops the start.
+    pub require_spec_schema: bool,
+    /// What a resource may refer to, by ref type.
+    pub references: Vec<ReferenceRule>,
+    /// Allowed length of a name, in characters.
+    pub name_len: RangeInclusive<usize>,
+}
+
+/// The owning side of a child kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    /// The owning kind.
+    pub kind: Arc<str>,
+    /// What the owner's deletion does to this kind.
+    pub on_delete: OnParentDelete,
+}
+
+/// What deleting a parent does to its children of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnParentDelete {
+    /// The children are deleted too.
+    Cascade,
+    /// An active child refuses the deletion.
+    Restrict,
+}
+
+/// A checked reference declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceRule {
+    /// The name under which the reference appears.
+    pub ref_type: String,
+    /// The kind it points to.
+    pub target_kind: Arc<str>,
+    /// Fewest targets.
+    pub min: usize,
+    /// Most targets, if there is a bound.
+    pub max: Option<usize>,
+}
+
+/// Every configured kind, checked as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Catalog {
+    entities: Vec<Arc<Entity>>,
+    by_kind: HashMap<Arc<str>, Arc<Entity>>,
+}
+
+/// Segments that the API itself uses right below the version or below a resource.
+const TAKEN_PLURALS: [&str; 10] = [
+    "resources",
+    "openapi",
+    "openapi.yaml",
+    "openapi.html",
+    "whoami",
+    "authz",
+    "leases",
+    "statuses",
+    "timeline",
+    "explain",
+];
+
+impl Catalog {
+    /// Checks the descriptors against each other. The error lists every fault found, each with
+    /// the path of the entry it is about.
+    pub fn new(descriptors: Vec<EntityDescriptor>) -> Result<Self, Vec<String>> {
+        let mut faults = Vec::new();
+        check_each(&descriptors, &mut faults);
+        check_unique(&descriptors, &mut faults);
+        check_parents(&descriptors, &mut faults);
+        check_references(&descriptors, &mut faults);
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let entities: Vec<_> = descriptors.into_iter().map(|d| Arc::new(Entity::from(d))).collect();
+        let by_kind = entities.iter().map(|e| (e.kind.clone(), e.clone())).collect();
+        Ok(Self { entities, by_kind })
+    }
+
+    /// The kinds of a configuration without `entities`: Cluster and NodePool.
+    pub fn default_descriptors() -> Vec<EntityDescriptor> {
+        vec![
+            EntityDescriptor {
+                kind: "Cluster".into(),
+                plural: "clusters".into(),
+                required_adapters: vec!["validator".into()],
+                spec_schema_name: Some("ClusterSpec".into()),
+                name_min_len: Some(3),
+                name_max_len: Some(53),
+                ..EntityDescriptor::default()
+            },
+            EntityDescriptor {
+                kind: "NodePool".into(),
+                plural: "nodepools".into(),
+                parent_kind: Some("Cluster".into()),
+                on_parent_delete: Some("cascade".into()),
+                required_adapters: vec!["validator".into()],
+                spec_schema_name: Some("NodePoolSpec".into()),
+                name_min_len: Some(3),
+                name_max_len: Some(15),
+                ..EntityDescriptor::default()
+            },
+        ]
+    }
+
+    /// Every kind, in configured order.
+    pub fn kinds(&self) -> impl Iterator<Item = &Arc<Entity>> {
+        self.entities.iter()
+    }
+
+    /// The entity of a kind, if it is configured.
+    pub fn get(&self, kind: &str) -> Option<&Arc<Entity>> {
+        self.by_kind.get(kind)
+    }
+
+    /// The kinds owned directly by `kind`, in configured order.
+    pub fn children_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Entity>> {
+        self.entities.iter().filter(move |e| e.parent.as_ref().is_some_and(|p| &*p.kind == kind))
+    }
+
+    /// The kinds from the root down to and including `entity`.
+    pub fn lineage<'a>(&'a self, entity: &'a Arc<Entity>) -> Vec<&'a Arc<Entity>> {
+        let mut line = vec![entity];
+        let mut at = entity;
+        while let Some(owner) = at.parent.as_ref().and_then(|p| self.get(&p.kind)) {
+            line.push(owner);
+            at = owner;
+        }
+        line.reverse();
+        line
+    }
+}
+
+impl From<EntityDescriptor> for Entity {
+    /// Only for descriptors that passed the checks: an unknown `on_parent_delete` cannot occur.
+    fn from(d: EntityDescriptor) -> Self {
+        let (min, max) = match d.kind.as_str() {
+            "Cluster" => (3, 53),
+            "NodePool" => (3, 15),
+            _ => (1, 100),
+        };
+        let on_delete = match d.on_parent_delete.as_deref() {
+            Some("restrict") => OnParentDelete::Restrict,
+            _ => OnParentDelete::Cascade,
+        };
+        Self {
+            kind: d.kind.into(),
+            plural: d.plural,
+            parent: d.parent_kind.map(|kind| Parent { kind: kind.into(), on_delete }),
+            required_adapters: d.required_adapters,
+            spec_schema_name: d.spec_schema_name,
+            require_spec_schema: d.require_spec_schema,
+            references: d
+                .references
+                .into_iter()
+                .map(|r| ReferenceRule {
+                    ref_type: r.ref_type,
+                    target_kind: r.target_kind.into(),
+                    min: r.min,
+                    max: (r.max > 0).then_some(r.max),
+                })
+                .collect(),
+            name_len: d.name_min_len.unwrap_or(min)..=d.name_max_len.unwrap_or(max),
+        }
+    }
+}
+
+fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
+    for (i, d) in descriptors.iter().enumerate() {
+        let at = format!("entities[{i}]");
+        if !is_kind(&d.kind) {
+            faults.push(format!(
+                "{at}.kind: must be 1 to 63 letters and digits, starting with a letter, not '{}'",
+                d.kind
+            ));
+        }
+        if !is_plural(&d.plural) {
+            faults.push(format!(
+                "{at}.plural: must be 1 to 63 lower-case letters, digits and '-', starting with a letter, not '{}'",
+                d.plural
+            ));
+        } else if TAKEN_PLURALS.contains(&d.plural.as_str()) || d.plural == "force-delete" {
+            faults.push(format!("{at}.plural: '{}' is taken by the API itself", d.plural));
+        }
+        match (&d.parent_kind, d.on_parent_delete.as_deref()) {
+            (Some(_), None) => {
+                faults.push(format!("{at}.on_parent_delete: required for a child kind: cascade or restrict"))
+            }
+            (None, Some(_)) => faults.push(format!(
+                "{at}.on_parent_delete: only for a child kind, but {at}.parent_kind is not set"
+            )),
+            (Some(_), Some(policy)) if !matches!(policy, "cascade" | "restrict") => {
+                faults.push(format!("{at}.on_parent_delete: must be cascade or restrict, not '{policy}'"));
+            }
+            _ => {}
+        }
+        let name_len = Entity::from(d.clone()).name_len;
+        if *name_len.start() < 1 || name_len.end() > &253 || name_len.is_empty() {
+            faults.push(format!(
+                "{at}.name_min_len: names must be allowed at least 1 and at most 253 characters, not {} to {}",
+                name_len.start(),
+                name_len.end()
+            ));
+        }
+        if d.require_spec_schema && d.spec_schema_name.is_none() {
+            faults.push(format!("{at}.spec_schema_name: required when require_spec_schema is true"));
+        }
+        check_adapters(d, &at, faults);
+    }
+}
+
+fn check_adapters(d: &EntityDescriptor, at: &str, faults: &mut Vec<String>) {
+    let mut types: BTreeMap<String, &str> = BTreeMap::new();
+    for (k, adapter) in d.required_adapters.iter().enumerate() {
+        if adapter.is_empty() || adapter.len() > 253 {
+            faults.push(format!("{at}.required_adapters[{k}]: must be 1 to 253 characters"));
+            continue;
+        }
+        if let Some(other) = types.insert(adapter_condition_type(adapter), adapter) {
+            faults.push(format!(
+                "{at}.required_adapters[{k}]: '{adapter}' and '{other}' share the condition type {}",
+                adapter_condition_type(adapter)
+            ));
+        }
+    }
+}
+
+/// The type of an adapter's own condition: `my-adapter` becomes `MyAdapterSuccessful`.
+fn adapter_condition_type(adapter: &str) -> String {
+    let mut name = String::with_capacity(adapter.len() + 10);
+    for part in adapter.split('-') {
+        let mut letters = part.chars();
+        name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
+        name.extend(letters);
+    }
+    name + "Successful"
+}
+
+fn check_unique(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
+    let mut kinds: HashMap<String, usize> = HashMap::new();
+    let mut plurals: HashMap<&str, usize> = HashMap::new();
+    for (i, d) in descriptors.iter().enumerate() {
+        // Path parameters are named after the kind in lower case, so case alone cannot tell kinds apart.
+        if let Some(first) = kinds.insert(d.kind.to_ascii_lowercase(), i) {
+            faults.push(format!("entities[{i}].kind: '{}' is declared by entities[{first}] already", d.kind));
+        }
+        if let Some(first) = plurals.insert(&d.plural, i) {
+            faults.push(format!(
+                "entities[{i}].plural: '{}' is declared by entities[{first}] already",
+                d.plural
+            ));
+        }
+    }
+}
+
+fn check_parents(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
+    let parents: HashMap<&str, &str> =
+        descriptors.iter().filter_map(|d| Some((d.kind.as_str(), d.parent_kind.as_deref()?))).collect();
+    for (i, d) in descriptors.iter().enumerate() {
+        let Some(parent) = d.parent_kind.as_deref() else { continue };
+        if !descriptors.iter().any(|other| other.kind == parent) {
+            faults.push(format!("entities[{i}].parent_kind: no entity of kind '{parent}' is declared"));
+            continue;
+        }
+        let mut seen = HashSet::from([d.kind.as_str()]);
+        let mut at = parent;
+        loop {
+            if at == d.kind {
+                faults
+                    .push(format!("entities[{i}].parent_kind: '{}' owns itself through '{parent}'", d.kind));
+                break;
+            }
+            if !seen.insert(at) {
+                break; // a cycle further up, reported at the kinds that form it
+            }
+            match parents.get(at) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+}
+
+fn check_references(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
+    for (i, d) in descriptors.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for (k, r) in d.references.iter().enumerate() {
+            let at = format!("entities[{i}].references[{k}]");
+            if r.ref_type.is_empty() || r.ref_type.len() > 63 || r.ref_type.chars().any(char::is_control) {
+                faults.push(format!("{at}.ref_type: must be 1 to 63 characters, not '{}'", r.ref_type));
+            } else if !seen.insert(&r.ref_type) {
+                faults.push(format!("{at}.ref_type: '{}' is declared twice", r.ref_type));
+            }
+            if !descriptors.iter().any(|other| other.kind == r.target_kind) {
+                faults.push(format!("{at}.target_kind: no entity of kind '{}' is declared", r.target_kind));
+            }
+            if r.max > 0 && r.max < r.min {
+                faults.push(format!("{at}.max: must be at least min ({}), not {}", r.min, r.max));
+            }
+        }
+    }
+    check_required_cycles(descriptors, faults);
+}
+
+/// A cycle of required references could never be created, one resource after the other.
+fn check_required_cycles(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
+    for (i, d) in descriptors.iter().enumerate() {
+        let mut reached: Vec<&str> = Vec::new();
+        let mut open = vec![d];
+        while let Some(from) = open.pop() {
+            for r in from.references.iter().filter(|r| r.min > 0) {
+                if !reached.contains(&r.target_kind.as_str()) {
+                    reached.push(&r.target_kind);
+                    open.extend(descriptors.iter().filter(|other| other.kind == r.target_kind));
+                }
+            }
+        }
+        if reached.contains(&d.kind.as_str()) {
+            faults.push(format!(
+                "entities[{i}].references: '{}' requires itself through required references ({})",
+                d.kind,
+                reached.join(", ")
+            ));
+        }
+    }
+}
+
+fn is_kind(text: &str) -> bool {
+    (1..=63).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn is_plural(text: &str) -> bool {
+    (1..=63).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(kind: &str, plural: &str) -> EntityDescriptor {
+        EntityDescriptor { kind: kind.into(), plural: plural.into(), ..EntityDescriptor::default() }
+    }
+
+    fn child(name: &str, plural: &str, parent: &str) -> EntityDescriptor {
+        EntityDescriptor {
+            parent_kind: Some(parent.into()),
+            on_parent_delete: Some("cascade".into()),
+            ..kind(name, plural)
+        }
+    }
+
+    fn required(ref_type: &str, target: &str) -> ReferenceDescriptor {
+        ReferenceDescriptor { ref_type: ref_type.into(), target_kind: target.into(), min: 1, max: 0 }
+    }
+
+    #[test]
+    fn the_default_kinds_are_cluster_and_node_pool() {
+        let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
+        let pool = catalog.get("NodePool").unwrap();
+        assert_eq!(pool.name_len, 3..=15);
+        assert_eq!(catalog.get("Cluster").unwrap().name_len, 3..=53);
+        let line: Vec<_> = catalog.lineage(pool).iter().map(|e| &*e.kind).collect();
+        assert_eq!(line, ["Cluster", "NodePool"]);
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let mut orphan = child("Orphan", "orphans", "Nobody");
+        orphan.on_parent_delete = Some("explode".into());
+        let mut twice = kind("Twice", "orphans");
+        twice.references = vec![
+            ReferenceDescriptor { ref_type: "r".into(), target_kind: "Ghost".into(), min: 3, max: 2 },
+            ReferenceDescriptor { ref_type: "r".into(), target_kind: "Orphan".into(), min: 0, max: 0 },
+        ];
+        twice.required_adapters = vec!["my-dns".into(), "My-dns".into()];
+        let faults =
+            Catalog::new(vec![orphan, twice, kind("Res", "resources"), kind("", "x y")]).unwrap_err();
+        for expected in [
+            "entities[0].on_parent_delete: must be cascade or restrict, not 'explode'",
+            "entities[0].parent_kind: no entity of kind 'Nobody'",
+            "entities[1].plural: 'orphans' is declared by entities[0]",
+            "entities[1].references[0].target_kind: no entity of kind 'Ghost'",
+            "entities[1].references[0].max: must be at least min (3), not 2",
+            "entities[1].references[1].ref_type: 'r' is declared twice",
+            "entities[1].required_adapters[1]",
+            "entities[2].plural: 'resources' is taken",
+            "entities[3].kind",
+            "entities[3].plural",
+        ] {
+            assert!(faults.iter().any(|f| f.starts_with(expected)), "{expected} not in {faults:#?}");
+        }
+    }
+
+    #[test]
+    fn ownership_cycles_are_refused() {
+        let faults = Catalog::new(vec![child("A", "as", "B"), child("B", "bs", "A"), child("C", "cs", "A")])
+            .unwrap_err();
+        assert_eq!(faults.len(), 2, "{faults:#?}");
+    }
+
+    #[test]
+    fn cycles_of_required_references_are_refused_and_optional_ones_are_not() {
+        let mut a = kind("A", "as");
+        a.references = vec![required("b", "B")];
+        let mut b = kind("B", "bs");
+        b.references = vec![required("a", "A")];
+        assert_eq!(Catalog::new(vec![a.clone(), b.clone()]).unwrap_err().len(), 2);
+        b.references[0].min = 0;
+        assert!(Catalog::new(vec![a, b]).is_ok());
+    }
+}

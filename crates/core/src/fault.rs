@@ -1,0 +1,214 @@
+//! One thing that is wrong with a request: which field, which rule, which value. Faults are
+//! collected, never thrown one by one, so that a caller can mend everything at once.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{Error, ErrorKind};
+
+/// Which family of validation error a fault belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FaultKind {
+    /// A required field is missing.
+    Missing,
+    /// A field's value breaks a rule.
+    Value,
+    /// The body's shape is wrong, such as a member that nobody knows.
+    Body,
+    /// A query parameter is wrong.
+    Query,
+    /// A path parameter is wrong.
+    Path,
+}
+
+/// One entry of a problem's `errors`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fault {
+    /// The family, which decides the code when the fault stands alone.
+    #[serde(skip)]
+    pub kind: FaultKind,
+    /// Path in the body such as `labels['a b']`, or the parameter's name.
+    pub field: String,
+    /// A sentence for the caller.
+    pub message: String,
+    /// The value given, cut to what is safe to echo.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// The rule's name, such as `required` or `max_length`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<&'static str>,
+    /// What would have been accepted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_values: Vec<String>,
+    /// The smallest value or length accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_value: Option<Value>,
+    /// The largest value or length accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_value: Option<Value>,
+    /// The pattern to fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The format to fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+}
+
+impl Fault {
+    /// A fault of some family, with its sentence.
+    pub fn new(kind: FaultKind, field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            field: field.into(),
+            message: message.into(),
+            value: None,
+            constraint: None,
+            allowed_values: Vec::new(),
+            min_value: None,
+            max_value: None,
+            pattern: None,
+            format: None,
+        }
+    }
+
+    /// A required field that is not there.
+    pub fn missing(field: impl Into<String>) -> Self {
+        let field = field.into();
+        let message = format!("{field} is required");
+        Self::new(FaultKind::Missing, field, message).rule("required")
+    }
+
+    /// A value that breaks a rule.
+    pub fn value(field: impl Into<String>, message: impl Into<String>, given: &Value) -> Self {
+        Self::new(FaultKind::Value, field, message).given(given)
+    }
+
+    /// A value of the wrong JSON type.
+    pub fn wrong_type(field: impl Into<String>, expected: &str, given: &Value) -> Self {
+        let field = field.into();
+        let message = format!("{field} must be {expected}, not {}", type_name(given));
+        Self::value(field, message, given).rule("type")
+    }
+
+    /// A body member that nobody knows.
+    pub fn unknown_member(field: impl Into<String>) -> Self {
+        let field = echo(&field.into());
+        let message = format!("{field} is not a known member");
+        Self::new(FaultKind::Body, field, message).rule("unknown")
+    }
+
+    /// Names the rule.
+    #[must_use]
+    pub fn rule(mut self, constraint: &'static str) -> Self {
+        self.constraint = Some(constraint);
+        self
+    }
+
+    /// Adds the value given, cut to what is safe to echo.
+    #[must_use]
+    pub fn given(mut self, value: &Value) -> Self {
+        self.value = Some(match value {
+            Value::String(text) => Value::String(echo(text)),
+            Value::Array(_) | Value::Object(_) => Value::String(echo(&value.to_string())),
+            Value::Number(number) if number.to_string().len() > 256 => {
+                Value::String(echo(&number.to_string()))
+            }
+            plain => plain.clone(),
+        });
+        self
+    }
+
+    /// Adds the bounds of a value or length.
+    #[must_use]
+    pub fn bounds(mut self, min: impl Into<Option<u64>>, max: impl Into<Option<u64>>) -> Self {
+        self.min_value = min.into().map(Value::from);
+        self.max_value = max.into().map(Value::from);
+        self
+    }
+
+    /// Adds what would have been accepted.
+    #[must_use]
+    pub fn allowed<T: Into<String>>(mut self, values: impl IntoIterator<Item = T>) -> Self {
+        self.allowed_values = values.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Adds the pattern to fit.
+    #[must_use]
+    pub fn pattern(mut self, pattern: &str) -> Self {
+        self.pattern = Some(pattern.to_owned());
+        self.rule("pattern")
+    }
+
+    /// Adds the format to fit.
+    #[must_use]
+    pub fn format(mut self, format: &str) -> Self {
+        self.format = Some(format.to_owned());
+        self.rule("format")
+    }
+}
+
+/// Faults gathered while a request is checked, in document order.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Adds one.
+    pub fn push(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    /// Adds several.
+    pub fn extend(&mut self, faults: impl IntoIterator<Item = Fault>) {
+        self.0.extend(faults);
+    }
+
+    /// Whether nothing was wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `value` when nothing was wrong, else the error that lists every fault.
+    pub fn or<T>(self, value: T) -> Result<T, Error> {
+        if self.0.is_empty() { Ok(value) } else { Err(self.into_error()) }
+    }
+
+    /// The error that lists every fault. There must be one.
+    pub fn into_error(self) -> Error {
+        let detail = match self.0.as_slice() {
+            [only] => only.message.clone(),
+            many => format!("Request validation failed with {} errors", many.len()),
+        };
+        Error::new(ErrorKind::Invalid, detail).with_faults(self.0)
+    }
+}
+
+impl IntoIterator for Faults {
+    type Item = Fault;
+    type IntoIter = std::vec::IntoIter<Fault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// User input made safe to repeat in a message: no control characters, at most 256 characters.
+pub fn echo(text: &str) -> String {
+    let mut safe: String = text.chars().filter(|c| !c.is_control()).take(256).collect();
+    if text.chars().nth(256).is_some() {
+        safe.pop();
+        safe.push('…');
+    }
+    safe
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

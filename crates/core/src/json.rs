@@ -1,0 +1,209 @@
+//! JSON as HyperFleet keeps it: text that is passed through unparsed wherever possible, numbers
+//! that survive whatever their size, and equality by value. A spec is hostile input: depth and
+//! characters are checked here, before anything is stored.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Number, Value};
+
+use crate::{Error, Fault};
+
+/// Deepest nesting of a spec; the spec itself is the first level.
+pub const MAX_DEPTH: usize = 64;
+
+/// JSON text known to be valid, kept as text because most of it is only passed through.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawJson(Box<str>);
+
+impl RawJson {
+    /// Prints a value. Values made of strings, maps and lists cannot fail to print.
+    pub fn from_value(value: &impl Serialize) -> Self {
+        Self(serde_json::to_string(value).expect("plain values always print as JSON").into())
+    }
+
+    /// Takes text that a store kept for us.
+    pub fn from_stored(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads it as `T`. Fails only when the store holds something that was not written by us.
+    pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_str(&self.0).map_err(Error::internal)
+    }
+}
+
+impl fmt::Debug for RawJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The path of `key` below `path`, written as `fields` writes it: `spec.region`, `labels['a/b']`.
+pub(crate) fn member(path: &str, key: &str) -> String {
+    let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if plain { format!("{path}.{key}") } else { format!("{path}['{}']", key.replace('\'', "\\'")) }
+}
+
+/// What is wrong with a spec's depth and texts.
+pub fn spec_faults(spec: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if depth_exceeds(spec, MAX_DEPTH) {
+        faults.push(
+            Fault::new(
+                crate::FaultKind::Value,
+                "spec",
+                format!("spec is nested deeper than {MAX_DEPTH} levels"),
+            )
+            .rule("max_depth")
+            .bounds(None, MAX_DEPTH as u64),
+        );
+    }
+    check_text("spec", spec, &mut faults);
+    faults
+}
+
+/// Whether objects and lists nest deeper than `limit` levels.
+pub(crate) fn depth_exceeds(value: &Value, limit: usize) -> bool {
+    match value {
+        Value::Array(items) => limit == 0 || items.iter().any(|v| depth_exceeds(v, limit - 1)),
+        Value::Object(members) => limit == 0 || members.values().any(|v| depth_exceeds(v, limit - 1)),
+        _ => false,
+    }
+}
+
+/// Finds strings and keys with U+0000, which PostgreSQL cannot keep.
+pub fn check_text(path: &str, value: &Value, faults: &mut Vec<Fault>) {
+    let refuse = |path: String, faults: &mut Vec<Fault>| {
+        let message = format!("{} contains the character U+0000", crate::echo(&path));
+        faults.push(Fault::new(crate::FaultKind::Value, crate::echo(&path), message).rule("pattern"));
+    };
+    match value {
+        Value::String(text) if text.contains('\0') => refuse(path.to_owned(), faults),
+        Value::Array(items) => {
+            for (i, item) in items.iter().enumerate() {
+                check_text(&format!("{path}[{i}]"), item, faults);
+            }
+        }
+        Value::Object(members) => {
+            for (key, item) in members {
+                let at = member(path, key);
+                if key.contains('\0') {
+                    refuse(at.clone(), faults);
+                }
+                check_text(&at, item, faults);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Equality by value: members in any order, `1` and `1.0` equal.
+pub fn same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => same_number(a, b),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+fn same_number(a: &Number, b: &Number) -> bool {
+    let (a, b) = (a.as_str(), b.as_str());
+    a == b || matches!((Decimal::parse(a), Decimal::parse(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// A number as sign, digits without zeros at either end, and the power of ten of the last digit.
+#[derive(PartialEq)]
+struct Decimal {
+    negative: bool,
+    digits: String,
+    exponent: i128,
+}
+
+impl Decimal {
+    /// `None` when the exponent itself is beyond counting; such numbers are compared as text.
+    fn parse(text: &str) -> Option<Self> {
+        let (negative, text) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+            None => (text, 0),
+        };
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        let digits = all.trim_end_matches('0');
+        let dropped = all.len() - digits.len();
+        let digits = digits.trim_start_matches('0').to_owned();
+        if digits.is_empty() {
+            return Some(Self { negative: false, digits, exponent: 0 });
+        }
+        let exponent = i128::from(exponent) - fraction.len() as i128 + dropped as i128;
+        Some(Self { negative, digits, exponent })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn numbers_are_equal_by_value() {
+        for (a, b) in [
+            ("1", "1.0"),
+            ("100", "1e2"),
+            ("0", "-0.00"),
+            ("1.50", "15e-1"),
+            ("1.5e400", "15E+399"),
+            ("18446744073709551616", "18446744073709551616.0"),
+        ] {
+            assert!(same(&json(a), &json(b)), "{a} = {b}");
+        }
+        for (a, b) in [("1", "-1"), ("1", "10"), ("0.1", "0.10000000000000001"), ("1e400", "1e401")] {
+            assert!(!same(&json(a), &json(b)), "{a} ≠ {b}");
+        }
+    }
+
+    #[test]
+    fn members_are_equal_in_any_order_and_lists_are_not() {
+        assert!(same(&json(r#"{"a":1,"b":[1,2]}"#), &json(r#"{"b":[1.0,2],"a":1}"#)));
+        assert!(!same(&json("[1,2]"), &json("[2,1]")));
+        assert!(!same(&json(r#"{"a":1}"#), &json(r#"{"a":1,"b":null}"#)));
+    }
+
+    #[test]
+    fn numbers_print_as_they_were_written() {
+        for text in ["9223372036854775807", "0.1000000000000000055511151231257827", "1.5e400", "-0", "1.0"] {
+            assert_eq!(json(text).to_string().to_lowercase().replace('+', ""), text);
+        }
+    }
+
+    #[test]
+    fn depth_is_counted_from_the_spec_itself() {
+        let nested = |levels: usize| json(&format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels)));
+        assert!(spec_faults(&nested(64)).is_empty());
+        assert_eq!(spec_faults(&nested(65))[0].constraint, Some("max_depth"));
+    }
+
+    #[test]
+    fn a_nul_is_named_by_its_path() {
+        let faults = spec_faults(&json(r#"{"a":{"b c":["x","y\u0000"]},"k\u0000":1}"#));
+        let fields: Vec<_> = faults.iter().map(|f| f.field.as_str()).collect();
+        assert_eq!(fields, ["spec.a['b c'][1]", "spec['k']"]);
+    }
+}

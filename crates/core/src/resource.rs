@@ -1,0 +1,68 @@
+//! The resource: a wish with its generation, and what is known about its fulfilment. The parts
+//! that the server only passes through (spec, labels, references, conditions) stay JSON text;
+//! the rules parse what they need.
+
+use std::sync::Arc;
+
+use crate::{RawJson, ResourceId, Timestamp, Version};
+
+/// Who did something, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamp {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: String,
+}
+
+/// Where a resource is in its life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Phase {
+    /// In use.
+    Active,
+    /// Deletion was requested and is not finished.
+    Finalizing(Stamp),
+}
+
+/// A stored resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// Its id.
+    pub id: ResourceId,
+    /// Its kind, as the catalog spells it.
+    pub kind: Arc<str>,
+    /// Its name, which never changes.
+    pub name: String,
+    /// Its owners from the root down; the last one is the direct owner. Empty for a root.
+    pub ancestors: Vec<ResourceId>,
+    /// Grows with every change of the wish.
+    pub generation: i64,
+    /// The wish: a JSON object.
+    pub spec: RawJson,
+    /// A JSON object of texts.
+    pub labels: RawJson,
+    /// A JSON object: ref type → ids.
+    pub references: RawJson,
+    /// Who made it.
+    pub created: Stamp,
+    /// Who last changed it.
+    pub updated: Stamp,
+    /// Where it is in its life.
+    pub phase: Phase,
+    /// A JSON array of [`crate::Condition`].
+    pub conditions: RawJson,
+    /// The version of the last write that changed it.
+    pub version: Version,
+}
+
+impl Resource {
+    /// The direct owner.
+    pub fn owner(&self) -> Option<ResourceId> {
+        self.ancestors.last().copied()
+    }
+
+    /// Whether deletion was not requested.
+    pub fn is_active(&self) -> bool {
+        self.phase == Phase::Active
+    }
+}

@@ -1,0 +1,102 @@
+//! Create: a new resource at generation 1, below an active owner, with a name that is free and
+//! references to what exists.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path};
+use crate::references::{check_required, no_such_target};
+use crate::{
+    Action, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource,
+    ResourceId, Stamp, Timestamp, Version,
+};
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    create: &Create,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let entity =
+        rulebook.catalog.get(&create.kind).ok_or_else(|| Error::internal("unknown kind in a command"))?;
+    let owner = check_path(set, &create.ancestors)?.and_then(|id| set.by_id(id));
+    if let Some(owner) = owner.filter(|o| !o.is_active()) {
+        return Err(Error::state_conflict(format!(
+            "Cannot create {}: its owner {} '{}' is being deleted",
+            create.kind, owner.kind, owner.id
+        )));
+    }
+    check_targets(entity, set, &create.references, &References::new())?;
+    let owner_id = owner.map(|o| o.id);
+    if let Some(holder) = set.holder(&create.kind, owner_id, &create.name) {
+        return Err(Error::name_taken(&create.kind, &create.name, Some(holder)));
+    }
+
+    let stamp = Stamp { at: now, by: actor.to_owned() };
+    let mut resource = Resource {
+        id: ResourceId::generate(),
+        kind: create.kind.clone(),
+        name: create.name.clone(),
+        ancestors: owner.map_or_else(Vec::new, |o| [o.ancestors.as_slice(), &[o.id]].concat()),
+        generation: 1,
+        spec: RawJson::from_value(&create.spec),
+        labels: RawJson::from_value(&create.labels),
+        references: RawJson::from_value(&create.references),
+        created: stamp.clone(),
+        updated: stamp,
+        phase: Phase::Active,
+        conditions: RawJson::from_value(&Vec::<Value>::new()),
+        version: Version::default(),
+    };
+    aggregate::refresh(entity, &mut resource, &BTreeMap::new())?;
+
+    let mut changes = vec![FieldChange { path: "spec".into(), from: None, to: Some(create.spec.clone()) }];
+    for (path, raw) in [("labels", &resource.labels), ("references", &resource.references)] {
+        if raw.as_str() != "{}" {
+            changes.push(FieldChange { path: path.into(), from: None, to: Some(raw.parse()?) });
+        }
+    }
+    let entries = vec![Entry::new(Action::Created, changes)];
+    Ok(Decision { writes: vec![Write { resource, fate: Fate::Kept, entries }], answer: Answered::Write(0) })
+}
+
+/// Checks the targets that are new since `known`: each must exist, be of the declared kind, and
+/// not be finalizing. Required references must be there.
+pub(super) fn check_targets(
+    entity: &Entity,
+    set: &WorkingSet,
+    references: &References,
+    known: &References,
+) -> Result<(), Error> {
+    let mut faults = Vec::new();
+    let mut finalizing = Vec::new();
+    for (ref_type, ids) in references {
+        let Some(rule) = entity.references.iter().find(|r| r.ref_type == *ref_type) else { continue };
+        for (position, id) in ids.iter().enumerate() {
+            if known.get(ref_type).is_some_and(|old| old.contains(id)) {
+                continue;
+            }
+            match set.by_id(*id).filter(|target| target.kind == rule.target_kind) {
+                None => faults.push(no_such_target(rule, position, &id.to_string())),
+                Some(target) if !target.is_active() => {
+                    finalizing.push(format!("{} '{}' ({ref_type})", target.kind, target.id));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    check_required(entity, references, &mut faults);
+    let mut all = Faults::default();
+    all.extend(faults);
+    all.or(())?;
+    if finalizing.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::state_conflict(format!(
+            "Cannot refer to what is being deleted: {}",
+            finalizing.join(", ")
+        )))
+    }
+}

@@ -1,0 +1,127 @@
+//! Delete: the wish that a resource and everything it owns go away. The whole tree is decided at
+//! once: one active child of a `restrict` kind, or one referrer outside the tree, refuses it all.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::removal::{children_left, is_complete, settle_owners};
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use crate::{
+    Action, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource, Stamp,
+    Timestamp,
+};
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    delete: &Delete,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let target = find(set, &delete.target)?;
+    if let Some(if_match) = &delete.if_match {
+        if_match.check(target)?;
+    }
+    if !target.is_active() {
+        return Ok(Decision { writes: Vec::new(), answer: Answered::Unchanged(Box::new(target.clone())) });
+    }
+    let mut tree = Vec::new();
+    collect(rulebook, set, target, &mut tree)?;
+    refuse_referrers(set, &tree)?;
+
+    let mut gone = HashSet::new();
+    let mut writes = Vec::with_capacity(tree.len());
+    for node in &tree {
+        writes.push(finalize(rulebook, set, node, actor, now, &mut gone)?);
+    }
+    let answer = Answered::Write(writes.len() - 1);
+    if gone.contains(&target.id) {
+        settle_owners(rulebook, set, target, &mut gone, &mut writes)?;
+    }
+    Ok(Decision { writes, answer })
+}
+
+/// The active resources of the tree, children before their owner.
+fn collect<'a>(
+    rulebook: &Rulebook,
+    set: &'a WorkingSet,
+    node: &'a Resource,
+    tree: &mut Vec<&'a Resource>,
+) -> Result<(), Error> {
+    for child_kind in rulebook.catalog.children_of(&node.kind) {
+        let active: Vec<_> =
+            set.children(node.id).filter(|c| c.kind == child_kind.kind && c.is_active()).collect();
+        let policy = child_kind.parent.as_ref().map(|p| p.on_delete);
+        if policy == Some(OnParentDelete::Restrict) && !active.is_empty() {
+            return Err(Error::state_conflict(format!(
+                "{} '{}' still has active children: {} ({})",
+                node.kind,
+                node.id,
+                child_kind.kind,
+                active.len()
+            )));
+        }
+        for child in active {
+            collect(rulebook, set, child, tree)?;
+        }
+    }
+    tree.push(node);
+    Ok(())
+}
+
+fn refuse_referrers(set: &WorkingSet, tree: &[&Resource]) -> Result<(), Error> {
+    let inside: HashSet<_> = tree.iter().map(|r| r.id).collect();
+    let referrers: Vec<String> = tree
+        .iter()
+        .flat_map(|node| set.referrers(node.id).map(move |source| (node, source)))
+        .filter(|(_, source)| source.is_active() && !inside.contains(&source.id))
+        .map(|(node, source)| {
+            format!("{} '{}' refers to {} '{}'", source.kind, source.id, node.kind, node.id)
+        })
+        .collect();
+    if referrers.is_empty() {
+        return Ok(());
+    }
+    let shown = referrers.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+    let more = referrers.len().saturating_sub(10);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    Err(Error::state_conflict(format!("Cannot be deleted while others refer to it: {shown}{more}")))
+}
+
+/// One resource of the tree: removed at once when nothing has to be waited for, else finalizing.
+fn finalize(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    node: &Resource,
+    actor: &str,
+    now: Timestamp,
+    gone: &mut HashSet<crate::ResourceId>,
+) -> Result<Write, Error> {
+    let entity =
+        rulebook.catalog.get(&node.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+    let left = children_left(set, node.id, gone);
+    let stamp = Stamp { at: now.max(node.updated.at), by: actor.to_owned() };
+    let mut resource = Resource {
+        generation: node.generation + 1,
+        references: RawJson::from_value(&References::new()),
+        updated: stamp.clone(),
+        phase: Phase::Finalizing(stamp),
+        ..node.clone()
+    };
+    let flips = aggregate::refresh(entity, &mut resource, &left)?;
+    let dropped: Vec<_> = (node.references != resource.references)
+        .then(|| node.references.parse::<Value>())
+        .transpose()?
+        .map(|from| FieldChange { path: "references".into(), from: Some(from), to: None })
+        .into_iter()
+        .collect();
+    let mut entries = vec![Entry::new(Action::DeletionRequested, dropped)];
+    entries.extend(flips);
+    if is_complete(entity, &left) {
+        gone.insert(node.id);
+        entries.push(Entry::new(Action::Deleted, Vec::new()));
+        return Ok(Write { resource, fate: Fate::Removed, entries });
+    }
+    Ok(Write { resource, fate: Fate::Kept, entries })
+}

@@ -1,0 +1,95 @@
+//! Force-delete: a person decides that waiting is over. Only for what is finalizing already; it
+//! takes everything below with it, and leaves a record of who, why and what.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::removal::settle_owners;
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use crate::diff::diff;
+use crate::{Action, Entry, Error, ForceDelete, RawJson, References, Resource, ResourceId, Stamp, Timestamp};
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    force: &ForceDelete,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let target = find(set, &force.target)?;
+    if let Some(if_match) = &force.if_match {
+        if_match.check(target)?;
+    }
+    if target.is_active() {
+        return Err(Error::state_conflict(format!(
+            "{} '{}' is not being deleted: only a finalizing resource can be force-deleted, so DELETE it first",
+            target.kind, target.id
+        )));
+    }
+    let mut tree = Vec::new();
+    collect(set, target, &mut tree);
+    let mut gone: HashSet<ResourceId> = tree.iter().map(|r| r.id).collect();
+
+    let mut writes = Vec::new();
+    let mut dropped = BTreeSet::new();
+    for source in referrers(set, &tree, &gone) {
+        dropped.insert(source.id);
+        writes.push(drop_references(rulebook, set, source, &gone, actor, now)?);
+    }
+    let below: Vec<ResourceId> = tree.iter().map(|r| r.id).filter(|id| *id != target.id).collect();
+    for node in &tree {
+        let mut entry = Entry::new(Action::ForceDeleted, Vec::new());
+        entry.reason = Some(force.reason.clone());
+        if node.id == target.id {
+            entry.removed.clone_from(&below);
+            entry.dropped_references_of = dropped.iter().copied().collect();
+        }
+        writes.push(Write { resource: (*node).clone(), fate: Fate::Removed, entries: vec![entry] });
+    }
+    let answer = Answered::Write(writes.len() - 1);
+    settle_owners(rulebook, set, target, &mut gone, &mut writes)?;
+    Ok(Decision { writes, answer })
+}
+
+/// Everything below and including `node`, children first.
+fn collect<'a>(set: &'a WorkingSet, node: &'a Resource, tree: &mut Vec<&'a Resource>) {
+    for child in set.children(node.id) {
+        collect(set, child, tree);
+    }
+    tree.push(node);
+}
+
+fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], gone: &HashSet<ResourceId>) -> Vec<&'a Resource> {
+    let sources: BTreeMap<_, _> = tree
+        .iter()
+        .flat_map(|node| set.referrers(node.id))
+        .filter(|source| !gone.contains(&source.id))
+        .map(|source| (source.id, source))
+        .collect();
+    sources.into_values().collect()
+}
+
+/// A referrer without its references to what is gone.
+fn drop_references(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    source: &Resource,
+    gone: &HashSet<ResourceId>,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Write, Error> {
+    let entity =
+        rulebook.catalog.get(&source.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+    let mut references: References = source.references.parse()?;
+    references.values_mut().for_each(|ids| ids.retain(|id| !gone.contains(id)));
+    references.retain(|_, ids| !ids.is_empty());
+    let mut resource = Resource {
+        references: RawJson::from_value(&references),
+        generation: source.generation + 1,
+        updated: Stamp { at: now.max(source.updated.at), by: actor.to_owned() },
+        ..source.clone()
+    };
+    let changes = diff("references", &source.references.parse()?, &resource.references.parse()?);
+    let mut entries = vec![Entry::new(Action::ReferencesChanged, changes)];
+    entries.extend(aggregate::refresh(entity, &mut resource, &set.child_counts(source.id))?);
+    Ok(Write { resource, fate: Fate::Kept, entries })
+}

@@ -1,0 +1,57 @@
+//! What a batch of commands can touch, so that a store loads it with one query per table.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::{Command, Intent, ResourceId, Target};
+
+/// The rows to load before a batch is decided.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Resources to load by id, if they exist.
+    pub ids: BTreeSet<ResourceId>,
+    /// Resources whose whole surroundings matter, because something may disappear: everything
+    /// below them, their owners up to the root, the number of children of all of these, and the
+    /// resources that refer to anything below.
+    pub trees: BTreeSet<ResourceId>,
+    /// Active names that must be known to be taken or free: kind, owner, name.
+    pub names: BTreeSet<(Arc<str>, Option<ResourceId>, String)>,
+}
+
+impl Needs {
+    /// What `commands` can touch.
+    pub fn of<'a>(commands: impl IntoIterator<Item = &'a Command>) -> Self {
+        let mut needs = Self::default();
+        for command in commands {
+            match &command.intent {
+                Intent::Create(create) => {
+                    needs.path(&create.ancestors);
+                    needs.ids.extend(create.references.values().flatten());
+                    let owner = create.ancestors.last().and_then(|(_, id)| ResourceId::parse(id));
+                    needs.names.insert((create.kind.clone(), owner, create.name.clone()));
+                }
+                Intent::Patch(patch) => {
+                    needs.target(&patch.target);
+                    needs.ids.extend(patch.body.mentioned_ids());
+                }
+                Intent::Delete(delete) => needs.tree(&delete.target),
+                Intent::ForceDelete(force) => needs.tree(&force.target),
+            }
+        }
+        needs
+    }
+
+    fn target(&mut self, target: &Target) {
+        self.path(&target.ancestors);
+        self.ids.extend(ResourceId::parse(&target.id));
+    }
+
+    fn tree(&mut self, target: &Target) {
+        self.target(target);
+        self.trees.extend(ResourceId::parse(&target.id));
+    }
+
+    fn path(&mut self, ancestors: &[(Arc<str>, String)]) {
+        self.ids.extend(ancestors.iter().filter_map(|(_, id)| ResourceId::parse(id)));
+    }
+}

@@ -1,0 +1,168 @@
+//! Patch: merge or JSON Patch on spec, labels and references. A patch that changes nothing
+//! changes nothing at all; a change of spec or references is a new generation.
+
+use serde_json::{Value, json};
+
+use super::create::check_targets;
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use crate::diff::diff;
+use crate::merge_patch::merge;
+use crate::{
+    Action, Entity, Entry, Error, Fault, FaultKind, Faults, Labels, Patch, PatchBody, RawJson, References,
+    Resource, Stamp, Timestamp, check_labels, check_references, json_patch, spec_faults,
+};
+
+/// The three members that a caller may change.
+struct Wish {
+    spec: Value,
+    labels: Labels,
+    references: References,
+}
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    patch: &Patch,
+    actor: &str,
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let current = find(set, &patch.target)?;
+    if let Some(if_match) = &patch.if_match {
+        if_match.check(current)?;
+    }
+    refuse_finalizing(set, current)?;
+    let entity =
+        rulebook.catalog.get(&current.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+
+    let spec_before: Value = current.spec.parse()?;
+    let references_before: References = current.references.parse()?;
+    let wish = patched(entity, current, &spec_before, &references_before, &patch.body)?;
+    let spec_changes = diff("spec", &spec_before, &wish.spec);
+    let labels = RawJson::from_value(&wish.labels);
+    let label_changes = diff("labels", &current.labels.parse()?, &labels.parse()?);
+    let references = RawJson::from_value(&wish.references);
+    let reference_changes = diff("references", &current.references.parse()?, &references.parse()?);
+
+    if !spec_changes.is_empty() {
+        check_spec(rulebook, entity, &wish.spec)?;
+    }
+    if !reference_changes.is_empty() {
+        check_targets(entity, set, &wish.references, &references_before)?;
+    }
+
+    let entries: Vec<Entry> = [
+        (Action::SpecChanged, spec_changes),
+        (Action::LabelsChanged, label_changes),
+        (Action::ReferencesChanged, reference_changes),
+    ]
+    .into_iter()
+    .filter(|(_, changes)| !changes.is_empty())
+    .map(|(action, changes)| Entry::new(action, changes))
+    .collect();
+    if entries.is_empty() {
+        return Ok(Decision { writes: Vec::new(), answer: Answered::Unchanged(Box::new(current.clone())) });
+    }
+
+    let new_generation = entries.iter().any(|e| e.action != Action::LabelsChanged);
+    let mut resource = Resource {
+        generation: current.generation + i64::from(new_generation),
+        spec: RawJson::from_value(&wish.spec),
+        labels,
+        references,
+        updated: Stamp { at: now.max(current.updated.at), by: actor.to_owned() },
+        ..current.clone()
+    };
+    let flips = aggregate::refresh(entity, &mut resource, &set.child_counts(current.id))?;
+    let entries = [entries, flips].concat();
+    Ok(Decision { writes: vec![Write { resource, fate: Fate::Kept, entries }], answer: Answered::Write(0) })
+}
+
+fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> {
+    if !current.is_active() {
+        return Err(Error::state_conflict(format!(
+            "{} '{}' is being deleted and cannot be changed",
+            current.kind, current.id
+        )));
+    }
+    match current.owner().and_then(|id| set.by_id(id)).filter(|owner| !owner.is_active()) {
+        None => Ok(()),
+        Some(owner) => Err(Error::state_conflict(format!(
+            "{} '{}' cannot be changed: its owner {} '{}' is being deleted",
+            current.kind, current.id, owner.kind, owner.id
+        ))),
+    }
+}
+
+/// The wish after the patch, checked as a whole.
+fn patched(
+    entity: &Entity,
+    current: &Resource,
+    spec: &Value,
+    references: &References,
+    body: &PatchBody,
+) -> Result<Wish, Error> {
+    let mut document = json!({
+        "spec": spec,
+        "labels": current.labels.parse::<Value>()?,
+        "references": spelled_out(entity, references),
+    });
+    match body {
+        PatchBody::Merge(patch) => merge(&mut document, &Value::Object(patch.clone())),
+        PatchBody::Json(operations) => json_patch::apply(&mut document, operations)?,
+    }
+
+    let mut faults = Vec::new();
+    let Value::Object(mut members) = document else {
+        faults.push(Fault::wrong_type("spec", "an object", &Value::Null));
+        return Err(collected(faults).into_error());
+    };
+    let spec = members.remove("spec").unwrap_or(Value::Null);
+    let labels = members.remove("labels").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
+    let references = members.remove("references").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
+    if spec.is_object() {
+        faults.extend(spec_faults(&spec));
+    } else {
+        faults.push(Fault::wrong_type("spec", "an object", &spec));
+    }
+    let labels = check_labels(&labels, &mut faults);
+    let references = check_references(entity, &references, &mut faults);
+    faults.extend(members.keys().map(Fault::unknown_member));
+    collected(faults).or(Wish { spec, labels, references })
+}
+
+/// References as a caller writes them, so that a JSON Patch can address their entries.
+fn spelled_out(entity: &Entity, references: &References) -> Value {
+    let kind = |ref_type: &str| {
+        entity.references.iter().find(|r| r.ref_type == ref_type).map_or("", |r| &*r.target_kind)
+    };
+    references
+        .iter()
+        .map(|(ref_type, ids)| {
+            let entries: Vec<Value> =
+                ids.iter().map(|id| json!({"kind": kind(ref_type), "id": id})).collect();
+            (ref_type.clone(), Value::from(entries))
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value) -> Result<(), Error> {
+    let mut faults = rulebook.schemas.check(&entity.kind, spec);
+    let size = spec.to_string().len();
+    if size > rulebook.max_spec_bytes {
+        let message =
+            format!("spec would have {size} bytes, more than the {} allowed", rulebook.max_spec_bytes);
+        faults.push(
+            Fault::new(FaultKind::Value, "spec", message)
+                .rule("max_length")
+                .bounds(None, rulebook.max_spec_bytes as u64),
+        );
+    }
+    collected(faults).or(())
+}
+
+fn collected(faults: Vec<Fault>) -> Faults {
+    let mut all = Faults::default();
+    all.extend(faults);
+    all
+}

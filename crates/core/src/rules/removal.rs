@@ -1,0 +1,59 @@
+//! What happens around a disappearance: a finalizing owner with nothing left to wait for goes
+//! too, and so on upwards; one that still waits says so in its conditions.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::{Fate, Rulebook, WorkingSet, Write, aggregate};
+use crate::{Action, Entity, Entry, Error, Resource, ResourceId};
+
+/// Children of `owner` by kind that are left once `gone` are removed.
+pub(super) fn children_left(
+    set: &WorkingSet,
+    owner: ResourceId,
+    gone: &HashSet<ResourceId>,
+) -> BTreeMap<Arc<str>, usize> {
+    let mut counts = set.child_counts(owner);
+    for child in set.children(owner).filter(|c| gone.contains(&c.id)) {
+        if let Some(count) = counts.get_mut(&child.kind) {
+            *count = count.saturating_sub(1);
+        }
+    }
+    counts.retain(|_, count| *count > 0);
+    counts
+}
+
+/// Whether a finalizing resource has nothing left to wait for.
+pub(super) fn is_complete(entity: &Entity, children: &BTreeMap<Arc<str>, usize>) -> bool {
+    entity.required_adapters.is_empty() && children.is_empty()
+}
+
+/// Walks up from a removed resource. Finalizing owners that are complete are removed; the first
+/// that is not gets its conditions recomputed, and ends the walk.
+pub(super) fn settle_owners(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    removed: &Resource,
+    gone: &mut HashSet<ResourceId>,
+    writes: &mut Vec<Write>,
+) -> Result<(), Error> {
+    for owner_id in removed.ancestors.iter().rev() {
+        let Some(owner) = set.by_id(*owner_id).filter(|o| !o.is_active()) else { return Ok(()) };
+        let entity =
+            rulebook.catalog.get(&owner.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+        let left = children_left(set, owner.id, gone);
+        let mut resource = owner.clone();
+        let mut entries = aggregate::refresh(entity, &mut resource, &left)?;
+        if is_complete(entity, &left) {
+            gone.insert(owner.id);
+            entries.push(Entry::new(Action::Deleted, Vec::new()));
+            writes.push(Write { resource, fate: Fate::Removed, entries });
+            continue;
+        }
+        if resource.conditions != owner.conditions {
+            writes.push(Write { resource, fate: Fate::Kept, entries });
+        }
+        return Ok(());
+    }
+    Ok(())
+}
