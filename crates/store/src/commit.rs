@@ -1,0 +1,212 @@
+//! The committer: takes whatever commands are waiting, decides them on one working set, and
+//! commits them together.
+//!
+//! It never waits for more to come, so a lone request pays no delay; under load batches form by
+//! themselves. Callers are answered only after the commit. Whatever fails, every command in the
+//! queue gets an answer: a batch that the database refuses is tried again command by command, a
+//! rule that panics costs only its own command, and a committer that dies is started again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use hyperfleet_core::rules::{Needs, Outcome, Rulebook, WorkingSet, decide};
+use hyperfleet_core::{Command, Error, ErrorKind, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::failure::{Failure, FailureKind};
+use crate::metrics::Metrics;
+use crate::{postgres, sqlite};
+
+/// Commands that one commit may carry. Larger batches gain nothing and make everyone wait.
+const MAX_BATCH: usize = 256;
+
+/// How often a lone command is tried again after a conflict with another transaction.
+const MAX_ATTEMPTS: usize = 3;
+
+/// The side of a store that writes.
+pub(crate) enum Writer {
+    Postgres(postgres::Writer),
+    Sqlite(sqlite::Writer),
+}
+
+/// A queue in front of the one task that writes.
+#[derive(Debug, Clone)]
+pub(crate) struct Committer {
+    queue: mpsc::Sender<Job>,
+    metrics: Metrics,
+}
+
+struct Job {
+    command: Command,
+    deadline: Instant,
+    reply: oneshot::Sender<Result<Outcome, Error>>,
+}
+
+/// What came of a batch: the set to persist and an answer per command, in order.
+pub(crate) struct Verdicts {
+    pub(crate) set: WorkingSet,
+    answers: Vec<Result<Outcome, Error>>,
+}
+
+impl Committer {
+    /// A committer and the task that drives it. The task ends when every committer is dropped.
+    pub(crate) fn new(
+        writer: Writer,
+        rulebook: Arc<Rulebook>,
+        queue_limit: usize,
+        metrics: Metrics,
+    ) -> (Self, impl Future<Output = ()> + Send) {
+        let (queue, jobs) = mpsc::channel(queue_limit.max(1));
+        let task = supervise(Task { writer, rulebook, jobs, metrics: metrics.clone() });
+        (Self { queue, metrics }, task)
+    }
+
+    /// Hands a command in and waits for its answer.
+    pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> Result<Outcome, Error> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job { command, deadline: Instant::now() + timeout, reply };
+        match self.queue.try_send(job) {
+            Ok(()) => {}
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                return Err(Error::new(
+                    ErrorKind::Overloaded,
+                    "Too many writes are waiting. Please try again later.",
+                ));
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => return Err(stopping()),
+        }
+        self.metrics.queue_length.set(self.waiting());
+        match tokio::time::timeout(timeout, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Error::internal("the committer dropped a command without an answer")),
+            Err(_) => Err(Failure::new(FailureKind::Timeout, "no commit within the deadline").into_error()),
+        }
+    }
+
+    fn waiting(&self) -> i64 {
+        (self.queue.max_capacity() - self.queue.capacity()) as i64
+    }
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorKind::Overloaded, "The server is stopping. Please try again.")
+}
+
+struct Task {
+    writer: Writer,
+    rulebook: Arc<Rulebook>,
+    jobs: mpsc::Receiver<Job>,
+    metrics: Metrics,
+}
+
+/// Runs the task for as long as anyone may send, whatever happens inside. The jobs of a batch
+/// that died are answered by the drop of their reply.
+async fn supervise(mut task: Task) {
+    while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
+        tracing::error!("the committer failed and is started again");
+        task.writer.reset();
+    }
+}
+
+impl Task {
+    async fn run(&mut self) {
+        let mut jobs = Vec::with_capacity(MAX_BATCH);
+        while self.jobs.recv_many(&mut jobs, MAX_BATCH).await > 0 {
+            self.metrics.queue_length.set(self.jobs.len() as i64);
+            let now = Instant::now();
+            // Nobody waits for these any more.
+            jobs.retain(|job| job.deadline > now && !job.reply.is_closed());
+            if !jobs.is_empty() {
+                self.settle(std::mem::take(&mut jobs)).await;
+            }
+        }
+    }
+
+    /// Gives every job its answer.
+    async fn settle(&mut self, jobs: Vec<Job>) {
+        let (commands, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|j| (j.command, j.reply)).unzip();
+        let answers = match self.attempt(&commands).await {
+            Ok(answers) => answers,
+            Err(failure) if matches!(failure.kind, FailureKind::Unavailable | FailureKind::Timeout) => {
+                commands.iter().map(|_| Err(failure.clone().into_error())).collect()
+            }
+            Err(failure) => {
+                tracing::warn!(error = failure.cause, commands = commands.len(), "a batch was refused");
+                self.one_by_one(&commands).await
+            }
+        };
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            // A caller that went away does not need its answer.
+            let _ = reply.send(answer);
+        }
+    }
+
+    async fn one_by_one(&mut self, commands: &[Command]) -> Vec<Result<Outcome, Error>> {
+        let mut answers = Vec::with_capacity(commands.len());
+        for command in commands {
+            let mut tries = 0;
+            answers.push(loop {
+                tries += 1;
+                match self.attempt(std::slice::from_ref(command)).await {
+                    Ok(mut answer) => break answer.swap_remove(0),
+                    Err(failure) if failure.kind == FailureKind::Conflict && tries < MAX_ATTEMPTS => {}
+                    Err(failure) => break Err(failure.into_error()),
+                }
+            });
+        }
+        answers
+    }
+
+    /// One transaction for all of `commands`.
+    async fn attempt(&mut self, commands: &[Command]) -> Result<Vec<Result<Outcome, Error>>, Failure> {
+        let started = Instant::now();
+        let needs = Needs::of(commands);
+        let rulebook = self.rulebook.clone();
+        let deliberate = |set| deliberate(&rulebook, set, commands);
+        let result = match &mut self.writer {
+            Writer::Postgres(writer) => writer.commit(&needs, deliberate).await,
+            Writer::Sqlite(writer) => writer.commit(&needs, deliberate),
+        };
+        let took = started.elapsed();
+        match &result {
+            Ok(_) => {
+                self.metrics.batch_size.observe(commands.len() as f64);
+                self.metrics.commit_duration.observe(took.as_secs_f64());
+                self.metrics.succeeded("commit", took);
+            }
+            Err(failure) => self.metrics.failed("commit", failure.error_type(), took),
+        }
+        result.map(|verdicts| verdicts.answers)
+    }
+}
+
+impl Writer {
+    /// Forgets whatever was half done.
+    fn reset(&mut self) {
+        match self {
+            Self::Postgres(writer) => writer.reset(),
+            Self::Sqlite(writer) => writer.reset(),
+        }
+    }
+}
+
+/// Decides the commands one after the other, each on what the ones before it left.
+fn deliberate(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) -> Verdicts {
+    let now = Timestamp::now();
+    let answers = commands
+        .iter()
+        .map(|command| {
+            // A rule only reads the set, so a panic inside leaves nothing half done.
+            let decision = catch_unwind(AssertUnwindSafe(|| decide(rulebook, &set, command, now)))
+                .unwrap_or_else(|_| Err(Error::internal("a rule panicked")))?;
+            Ok(if command.dry_run {
+                set.rehearse(decision)
+            } else {
+                set.apply(decision, &command.caller, now)
+            })
+        })
+        .collect();
+    Verdicts { set, answers }
+}

@@ -1,0 +1,114 @@
+//! How database trouble is told apart: what another attempt may cure, what the caller should
+//! retry later, and what is our own fault. The driver's words go to the log only.
+
+use hyperfleet_core::{Error, ErrorKind};
+
+/// A failed database operation. Cheap to copy, because one failed commit answers many callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    /// The driver's words, for the log.
+    pub(crate) cause: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FailureKind {
+    /// The database cannot be reached, or the connection broke.
+    Unavailable,
+    /// The deadline passed.
+    Timeout,
+    /// A conflict with another transaction: the same again may work.
+    Conflict,
+    /// The database refused a statement.
+    Refused,
+    /// A defect of ours.
+    Defect,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: FailureKind, cause: impl ToString) -> Self {
+        Self { kind, cause: cause.to_string() }
+    }
+
+    /// The label of the error metric.
+    pub(crate) fn error_type(&self) -> &'static str {
+        match self.kind {
+            FailureKind::Unavailable => "unavailable",
+            FailureKind::Timeout => "timeout",
+            FailureKind::Conflict => "conflict",
+            FailureKind::Refused => "refused",
+            FailureKind::Defect => "defect",
+        }
+    }
+
+    /// What the caller is told.
+    pub(crate) fn into_error(self) -> Error {
+        let (kind, detail) = match self.kind {
+            FailureKind::Unavailable => (
+                ErrorKind::DatabaseUnavailable,
+                "The database is not reachable at the moment. Please try again later.",
+            ),
+            FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),
+            FailureKind::Conflict | FailureKind::Refused => {
+                (ErrorKind::Database, "The database could not carry out the request.")
+            }
+            FailureKind::Defect => return Error::internal(self.cause),
+        };
+        Error::new(kind, detail).because(self.cause)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::new(FailureKind::Defect, error.chain())
+    }
+}
+
+impl From<tokio_postgres::Error> for Failure {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let kind = match error.code().map(tokio_postgres::error::SqlState::code) {
+            // Without a state the server never judged it: the connection broke, or a value of ours
+            // did not fit its column.
+            None if error.to_string().contains("serializing") => FailureKind::Defect,
+            None => FailureKind::Unavailable,
+            Some("57014" | "55P03") => FailureKind::Timeout,
+            Some("40001" | "40P01") => FailureKind::Conflict,
+            Some(code) if code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") => {
+                FailureKind::Unavailable
+            }
+            // A standby, or a server in recovery, takes no writes.
+            Some("25006") => FailureKind::Unavailable,
+            Some(_) => FailureKind::Refused,
+        };
+        let mut cause = error.to_string();
+        if let Some(source) = std::error::Error::source(&error) {
+            cause = format!("{cause}: {source}");
+        }
+        Self { kind, cause }
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for Failure {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Backend(error) => error.into(),
+            deadpool_postgres::PoolError::Timeout(_) => Self::new(FailureKind::Timeout, error),
+            other => Self::new(FailureKind::Unavailable, other),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::Timeout,
+            Some(ErrorCode::OperationInterrupted) => FailureKind::Timeout,
+            Some(ErrorCode::CannotOpen | ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::ReadOnly) => {
+                FailureKind::Unavailable
+            }
+            _ => FailureKind::Refused,
+        };
+        Self::new(kind, error)
+    }
+}

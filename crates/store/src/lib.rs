@@ -1,0 +1,216 @@
+//! Storage: one `Store` over SQLite and PostgreSQL.
+//!
+//! Writes are commands that the committer loads for, decides by the rules of
+//! `hyperfleet_core::rules`, and persists, many in one transaction. Reads are one query each.
+//! Every call passes one door that names it, times it, bounds it and classifies its failure; no
+//! rule of the domain lives here.
+#![forbid(unsafe_code)]
+
+mod ancestors;
+mod commit;
+mod differences;
+mod failure;
+mod list;
+mod metrics;
+mod migrations;
+mod postgres;
+mod sqlite;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hyperfleet_core::rules::{Outcome, Rulebook};
+use hyperfleet_core::{Command, Error, Resource, ResourceId, Timestamp};
+
+use commit::{Committer, Writer};
+use failure::{Failure, FailureKind};
+
+pub use list::{Direction, ListQuery, Page, SortField};
+pub use metrics::Metrics;
+pub use migrations::{MigrationReport, OpenError};
+pub use postgres::SslMode;
+
+/// Which database, and how to reach it.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A SQLite file, or a database in memory that ends with the process.
+    Sqlite {
+        /// The file; `None` is memory.
+        path: Option<PathBuf>,
+    },
+    /// A PostgreSQL server.
+    Postgres {
+        /// `postgres://user:password@host:port/name`.
+        url: String,
+        /// How much TLS is demanded.
+        ssl_mode: SslMode,
+        /// Authorities to trust instead of the system's.
+        root_cert_file: Option<PathBuf>,
+    },
+}
+
+/// How to work with the database.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which database.
+    pub target: Target,
+    /// Connections for reads that are not point reads.
+    pub max_connections: usize,
+    /// Longest time for any one operation.
+    pub request_timeout: Duration,
+    /// How often to try to reach the database at start.
+    pub connect_attempts: u32,
+    /// How long to wait between these tries.
+    pub connect_interval: Duration,
+    /// Commands that may wait for a commit before new ones are shed.
+    pub queue_limit: usize,
+    /// Whether to bring the schema up to date, or only to check it.
+    pub migrate: bool,
+}
+
+/// The database, opened and at the right schema.
+#[derive(Clone)]
+pub struct Store {
+    reader: Reader,
+    committer: Committer,
+    timeout: Duration,
+    metrics: Metrics,
+}
+
+/// The side of a store that reads.
+#[derive(Clone)]
+enum Reader {
+    Sqlite(Arc<sqlite::Sqlite>),
+    Postgres(Arc<postgres::Postgres>),
+}
+
+/// The columns that make a resource, in the order in which both stores' `row` reads them.
+const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
+     r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
+     s.conditions, s.version";
+
+/// Brings the schema up to date and nothing else.
+pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
+    match &options.target {
+        Target::Sqlite { path } => sqlite::migrate(path.as_deref()),
+        Target::Postgres { .. } => postgres::migrate(options).await,
+    }
+}
+
+impl Store {
+    /// Opens the database, waits for it if need be, brings the schema up to date or checks it,
+    /// and starts the committer.
+    pub async fn open(options: &Options, rulebook: Arc<Rulebook>, metrics: Metrics) -> Result<Self, OpenError> {
+        let catalog = rulebook.catalog.clone();
+        let (reader, writer) = match &options.target {
+            Target::Sqlite { path } => {
+                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog)?;
+                (Reader::Sqlite(Arc::new(reader)), Writer::Sqlite(writer))
+            }
+            Target::Postgres { .. } => {
+                let (reader, writer) = postgres::open(options, catalog).await?;
+                (Reader::Postgres(Arc::new(reader)), Writer::Postgres(writer))
+            }
+        };
+        let own_thread = matches!(writer, Writer::Sqlite(_));
+        let (committer, task) = Committer::new(writer, rulebook, options.queue_limit, metrics.clone());
+        if own_thread {
+            // SQLite blocks while it writes, so its committer does not share a worker.
+            let runtime = tokio::runtime::Handle::current();
+            std::thread::Builder::new()
+                .name("sqlite-writer".into())
+                .spawn(move || runtime.block_on(task))
+                .map_err(|error| OpenError::new(format!("cannot start the writer thread: {error}")))?;
+        } else {
+            tokio::spawn(task);
+        }
+        Ok(Self { reader, committer, timeout: options.request_timeout, metrics })
+    }
+
+    /// The resource with this id.
+    pub async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Error> {
+        self.door("get", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.get(id),
+                Reader::Postgres(postgres) => postgres.get(id).await,
+            }
+        })
+        .await
+    }
+
+    /// A slice of a list, its count and the version, all from one snapshot.
+    pub async fn list(&self, query: ListQuery) -> Result<Page, Error> {
+        self.door("list", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.clone().list(query).await,
+                Reader::Postgres(postgres) => postgres.list(&query).await,
+            }
+        })
+        .await
+    }
+
+    /// Carries a command out. Answers after the commit.
+    pub async fn execute(&self, command: Command) -> Result<Outcome, Error> {
+        self.committer.execute(command, self.timeout).await
+    }
+
+    /// Asks the database whether it answers, within `timeout`.
+    pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
+        let ping = async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.ping(),
+                Reader::Postgres(postgres) => postgres.ping().await,
+            }
+        };
+        let (open, in_use) = match &self.reader {
+            Reader::Sqlite(sqlite) => sqlite.connections(),
+            Reader::Postgres(postgres) => postgres.connections(),
+        };
+        self.metrics.connections_open.set(open as i64);
+        self.metrics.connections_in_use.set(in_use as i64);
+        self.measured("ping", timeout, ping).await
+    }
+
+    /// Removes history older than `before`, at most one small step of it. Returns how many rows
+    /// went; none means that there is nothing left to remove.
+    pub async fn prune_history(&self, before: Timestamp) -> Result<u64, Error> {
+        self.door("prune_history", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.clone().prune_history(before).await,
+                Reader::Postgres(postgres) => postgres.prune_history(before).await,
+            }
+        })
+        .await
+    }
+
+    async fn door<T>(
+        &self,
+        operation: &'static str,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Error> {
+        self.measured(operation, self.timeout, work).await
+    }
+
+    /// The one door to the database: a deadline, a metric and a classified failure for each call.
+    async fn measured<T>(
+        &self,
+        operation: &'static str,
+        timeout: Duration,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Error> {
+        let started = Instant::now();
+        let result = tokio::time::timeout(timeout, work)
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "no answer within the deadline")));
+        let took = started.elapsed();
+        match &result {
+            Ok(_) => self.metrics.succeeded(operation, took),
+            Err(failure) => {
+                tracing::debug!(operation, error = failure.cause, "a store operation failed");
+                self.metrics.failed(operation, failure.error_type(), took);
+            }
+        }
+        result.map_err(Failure::into_error)
+    }
+}

@@ -1,0 +1,175 @@
+//! How a connection to PostgreSQL is made: address, TLS, and the settings every session has.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio_postgres::Client;
+use tokio_postgres::config::SslMode as Demand;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::milliseconds;
+use crate::failure::Failure;
+use crate::migrations::OpenError;
+use crate::{Options, Target};
+
+/// How long one attempt to connect may take.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How much TLS a connection must have, in libpq's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SslMode {
+    /// None.
+    Disable,
+    /// If the server offers it; the certificate is not checked.
+    #[default]
+    Prefer,
+    /// Always; the certificate is not checked.
+    Require,
+    /// Always, with a certificate of a trusted authority.
+    VerifyCa,
+    /// Always, with a certificate of a trusted authority for this very host.
+    VerifyFull,
+}
+
+/// Where the server is and how to speak to it.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: tokio_postgres::Config,
+    pub(super) tls: MakeRustlsConnect,
+}
+
+impl Address {
+    pub(super) fn new(options: &Options) -> Result<Self, OpenError> {
+        let Target::Postgres { url, ssl_mode, root_cert_file } = &options.target else {
+            return Err(OpenError::new("the database is not a PostgreSQL server"));
+        };
+        let mut config: tokio_postgres::Config = url
+            .parse()
+            .map_err(|error| OpenError::new(format!("database.url is not a PostgreSQL URL: {error}")))?;
+        config
+            .application_name("hyperfleet")
+            .connect_timeout(TIMEOUT)
+            .keepalives_idle(Duration::from_secs(30))
+            .tcp_user_timeout(options.request_timeout)
+            .ssl_mode(match ssl_mode {
+                SslMode::Disable => Demand::Disable,
+                SslMode::Prefer => Demand::Prefer,
+                _ => Demand::Require,
+            })
+            .options(session_settings(options.request_timeout));
+        let tls = MakeRustlsConnect::new(client_config(*ssl_mode, root_cert_file.as_deref())?);
+        Ok(Self { config, tls })
+    }
+
+    /// One attempt. The connection is driven by its own task, which ends with it.
+    pub(super) async fn connect(&self) -> Result<Client, Failure> {
+        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = %error, "a database connection ended");
+            }
+        });
+        Ok(client)
+    }
+}
+
+/// Deadlines that hold even when this process is gone or asleep, so that a stalled replica
+/// cannot keep the feed lock; and no compilation of plans that run for microseconds.
+fn session_settings(timeout: Duration) -> String {
+    let ms = milliseconds(timeout);
+    format!(
+        "-c statement_timeout={ms} -c idle_in_transaction_session_timeout={ms} -c jit=off \
+         -c timezone=UTC -c client_min_messages=warning"
+    )
+}
+
+fn client_config(mode: SslMode, root_cert_file: Option<&Path>) -> Result<ClientConfig, OpenError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| OpenError::new(format!("cannot set up TLS: {error}")))?;
+    if !matches!(mode, SslMode::VerifyCa | SslMode::VerifyFull) {
+        let verifier = Arc::new(Lenient { provider, authorities: None });
+        return Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth());
+    }
+    let roots = Arc::new(roots(root_cert_file)?);
+    if mode == SslMode::VerifyFull {
+        return Ok(builder.with_root_certificates(roots).with_no_client_auth());
+    }
+    let authorities = rustls::client::WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+        .build()
+        .map_err(|error| OpenError::new(format!("cannot set up TLS: {error}")))?;
+    let verifier = Arc::new(Lenient { provider, authorities: Some(authorities) });
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
+    // Debian's bundle is where other systems keep theirs too, or link to it.
+    let file = file.unwrap_or(Path::new("/etc/ssl/certs/ca-certificates.crt"));
+    let fail = |what: String| OpenError::new(format!("database.ssl.root_cert_file {}: {what}", file.display()));
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fail(error.to_string()))? {
+        let certificate = certificate.map_err(|error| fail(error.to_string()))?;
+        roots.add(certificate).map_err(|error| fail(error.to_string()))?;
+    }
+    if roots.is_empty() {
+        return Err(fail("holds no certificate".to_owned()));
+    }
+    Ok(roots)
+}
+
+/// A verifier for the modes that libpq has and rustls has not: `require` encrypts without asking
+/// who answers, `verify-ca` asks for a trusted authority but not for the name.
+#[derive(Debug)]
+struct Lenient {
+    provider: Arc<CryptoProvider>,
+    authorities: Option<Arc<rustls::client::WebPkiServerVerifier>>,
+}
+
+impl ServerCertVerifier for Lenient {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        use rustls::CertificateError::{NotValidForName, NotValidForNameContext};
+        let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
+        match authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

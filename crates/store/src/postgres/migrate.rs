@@ -1,0 +1,116 @@
+//! Migrations on PostgreSQL, under an advisory lock: ten replicas that start at once do it once.
+
+use tokio_postgres::Client;
+
+use super::connect::Address;
+use crate::Options;
+use crate::failure::{Failure, FailureKind};
+use crate::migrations::{self, Migration, MigrationReport, OpenError};
+
+/// Any number, as long as nobody else on the server uses it.
+const LOCK: i64 = 0x4879_7065_7246_6c74;
+
+const OLDEST_SERVER: i32 = 130_000;
+
+const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") }];
+
+/// Reaches the server and brings its schema up to date, or checks it when migrations are manual.
+pub(super) async fn run(address: &Address, options: &Options) -> Result<MigrationReport, OpenError> {
+    let client = reach(address, options).await?;
+    let fail = |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.cause));
+    check_server(&client).await?;
+    if !options.migrate {
+        let current = current(&client).await.map_err(fail)?;
+        return match migrations::pending(MIGRATIONS, current)? {
+            [] => Ok(MigrationReport { applied: Vec::new(), at: current }),
+            pending => Err(migrations::behind(pending, current)),
+        };
+    }
+    // Another replica's migration may take longer than any request.
+    client
+        .batch_execute(&format!("set statement_timeout = 0; select pg_advisory_lock({LOCK})"))
+        .await
+        .map_err(|error| fail(error.into()))?;
+    let current = current(&client).await.map_err(fail)?;
+    let pending = migrations::pending(MIGRATIONS, current)?;
+    for step in pending {
+        apply(&client, step).await.map_err(fail)?;
+        tracing::info!(migration = step.name, "migrated the database");
+    }
+    client
+        .batch_execute(&format!("select pg_advisory_unlock({LOCK})"))
+        .await
+        .map_err(|error| fail(error.into()))?;
+    Ok(MigrationReport {
+        applied: pending.iter().map(|m| m.name).collect(),
+        at: pending.last().map_or(current, |m| m.number),
+    })
+}
+
+async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError> {
+    let mut attempt = 1;
+    loop {
+        match address.connect().await {
+            Ok(client) => return Ok(client),
+            Err(failure) if attempt < options.connect_attempts && failure.kind == FailureKind::Unavailable => {
+                tracing::warn!(
+                    attempt,
+                    of = options.connect_attempts,
+                    error = failure.cause,
+                    "the database is not reachable yet"
+                );
+                attempt += 1;
+                tokio::time::sleep(options.connect_interval).await;
+            }
+            Err(failure) => {
+                return Err(OpenError::new(format!(
+                    "cannot connect to the database (tried {attempt} times): {}. \
+                     Check database.url or database.host, and that the server runs",
+                    failure.cause
+                )));
+            }
+        }
+    }
+}
+
+async fn check_server(client: &Client) -> Result<(), OpenError> {
+    let fail = |error: tokio_postgres::Error| OpenError::new(format!("the database did not answer: {error}"));
+    let row = client.query_one("select current_setting('server_version_num')::int", &[]).await.map_err(fail)?;
+    let version: i32 = row.try_get(0).map_err(fail)?;
+    if version < OLDEST_SERVER {
+        return Err(OpenError::new(format!(
+            "PostgreSQL {} is too old: 13 or newer is needed",
+            version / 10_000
+        )));
+    }
+    Ok(())
+}
+
+async fn current(client: &Client) -> Result<i32, Failure> {
+    let there: bool =
+        client.query_one("select to_regclass('schema_migrations') is not null", &[]).await?.try_get(0)?;
+    if !there {
+        return Ok(0);
+    }
+    let row = client.query_one("select coalesce(max(number), 0) from schema_migrations", &[]).await?;
+    Ok(row.try_get(0)?)
+}
+
+async fn apply(client: &Client, step: &Migration) -> Result<(), Failure> {
+    client
+        .batch_execute(&format!(
+            "begin;
+             create table if not exists schema_migrations (
+                 number integer primary key,
+                 name text not null,
+                 applied_time timestamptz not null default now()
+             );
+             {}
+             insert into schema_migrations (number, name) values ({}, '{}');
+             commit",
+            step.sql, step.number, step.name
+        ))
+        .await?;
+    Ok(())
+}

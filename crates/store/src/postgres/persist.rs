@@ -1,0 +1,281 @@
+//! The second flight: the differences of a batch, one statement per table, and the commit.
+
+use futures_util::future::try_join_all;
+use hyperfleet_core::rules::WorkingSet;
+use hyperfleet_core::{Phase, RawJson, Resource, ResourceId};
+use chrono::{DateTime, Utc};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Statement};
+use uuid::Uuid;
+
+use super::writer::{Session, prepare};
+use crate::ancestors;
+use crate::differences::Differences;
+use crate::failure::Failure;
+
+pub(super) struct Statements {
+    insert_resources: Statement,
+    insert_status: Statement,
+    update_resources: Statement,
+    update_status: Statement,
+    delete_references: Statement,
+    insert_references: Statement,
+    delete_resources: Statement,
+    insert_changes: Statement,
+    advance_feed: Statement,
+}
+
+impl Statements {
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Failure> {
+        let [
+            insert_resources,
+            insert_status,
+            update_resources,
+            update_status,
+            delete_references,
+            insert_references,
+            delete_resources,
+            insert_changes,
+            advance_feed,
+        ] = prepare(
+            client,
+            [
+                "insert into resources
+                     (id, kind, name, owner_id, ancestors, generation, spec, labels, refs,
+                      created_time, created_by, updated_time, updated_by, deleted_time, deleted_by)
+                 select * from unnest(
+                     $1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::text[],
+                     $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[],
+                     $14::timestamptz[], $15::text[])"
+                    .to_owned(),
+                "insert into resource_status (resource_id, version, conditions)
+                 select * from unnest($1::uuid[], $2::bigint[], $3::text[])"
+                    .to_owned(),
+                "update resources r
+                 set generation = n.generation, spec = n.spec, labels = n.labels, refs = n.refs,
+                     updated_time = n.updated_time, updated_by = n.updated_by,
+                     deleted_time = n.deleted_time, deleted_by = n.deleted_by
+                 from unnest($1::uuid[], $2::bigint[], $3::text[], $4::text[], $5::text[],
+                             $6::timestamptz[], $7::text[], $8::timestamptz[], $9::text[])
+                     n (id, generation, spec, labels, refs, updated_time, updated_by, deleted_time, deleted_by)
+                 where r.id = n.id"
+                    .to_owned(),
+                "update resource_status s set version = n.version, conditions = n.conditions
+                 from unnest($1::uuid[], $2::bigint[], $3::text[]) n (id, version, conditions)
+                 where s.resource_id = n.id"
+                    .to_owned(),
+                "delete from resource_references where source_id = any($1)".to_owned(),
+                "insert into resource_references (source_id, ref_type, target_id)
+                 select * from unnest($1::uuid[], $2::text[], $3::uuid[])"
+                    .to_owned(),
+                "delete from resources where id = any($1)".to_owned(),
+                "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
+                 select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
+                                      $6::text[], $7::text[])"
+                    .to_owned(),
+                "update feed set version = $1".to_owned(),
+            ],
+        )
+        .await?;
+        Ok(Self {
+            insert_resources,
+            insert_status,
+            update_resources,
+            update_status,
+            delete_references,
+            insert_references,
+            delete_resources,
+            insert_changes,
+            advance_feed,
+        })
+    }
+}
+
+/// Writes the differences and commits. Everything is sent before the first answer is awaited; if
+/// a statement fails, PostgreSQL turns the commit at the end into a rollback.
+pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), Failure> {
+    let statements = &session.persist;
+    let differences = Differences::of(set)?;
+    let version = set.version().0;
+    let Differences { inserted, updated, restated, removed, unlinked, links } = &differences;
+
+    let wide = Columns::of(inserted);
+    let changed = Columns::of(updated);
+    let new_status = StatusColumns::of(inserted);
+    let moved_status = StatusColumns::of(restated);
+    let uuids = |ids: &[ResourceId]| ids.iter().map(|id| id.uuid()).collect::<Vec<_>>();
+    let (unlinked, removed) = (uuids(unlinked), uuids(removed));
+    let sources: Vec<Uuid> = links.iter().map(|link| link.source.uuid()).collect();
+    let ref_types: Vec<&str> = links.iter().map(|link| link.ref_type.as_str()).collect();
+    let targets: Vec<Uuid> = links.iter().map(|link| link.target.uuid()).collect();
+    let changes = ChangeColumns::of(set);
+
+    let feed: [&(dyn ToSql + Sync); 1] = [&version];
+    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(9);
+    if !inserted.is_empty() {
+        flight.push((&statements.insert_resources, wide.all()));
+        flight.push((&statements.insert_status, new_status.all()));
+    }
+    if !updated.is_empty() {
+        flight.push((&statements.update_resources, changed.changing()));
+    }
+    if !restated.is_empty() {
+        flight.push((&statements.update_status, moved_status.all()));
+    }
+    if !unlinked.is_empty() {
+        flight.push((&statements.delete_references, vec![&unlinked]));
+    }
+    if !removed.is_empty() {
+        flight.push((&statements.delete_resources, vec![&removed]));
+    }
+    if !sources.is_empty() {
+        flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));
+    }
+    flight.push((&statements.insert_changes, changes.all()));
+    flight.push((&statements.advance_feed, feed.to_vec()));
+
+    let client = &session.client;
+    let writes = try_join_all(flight.iter().map(|(statement, values)| client.execute(*statement, values)));
+    futures_util::try_join!(writes, client.batch_execute("commit"))?;
+    Ok(())
+}
+
+#[derive(Default)]
+struct Columns<'a> {
+    ids: Vec<Uuid>,
+    kinds: Vec<&'a str>,
+    names: Vec<&'a str>,
+    owners: Vec<Option<Uuid>>,
+    ancestors: Vec<String>,
+    generations: Vec<i64>,
+    specs: Vec<&'a str>,
+    labels: Vec<&'a str>,
+    references: Vec<&'a str>,
+    created_times: Vec<DateTime<Utc>>,
+    created_by: Vec<&'a str>,
+    updated_times: Vec<DateTime<Utc>>,
+    updated_by: Vec<&'a str>,
+    deleted_times: Vec<Option<DateTime<Utc>>>,
+    deleted_by: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(resources: &[&'a Resource]) -> Self {
+        let mut columns = Self::default();
+        for r in resources {
+            columns.ids.push(r.id.uuid());
+            columns.kinds.push(&r.kind);
+            columns.names.push(&r.name);
+            columns.owners.push(r.owner().map(ResourceId::uuid));
+            columns.ancestors.push(ancestors::print(r));
+            columns.generations.push(r.generation);
+            columns.specs.push(r.spec.as_str());
+            columns.labels.push(r.labels.as_str());
+            columns.references.push(r.references.as_str());
+            columns.created_times.push(r.created.at.utc());
+            columns.created_by.push(&r.created.by);
+            columns.updated_times.push(r.updated.at.utc());
+            columns.updated_by.push(&r.updated.by);
+            let deleted = match &r.phase {
+                Phase::Active => None,
+                Phase::Finalizing(stamp) => Some(stamp),
+            };
+            columns.deleted_times.push(deleted.map(|stamp| stamp.at.utc()));
+            columns.deleted_by.push(deleted.map(|stamp| stamp.by.as_str()));
+        }
+        columns
+    }
+
+    /// In the order of `insert_resources`.
+    fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.ids,
+            &self.kinds,
+            &self.names,
+            &self.owners,
+            &self.ancestors,
+            &self.generations,
+            &self.specs,
+            &self.labels,
+            &self.references,
+            &self.created_times,
+            &self.created_by,
+            &self.updated_times,
+            &self.updated_by,
+            &self.deleted_times,
+            &self.deleted_by,
+        ]
+    }
+
+    /// In the order of `update_resources`: what can change.
+    fn changing(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.ids,
+            &self.generations,
+            &self.specs,
+            &self.labels,
+            &self.references,
+            &self.updated_times,
+            &self.updated_by,
+            &self.deleted_times,
+            &self.deleted_by,
+        ]
+    }
+}
+
+struct StatusColumns<'a> {
+    ids: Vec<Uuid>,
+    versions: Vec<i64>,
+    conditions: Vec<&'a str>,
+}
+
+impl<'a> StatusColumns<'a> {
+    fn of(resources: &[&'a Resource]) -> Self {
+        Self {
+            ids: resources.iter().map(|r| r.id.uuid()).collect(),
+            versions: resources.iter().map(|r| r.version.0).collect(),
+            conditions: resources.iter().map(|r| r.conditions.as_str()).collect(),
+        }
+    }
+
+    fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.ids, &self.versions, &self.conditions]
+    }
+}
+
+struct ChangeColumns<'a> {
+    versions: Vec<i64>,
+    resources: Vec<Uuid>,
+    kinds: Vec<&'a str>,
+    times: Vec<DateTime<Utc>>,
+    actors: Vec<&'a str>,
+    request_ids: Vec<&'a str>,
+    entries: Vec<String>,
+}
+
+impl<'a> ChangeColumns<'a> {
+    fn of(set: &'a WorkingSet) -> Self {
+        let changes = set.changes();
+        Self {
+            versions: changes.iter().map(|c| c.version.0).collect(),
+            resources: changes.iter().map(|c| c.resource.uuid()).collect(),
+            kinds: changes.iter().map(|c| &*c.kind).collect(),
+            times: changes.iter().map(|c| c.at.utc()).collect(),
+            actors: changes.iter().map(|c| c.actor.as_str()).collect(),
+            request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
+            entries: changes.iter().map(|c| RawJson::from_value(&c.entries)).map(|raw| raw.as_str().to_owned()).collect(),
+        }
+    }
+
+    fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.versions,
+            &self.resources,
+            &self.kinds,
+            &self.times,
+            &self.actors,
+            &self.request_ids,
+            &self.entries,
+        ]
+    }
+}

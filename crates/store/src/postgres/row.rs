@@ -1,0 +1,38 @@
+//! A row as PostgreSQL gives it, made into a resource without parsing its JSON.
+
+use hyperfleet_core::{Catalog, Phase, RawJson, Resource, Stamp, Timestamp, Version};
+use chrono::{DateTime, Utc};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::ancestors;
+use crate::failure::Failure;
+
+/// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
+/// invisible until it is again.
+pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>, Failure> {
+    let Some(entity) = catalog.get(row.try_get(1)?) else { return Ok(None) };
+    let stamp = |at: DateTime<Utc>, by: &str| Stamp { at: Timestamp::from(at), by: by.to_owned() };
+    let json = |index: usize| -> Result<RawJson, Failure> {
+        Ok(RawJson::from_stored(row.try_get::<_, &str>(index)?))
+    };
+    let deleted: Option<DateTime<Utc>> = row.try_get(12)?;
+    Ok(Some(Resource {
+        id: row.try_get::<_, Uuid>(0)?.into(),
+        kind: entity.kind.clone(),
+        name: row.try_get(2)?,
+        ancestors: ancestors::parse(row.try_get(3)?)?,
+        generation: row.try_get(4)?,
+        spec: json(5)?,
+        labels: json(6)?,
+        references: json(7)?,
+        created: stamp(row.try_get(8)?, row.try_get(9)?),
+        updated: stamp(row.try_get(10)?, row.try_get(11)?),
+        phase: match deleted {
+            None => Phase::Active,
+            Some(at) => Phase::Finalizing(stamp(at, row.try_get::<_, Option<&str>>(13)?.unwrap_or_default())),
+        },
+        conditions: json(14)?,
+        version: Version(row.try_get(15)?),
+    }))
+}

@@ -1,0 +1,157 @@
+//! The embedded store: one file, one writer thread, a few readers, WAL.
+//!
+//! `synchronous=FULL` makes an acknowledged write survive a power loss. Point reads run on the
+//! caller's thread: they take microseconds, less than handing them to another thread would.
+
+mod load;
+mod migrate;
+mod persist;
+mod read;
+mod row;
+mod writer;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::failure::{Failure, FailureKind};
+use crate::migrations::{MigrationReport, OpenError};
+use crate::{ListQuery, Options, Page};
+
+pub(crate) use writer::Writer;
+
+const READERS: usize = 4;
+
+/// How long a connection waits for another process that holds the write lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The reading side.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    location: Location,
+    readers: Vec<Mutex<Connection>>,
+    next: AtomicUsize,
+    catalog: Arc<Catalog>,
+}
+
+/// Where the database is.
+#[derive(Debug, Clone)]
+struct Location {
+    uri: String,
+    in_memory: bool,
+}
+
+impl Location {
+    fn new(path: Option<&Path>) -> Self {
+        match path {
+            // SQLite's memdb shares one database among the connections of a process.
+            None => Self { uri: format!("file:/hyperfleet-{}?vfs=memdb", ResourceId::generate()), in_memory: true },
+            Some(path) => {
+                let mut uri = "file:".to_owned();
+                for c in path.to_string_lossy().chars() {
+                    match c {
+                        '%' | '?' | '#' => uri.push_str(&format!("%{:02x}", c as u32)),
+                        c => uri.push(c),
+                    }
+                }
+                Self { uri, in_memory: false }
+            }
+        }
+    }
+
+    fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.uri, flags)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        if !self.in_memory {
+            connection.pragma_update(None, "journal_mode", "wal")?;
+        }
+        connection.pragma_update(None, "synchronous", "full")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "temp_store", "memory")?;
+        connection.pragma_update(None, "cache_size", -16_000)?;
+        Ok(connection)
+    }
+}
+
+fn cannot_open(path: Option<&Path>, error: &rusqlite::Error) -> OpenError {
+    let place = path.map_or_else(|| "in memory".to_owned(), |path| path.display().to_string());
+    OpenError::new(format!("cannot open the SQLite database {place}: {error}"))
+}
+
+pub(crate) fn open(
+    path: Option<&Path>,
+    options: &Options,
+    catalog: Arc<Catalog>,
+) -> Result<(Sqlite, Writer), OpenError> {
+    let location = Location::new(path);
+    let fail = |error: rusqlite::Error| cannot_open(path, &error);
+    let mut connection = location.connect().map_err(fail)?;
+    migrate::run(&mut connection, options.migrate)?;
+    let mut readers = Vec::with_capacity(READERS);
+    for _ in 0..READERS {
+        let reader = location.connect().map_err(fail)?;
+        reader.pragma_update(None, "query_only", true).map_err(fail)?;
+        readers.push(Mutex::new(reader));
+    }
+    let writer = Writer::new(connection, catalog.clone());
+    Ok((Sqlite { location, readers, next: AtomicUsize::new(0), catalog }, writer))
+}
+
+pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
+    let mut connection = Location::new(path).connect().map_err(|error| cannot_open(path, &error))?;
+    migrate::run(&mut connection, true)
+}
+
+impl Sqlite {
+    pub(crate) fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
+        read::get(&self.reader(), &self.catalog, id)
+    }
+
+    /// Lists may scan, so they leave the caller's thread.
+    pub(crate) async fn list(self: Arc<Self>, query: ListQuery) -> Result<Page, Failure> {
+        off_thread(move || read::list(&self.reader(), &self.catalog, &query)).await
+    }
+
+    pub(crate) fn ping(&self) -> Result<(), Failure> {
+        Ok(self.reader().query_row("select version from feed", (), |_| Ok(()))?)
+    }
+
+    pub(crate) async fn prune_history(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
+        off_thread(move || read::prune_history(&self.location.connect()?, before)).await
+    }
+
+    /// Open connections, and those at work. The writer's counts as open.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let busy = self.readers.iter().filter(|r| matches!(r.try_lock(), Err(TryLockError::WouldBlock))).count();
+        (self.readers.len() + 1, busy)
+    }
+
+    /// A free reader, or the next in turn. A reader whose user panicked is as good as before: it
+    /// only reads.
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed);
+        for i in 0..self.readers.len() {
+            if let Ok(reader) = self.readers[(start + i) % self.readers.len()].try_lock() {
+                return reader;
+            }
+        }
+        self.readers[start % self.readers.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Failure::new(FailureKind::Defect, format!("a read panicked: {error}"))))
+}
