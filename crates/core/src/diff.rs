@@ -32,7 +32,7 @@ fn walk(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange
             match after.get(key) {
                 Some(new) => walk(&member(path, key), old, new, changes),
                 None => {
-                    changes.push(FieldChange { path: member(path, key), from: Some(old.clone()), to: None })
+                    changes.push(FieldChange { path: member(path, key), from: Some(old.clone()), to: None });
                 }
             }
         }

@@ -250,7 +250,7 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
         }
         match (&d.parent_kind, d.on_parent_delete.as_deref()) {
             (Some(_), None) => {
-                faults.push(format!("{at}.on_parent_delete: required for a child kind: cascade or restrict"))
+                faults.push(format!("{at}.on_parent_delete: required for a child kind: cascade or restrict"));
             }
             (None, Some(_)) => faults.push(format!(
                 "{at}.on_parent_delete: only for a child kind, but {at}.parent_kind is not set"

@@ -153,6 +153,11 @@ impl Fault {
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
+    /// Just this one.
+    pub fn one(fault: Fault) -> Self {
+        Self(vec![fault])
+    }
+
     /// Adds one.
     pub fn push(&mut self, fault: Fault) {
         self.0.push(fault);

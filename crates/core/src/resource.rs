@@ -65,4 +65,15 @@ impl Resource {
     pub fn is_active(&self) -> bool {
         self.phase == Phase::Active
     }
+
+    /// Whether `other` says the same apart from conditions and version: what callers write, not
+    /// what aggregation does.
+    pub fn same_wish(&self, other: &Self) -> bool {
+        self.generation == other.generation
+            && self.updated == other.updated
+            && self.phase == other.phase
+            && self.labels == other.labels
+            && self.references == other.references
+            && self.spec == other.spec
+    }
 }

@@ -27,7 +27,7 @@ const MAX_ATTEMPTS: usize = 3;
 
 /// The side of a store that writes.
 pub(crate) enum Writer {
-    Postgres(postgres::Writer),
+    Postgres(Box<postgres::Writer>),
     Sqlite(sqlite::Writer),
 }
 

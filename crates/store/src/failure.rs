@@ -1,6 +1,8 @@
 //! How database trouble is told apart: what another attempt may cure, what the caller should
 //! retry later, and what is our own fault. The driver's words go to the log only.
 
+use std::fmt;
+
 use hyperfleet_core::{Error, ErrorKind};
 
 /// A failed database operation. Cheap to copy, because one failed commit answers many callers.
@@ -26,7 +28,7 @@ pub(crate) enum FailureKind {
 }
 
 impl Failure {
-    pub(crate) fn new(kind: FailureKind, cause: impl ToString) -> Self {
+    pub(crate) fn new(kind: FailureKind, cause: impl fmt::Display) -> Self {
         Self { kind, cause: cause.to_string() }
     }
 
@@ -67,17 +69,12 @@ impl From<Error> for Failure {
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let kind = match error.code().map(tokio_postgres::error::SqlState::code) {
-            // Without a state the server never judged it: the connection broke, or a value of ours
-            // did not fit its column.
+            // The server never judged it: a value of ours did not fit its column, or the connection broke.
             None if error.to_string().contains("serializing") => FailureKind::Defect,
             None => FailureKind::Unavailable,
             Some("57014" | "55P03") => FailureKind::Timeout,
             Some("40001" | "40P01") => FailureKind::Conflict,
-            Some(code) if code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") => {
-                FailureKind::Unavailable
-            }
-            // A standby, or a server in recovery, takes no writes.
-            Some("25006") => FailureKind::Unavailable,
+            Some(code) if is_outage(code) => FailureKind::Unavailable,
             Some(_) => FailureKind::Refused,
         };
         let mut cause = error.to_string();
@@ -86,6 +83,11 @@ impl From<tokio_postgres::Error> for Failure {
         }
         Self { kind, cause }
     }
+}
+
+/// Connection trouble, a server that starts or stops, one without room, or one that takes no writes.
+fn is_outage(code: &str) -> bool {
+    code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") || code == "25006"
 }
 
 impl From<deadpool_postgres::PoolError> for Failure {
@@ -102,11 +104,15 @@ impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         let kind = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FailureKind::Timeout,
-            Some(ErrorCode::OperationInterrupted) => FailureKind::Timeout,
-            Some(ErrorCode::CannotOpen | ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::ReadOnly) => {
-                FailureKind::Unavailable
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => {
+                FailureKind::Timeout
             }
+            Some(
+                ErrorCode::CannotOpen
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly,
+            ) => FailureKind::Unavailable,
             _ => FailureKind::Refused,
         };
         Self::new(kind, error)

@@ -16,6 +16,7 @@ mod migrations;
 mod postgres;
 mod sqlite;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +33,7 @@ pub use migrations::{MigrationReport, OpenError};
 pub use postgres::SslMode;
 
 /// Which database, and how to reach it.
-#[derive(Debug, Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Target {
     /// A SQLite file, or a database in memory that ends with the process.
     Sqlite {
@@ -41,13 +42,25 @@ pub enum Target {
     },
     /// A PostgreSQL server.
     Postgres {
-        /// `postgres://user:password@host:port/name`.
+        /// `postgres://user:password@host:port/name`, without the parameters that the other members hold.
         url: String,
         /// How much TLS is demanded.
         ssl_mode: SslMode,
         /// Authorities to trust instead of the system's.
         root_cert_file: Option<PathBuf>,
     },
+}
+
+impl fmt::Debug for Target {
+    /// Without the URL, which holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path } => f.debug_struct("Sqlite").field("path", path).finish(),
+            Self::Postgres { ssl_mode, .. } => {
+                f.debug_struct("Postgres").field("ssl_mode", ssl_mode).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 /// How to work with the database.
@@ -101,7 +114,11 @@ pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
 impl Store {
     /// Opens the database, waits for it if need be, brings the schema up to date or checks it,
     /// and starts the committer.
-    pub async fn open(options: &Options, rulebook: Arc<Rulebook>, metrics: Metrics) -> Result<Self, OpenError> {
+    pub async fn open(
+        options: &Options,
+        rulebook: Arc<Rulebook>,
+        metrics: Metrics,
+    ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
         let (reader, writer) = match &options.target {
             Target::Sqlite { path } => {
@@ -110,7 +127,7 @@ impl Store {
             }
             Target::Postgres { .. } => {
                 let (reader, writer) = postgres::open(options, catalog).await?;
-                (Reader::Postgres(Arc::new(reader)), Writer::Postgres(writer))
+                (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
         let own_thread = matches!(writer, Writer::Sqlite(_));

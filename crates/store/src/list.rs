@@ -109,9 +109,7 @@ impl ListQuery {
                 SortField::CreatedTime => "r.created_time".to_owned(),
                 SortField::UpdatedTime => "r.updated_time".to_owned(),
                 SortField::DeletedTime => "r.deleted_time".to_owned(),
-                SortField::Href => {
-                    rank(&|kind| catalog.get(kind).map(|e| format!("{}/", e.plural)))
-                }
+                SortField::Href => rank(&|kind| catalog.get(kind).map(|e| format!("{}/", e.plural))),
                 SortField::OwnerKind => {
                     rank(&|kind| catalog.get(kind)?.parent.as_ref().map(|p| p.kind.to_string()))
                 }

@@ -37,6 +37,21 @@ pub enum SslMode {
     VerifyFull,
 }
 
+impl std::str::FromStr for SslMode {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        match word {
+            "disable" => Ok(Self::Disable),
+            "prefer" => Ok(Self::Prefer),
+            "require" => Ok(Self::Require),
+            "verify-ca" => Ok(Self::VerifyCa),
+            "verify-full" => Ok(Self::VerifyFull),
+            _ => Err("sslmode must be disable, prefer, require, verify-ca or verify-full".into()),
+        }
+    }
+}
+
 /// Where the server is and how to speak to it.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -112,7 +127,8 @@ fn client_config(mode: SslMode, root_cert_file: Option<&Path>) -> Result<ClientC
 fn roots(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
     // Debian's bundle is where other systems keep theirs too, or link to it.
     let file = file.unwrap_or(Path::new("/etc/ssl/certs/ca-certificates.crt"));
-    let fail = |what: String| OpenError::new(format!("database.ssl.root_cert_file {}: {what}", file.display()));
+    let fail =
+        |what: String| OpenError::new(format!("database.ssl.root_cert_file {}: {what}", file.display()));
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fail(error.to_string()))? {
         let certificate = certificate.map_err(|error| fail(error.to_string()))?;
@@ -157,7 +173,12 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -166,7 +187,12 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -8,8 +8,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
-use super::writer::{Session, prepare};
 use super::row;
+use super::writer::{Session, prepare};
 use crate::COLUMNS;
 use crate::failure::Failure;
 
@@ -86,7 +86,8 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
     let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.uuid()).collect();
     let trees: Vec<Uuid> = needs.trees.iter().map(|id| id.uuid()).collect();
     let kinds: Vec<&str> = needs.names.iter().map(|(kind, _, _)| &**kind).collect();
-    let owners: Vec<Option<Uuid>> = needs.names.iter().map(|(_, owner, _)| owner.map(|id| id.uuid())).collect();
+    let owners: Vec<Option<Uuid>> =
+        needs.names.iter().map(|(_, owner, _)| owner.map(hyperfleet_core::ResourceId::uuid)).collect();
     let names: Vec<&str> = needs.names.iter().map(|(_, _, name)| name.as_str()).collect();
 
     let nothing = || Ok(Vec::<Row>::new());

@@ -18,7 +18,8 @@ const MIGRATIONS: &[Migration] =
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual.
 pub(super) async fn run(address: &Address, options: &Options) -> Result<MigrationReport, OpenError> {
     let client = reach(address, options).await?;
-    let fail = |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.cause));
+    let fail =
+        |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.cause));
     check_server(&client).await?;
     if !options.migrate {
         let current = current(&client).await.map_err(fail)?;
@@ -53,7 +54,9 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
     loop {
         match address.connect().await {
             Ok(client) => return Ok(client),
-            Err(failure) if attempt < options.connect_attempts && failure.kind == FailureKind::Unavailable => {
+            Err(failure)
+                if attempt < options.connect_attempts && failure.kind == FailureKind::Unavailable =>
+            {
                 tracing::warn!(
                     attempt,
                     of = options.connect_attempts,
@@ -76,7 +79,8 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
 
 async fn check_server(client: &Client) -> Result<(), OpenError> {
     let fail = |error: tokio_postgres::Error| OpenError::new(format!("the database did not answer: {error}"));
-    let row = client.query_one("select current_setting('server_version_num')::int", &[]).await.map_err(fail)?;
+    let row =
+        client.query_one("select current_setting('server_version_num')::int", &[]).await.map_err(fail)?;
     let version: i32 = row.try_get(0).map_err(fail)?;
     if version < OLDEST_SERVER {
         return Err(OpenError::new(format!(

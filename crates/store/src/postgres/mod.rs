@@ -22,8 +22,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::migrations::{MigrationReport, OpenError};
 use crate::{ListQuery, Options, Page};
 
-pub use connect::SslMode;
 use connect::Address;
+pub use connect::SslMode;
 use lane::Lane;
 pub(crate) use writer::Writer;
 
@@ -69,7 +69,9 @@ impl Postgres {
         let session = self.lane.session().await?;
         let row = match session.get(id).await {
             // The server may have been restarted since the last use: once more on a new connection.
-            Err(failure) if failure.kind == FailureKind::Unavailable => self.lane.renew(&session).await?.get(id).await?,
+            Err(failure) if failure.kind == FailureKind::Unavailable => {
+                self.lane.renew(&session).await?.get(id).await?
+            }
             other => other?,
         };
         row.map(|row| row::resource(&self.catalog, &row)).transpose().map(Option::flatten)

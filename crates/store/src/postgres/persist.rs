@@ -1,9 +1,9 @@
 //! The second flight: the differences of a batch, one statement per table, and the commit.
 
+use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Phase, RawJson, Resource, ResourceId};
-use chrono::{DateTime, Utc};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
@@ -263,7 +263,11 @@ impl<'a> ChangeColumns<'a> {
             times: changes.iter().map(|c| c.at.utc()).collect(),
             actors: changes.iter().map(|c| c.actor.as_str()).collect(),
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
-            entries: changes.iter().map(|c| RawJson::from_value(&c.entries)).map(|raw| raw.as_str().to_owned()).collect(),
+            entries: changes
+                .iter()
+                .map(|c| RawJson::from_value(&c.entries))
+                .map(|raw| raw.as_str().to_owned())
+                .collect(),
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) async fn list(
     query: &ListQuery,
 ) -> Result<Page, Failure> {
     let kinds: Vec<&str> = query.kinds.iter().map(|k| &**k).collect();
-    let owner: Option<Uuid> = query.owner.map(|id| id.uuid());
+    let owner: Option<Uuid> = query.owner.map(hyperfleet_core::ResourceId::uuid);
     let referring: Option<(&str, Uuid)> = query.referring_to.as_ref().map(|(t, id)| (t.as_str(), id.uuid()));
     let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
     let offset = i64::try_from(query.offset).unwrap_or(i64::MAX);
@@ -77,7 +77,10 @@ pub(super) async fn list(
 }
 
 /// One step: the oldest thousand changes, as far as they are old enough.
-pub(super) async fn prune_history(client: &deadpool_postgres::Client, before: Timestamp) -> Result<u64, Failure> {
+pub(super) async fn prune_history(
+    client: &deadpool_postgres::Client,
+    before: Timestamp,
+) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
             "delete from changes where version in (

@@ -1,7 +1,7 @@
 //! A row as PostgreSQL gives it, made into a resource without parsing its JSON.
 
-use hyperfleet_core::{Catalog, Phase, RawJson, Resource, Stamp, Timestamp, Version};
 use chrono::{DateTime, Utc};
+use hyperfleet_core::{Catalog, Phase, RawJson, Resource, Stamp, Timestamp, Version};
 use tokio_postgres::Row;
 use uuid::Uuid;
 

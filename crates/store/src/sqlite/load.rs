@@ -83,7 +83,9 @@ fn load_tree(
         id,
     )?;
     for target in &below {
-        for source in ids(connection, "select source_id from resource_references where target_id = ?1", *target)? {
+        for source in
+            ids(connection, "select source_id from resource_references where target_id = ?1", *target)?
+        {
             set.load_referrer(*target, source);
             load_resource(connection, catalog, source, set)?;
         }
@@ -101,8 +103,8 @@ fn load_child_counts(
     owners: &BTreeSet<ResourceId>,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
-    let mut statement =
-        connection.prepare_cached("select kind, count(*) from resources where owner_id = ?1 group by kind")?;
+    let mut statement = connection
+        .prepare_cached("select kind, count(*) from resources where owner_id = ?1 group by kind")?;
     for owner in owners {
         let mut rows = statement.query([owner.to_string()])?;
         while let Some(found) = rows.next()? {

@@ -49,7 +49,10 @@ impl Location {
     fn new(path: Option<&Path>) -> Self {
         match path {
             // SQLite's memdb shares one database among the connections of a process.
-            None => Self { uri: format!("file:/hyperfleet-{}?vfs=memdb", ResourceId::generate()), in_memory: true },
+            None => Self {
+                uri: format!("file:/hyperfleet-{}?vfs=memdb", ResourceId::generate()),
+                in_memory: true,
+            },
             Some(path) => {
                 let mut uri = "file:".to_owned();
                 for c in path.to_string_lossy().chars() {
@@ -131,7 +134,8 @@ impl Sqlite {
 
     /// Open connections, and those at work. The writer's counts as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let busy = self.readers.iter().filter(|r| matches!(r.try_lock(), Err(TryLockError::WouldBlock))).count();
+        let busy =
+            self.readers.iter().filter(|r| matches!(r.try_lock(), Err(TryLockError::WouldBlock))).count();
         (self.readers.len() + 1, busy)
     }
 

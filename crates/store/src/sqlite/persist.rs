@@ -45,8 +45,9 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
               created_time, created_by, updated_time, updated_by, deleted_time, deleted_by)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
-    let mut narrow = connection
-        .prepare_cached("insert into resource_status (resource_id, version, conditions) values (?1, ?2, ?3)")?;
+    let mut narrow = connection.prepare_cached(
+        "insert into resource_status (resource_id, version, conditions) values (?1, ?2, ?3)",
+    )?;
     for r in resources {
         let id = r.id.to_string();
         let (deleted_time, deleted_by) = deleted(r);

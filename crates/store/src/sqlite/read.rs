@@ -11,10 +11,16 @@ use crate::failure::Failure;
 use crate::{ListQuery, Page};
 
 static GET: LazyLock<String> = LazyLock::new(|| {
-    format!("select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id where r.id = ?1")
+    format!(
+        "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id where r.id = ?1"
+    )
 });
 
-pub(super) fn get(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Resource>, Failure> {
+pub(super) fn get(
+    connection: &Connection,
+    catalog: &Catalog,
+    id: ResourceId,
+) -> Result<Option<Resource>, Failure> {
     let mut statement = connection.prepare_cached(&GET)?;
     let mut rows = statement.query([id.to_string()])?;
     match rows.next()? {

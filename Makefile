@@ -1,0 +1,44 @@
+# The front door. `make help` lists what it does; every target first makes sure that the machine has what it needs.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+# Arguments for the program that a target runs: make run ARGS="--help"
+ARGS ?=
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint bench clean setup
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## Build the release binary and start everything on http://localhost:8000
+	@scripts/setup build
+	$(CARGO) build --release --locked -p hyperfleet
+	$(TARGET_DIR)/release/hyperfleet up $(ARGS)
+
+build: ## Build the release binary
+	@scripts/setup build
+	$(CARGO) build --release --locked -p hyperfleet
+
+test: ## Run all tests, on SQLite and PostgreSQL (ARGS="-p hyperfleet-core" narrows)
+	@scripts/setup build postgres
+	$(CARGO) test --locked --no-fail-fast $(or $(ARGS),--workspace)
+
+lint: ## Check format, lints and dependencies; warnings are errors
+	@scripts/setup build lint
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --locked check; \
+	else echo "cargo-deny is not installed: dependencies not checked"; fi
+
+bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1" for a glance)
+	@scripts/setup build postgres
+	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-bench
+	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS)
+
+clean: ## Remove what was built (databases stay)
+	$(CARGO) clean
+
+setup: ## Install what is missing on a Debian machine; silent when all is there
+	@scripts/setup build lint postgres

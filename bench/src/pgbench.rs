@@ -1,0 +1,96 @@
+//! The limit of writes: PostgreSQL's own `pgbench`, one row by key per transaction, on the server that HyperFleet
+//! writes to and with as many clients.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use hyperfleet_testkit::{Database, Postgres};
+use tempfile::TempDir;
+
+const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
+const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
+
+/// A database with one table of plain rows, as many as there are clusters.
+pub(crate) struct Pgbench<'a> {
+    postgres: &'a Postgres,
+    database: Database,
+    rows: usize,
+    scripts: TempDir,
+}
+
+impl<'a> Pgbench<'a> {
+    /// Makes the table; each row is about as wide as a cluster.
+    pub(crate) async fn prepare(postgres: &'a Postgres, rows: usize) -> Result<Self> {
+        let database = postgres.database().await;
+        let scripts = tempfile::tempdir()?;
+        fs::write(scripts.path().join("update.sql"), UPDATE)?;
+        fs::write(scripts.path().join("select.sql"), SELECT)?;
+        execute(
+            postgres,
+            &database,
+            &format!(
+                "CREATE TABLE limits (id int PRIMARY KEY, nodes int NOT NULL, filler text NOT NULL);
+                 INSERT INTO limits SELECT id, 0, repeat('x', 500) FROM generate_series(1, {rows}) AS id;
+                 VACUUM ANALYZE limits"
+            ),
+        )?;
+        Ok(Self { postgres, database, rows, scripts })
+    }
+
+    /// Transactions per second of single-row updates.
+    pub(crate) fn update(&self, clients: usize, seconds: u64) -> Result<f64> {
+        self.run("update.sql", clients, seconds)
+    }
+
+    /// Transactions per second of single-row selects.
+    pub(crate) fn select(&self, clients: usize, seconds: u64) -> Result<f64> {
+        self.run("select.sql", clients, seconds)
+    }
+
+    fn run(&self, script: &str, clients: usize, seconds: u64) -> Result<f64> {
+        let threads =
+            std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).clamp(1, clients);
+        let output = Command::new(self.postgres.program("pgbench"))
+            .args(["-M", "prepared", "-n", "--random-seed=1", "-U", "postgres", "-h"])
+            .arg(self.postgres.socket_directory())
+            .args(["-f".as_ref(), self.scripts.path().join(script).as_os_str()])
+            .args(["-D", &format!("rows={}", self.rows), "-T", &seconds.to_string()])
+            .args(["-c", &clients.to_string(), "-j", &threads.to_string(), self.database.name()])
+            .output()
+            .context("pgbench is missing: run `make setup`")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        match tps(&text) {
+            Some(tps) if output.status.success() => Ok(tps),
+            _ => bail!("pgbench: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr)),
+        }
+    }
+}
+
+/// Runs SQL text in a database of the server.
+pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Result<()> {
+    let output = Command::new(postgres.program("psql"))
+        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
+        .arg(postgres.socket_directory())
+        .args(sql.split(';').flat_map(|statement| ["-c", statement]))
+        .arg(database.name())
+        .output()
+        .context("psql is missing: run `make setup`")?;
+    if !output.status.success() {
+        bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+fn tps(output: &str) -> Option<f64> {
+    output.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_rate_is_found_in_what_pgbench_prints() {
+        let output = "initial connection time = 2.1 ms\ntps = 24012.345 (without initial connection time)\n";
+        assert_eq!(super::tps(output), Some(24012.345));
+    }
+}

@@ -1,0 +1,124 @@
+//! The server under test on one store: the release binary with its ordinary settings. Creates go to a second server
+//! with a database of its own, so that what they leave behind does not make the lists of later rounds longer.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use hyperfleet_testkit::{Client, Launch, Server, Store};
+
+use crate::workload::{CLUSTERS, Operation, Workload, cluster};
+
+/// Enough at a time to fill batches while loading.
+const LOADERS: usize = 32;
+/// How long a server is left alone before its memory counts as idle.
+const SETTLE: Duration = Duration::from_secs(1);
+const STARTS: usize = 5;
+
+/// One store with its servers.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    pub(crate) store: &'static str,
+    loaded: Server,
+    empty: Server,
+    ids: Arc<[String]>,
+    /// Size of the body of one cluster.
+    pub(crate) one: usize,
+    /// Size of the body of a page of twenty.
+    pub(crate) list: usize,
+}
+
+/// What a server needs when nothing is asked of it.
+#[derive(Debug)]
+pub(crate) struct Idle {
+    pub(crate) resident: u64,
+    pub(crate) starts: Vec<Duration>,
+}
+
+impl Subject {
+    /// Starts both servers and fills one with `clusters`.
+    pub(crate) async fn start(
+        store: &'static str,
+        launch: &Launch,
+        stores: [Store; 2],
+        clusters: usize,
+    ) -> Result<Self> {
+        let [loaded, empty] = stores.map(|store| launch.clone().store(store));
+        let (loaded, empty) = (loaded.start().await?, empty.start().await?);
+        let api = loaded.api();
+        let ids = load(&api, clusters).await?;
+        let one = get(&api, &format!("{CLUSTERS}/{}", ids[0])).await?;
+        let list = get(&api, &format!("{CLUSTERS}?pageSize=20")).await?;
+        Ok(Self { store, loaded, empty, ids: ids.into(), one, list })
+    }
+
+    /// Where an operation is measured, and with what.
+    pub(crate) fn target(&self, operation: Operation) -> Result<(SocketAddr, Workload)> {
+        let server = if operation == Operation::Create { &self.empty } else { &self.loaded };
+        let workload = Workload::Clusters { operation, ids: Arc::clone(&self.ids) };
+        Ok((server.api().authority().parse()?, workload))
+    }
+
+    /// The most memory that one of the servers has held so far, in bytes.
+    pub(crate) fn peak_memory(&self) -> Result<u64> {
+        Ok(memory(&self.loaded, "VmHWM:")?.max(memory(&self.empty, "VmHWM:")?))
+    }
+
+    /// Starts the server again on its database, a few times, and looks at its memory.
+    pub(crate) async fn idle(&mut self) -> Result<Idle> {
+        let mut starts = Vec::new();
+        for _ in 0..STARTS {
+            self.loaded.restart().await?;
+            starts.push(self.loaded.started_in());
+        }
+        tokio::time::sleep(SETTLE).await;
+        Ok(Idle { resident: memory(&self.loaded, "VmRSS:")?, starts })
+    }
+}
+
+async fn load(api: &Client, clusters: usize) -> Result<Vec<String>> {
+    let loaders: Vec<_> = (0..LOADERS)
+        .map(|loader| {
+            let api = api.clone();
+            tokio::spawn(async move {
+                let mut ids = Vec::new();
+                for number in (loader..clusters).step_by(LOADERS) {
+                    let body = cluster(&format!("preloaded-{number}"));
+                    let call = api.post(CLUSTERS).header("content-type", "application/json").body(body);
+                    let answer = call.send().await?;
+                    if answer.status != 201 {
+                        bail!("loading a cluster: {answer}");
+                    }
+                    ids.push(answer.json()["id"].as_str().context("a cluster without id")?.to_owned());
+                }
+                Ok(ids)
+            })
+        })
+        .collect();
+    let mut ids = Vec::with_capacity(clusters);
+    for loader in loaders {
+        ids.extend(loader.await??);
+    }
+    Ok(ids)
+}
+
+async fn get(api: &Client, path: &str) -> Result<usize> {
+    let answer = api.get(path).send().await?;
+    if answer.status != 200 {
+        bail!("GET {path}: {answer}");
+    }
+    Ok(answer.body.len())
+}
+
+/// A line of the kernel's account of a process, in bytes.
+fn memory(server: &Server, line: &str) -> Result<u64> {
+    let pid = server.pid().context("the server has ended")?.to_string();
+    let status = fs::read_to_string(Path::new("/proc").join(pid).join("status"))?;
+    let value = status
+        .lines()
+        .find_map(|text| text.strip_prefix(line)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    Ok(value.with_context(|| format!("no {line} in /proc"))? * 1024)
+}

@@ -1,0 +1,50 @@
+//! What every handler shares.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperfleet_core::Catalog;
+use hyperfleet_core::rules::Rulebook;
+use hyperfleet_service::build_info::BuildInfo;
+use hyperfleet_service::health::Health;
+use hyperfleet_store::Store;
+
+/// The API's parts. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct App(Arc<Parts>);
+
+/// See [`App`].
+pub(crate) struct Parts {
+    /// The database.
+    pub(crate) store: Store,
+    /// The rules that the store decides by; handlers check bodies by the same.
+    pub(crate) rulebook: Arc<Rulebook>,
+    /// Whether this process can serve.
+    pub(crate) health: Health,
+    /// What runs here.
+    pub(crate) build: BuildInfo,
+    /// The largest body, in bytes.
+    pub(crate) body_limit: usize,
+    /// How long a body may take to arrive.
+    pub(crate) read_timeout: Duration,
+}
+
+impl App {
+    /// Puts the parts together.
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// The configured kinds.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.0.rulebook.catalog
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}

@@ -1,0 +1,171 @@
+//! Request bodies: read within a size and a time, parsed as hostile JSON, and turned into checked
+//! commands. Shape is checked here, with every fault reported; what needs the store is for the rules.
+
+use axum::body::Body;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Request};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+use hyperfleet_core::{Error, ErrorKind};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::app::App;
+
+/// Keys that the JSON library gives a meaning of its own; no body may smuggle them in.
+const PRIVATE: &str = "$serde_json::private::";
+
+/// What a PATCH body is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PatchLanguage {
+    /// RFC 7396.
+    Merge,
+    /// RFC 6902.
+    Json,
+}
+
+/// The language of a PATCH, by its media type. Plain JSON is a merge.
+pub(crate) fn patch_language(headers: &HeaderMap) -> Result<PatchLanguage, Error> {
+    match media_type(headers)?.as_deref() {
+        None | Some("application/json" | "application/merge-patch+json") => Ok(PatchLanguage::Merge),
+        Some("application/json-patch+json") => Ok(PatchLanguage::Json),
+        Some(other) => Err(unsupported(other, crate::problem::PATCH_TYPES)),
+    }
+}
+
+/// Refuses a body that is not JSON by its media type. None at all is taken as JSON.
+pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Error> {
+    match media_type(headers)?.as_deref() {
+        None | Some("application/json") => Ok(()),
+        Some(other) if other.starts_with("application/") && other.ends_with("+json") => Ok(()),
+        Some(other) => Err(unsupported(other, "application/json")),
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| unsupported("that is not text", "application/json"))?;
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    Ok(Some(essence).filter(|essence| !essence.is_empty()))
+}
+
+fn unsupported(given: &str, expected: &str) -> Error {
+    let detail =
+        format!("The media type '{}' is not supported. Send {expected}.", hyperfleet_core::echo(given));
+    Error::new(ErrorKind::UnsupportedMediaType, detail)
+}
+
+/// Reads a body whole, within the limit and the time. The rest of one that is refused is taken in
+/// by the listener, so that a client that is still sending gets to see the answer.
+pub(crate) async fn read(app: &App, request: Request<Body>) -> Result<Bytes, Error> {
+    tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit))
+        .await
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time.")))
+}
+
+async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Error::new(ErrorKind::MalformedBody, "The request body could not be read to its end.")
+                .because(error)
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > limit {
+            return Err(too_large(limit));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::new(ErrorKind::BodyTooLarge, format!("The request body is larger than the {limit} bytes allowed."))
+}
+
+/// Parses a body as JSON.
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::new(
+            ErrorKind::MalformedBody,
+            "The request body is empty; a JSON document is required.",
+        ));
+    }
+    let malformed = |error: serde_json::Error| {
+        Error::new(ErrorKind::MalformedBody, format!("The request body is not valid JSON: {error}"))
+    };
+    let suspicious = body.windows(2).any(|pair| pair == b"\\u") || contains(body, PRIVATE.as_bytes());
+    if suspicious {
+        refuse_private_keys(serde_json::from_slice(body).map_err(malformed)?)?;
+    }
+    serde_json::from_slice(body).map_err(malformed)
+}
+
+/// Parses a body as a JSON object.
+pub(crate) fn parse_object(body: &[u8]) -> Result<serde_json::Map<String, Value>, Error> {
+    match parse(body)? {
+        Value::Object(members) => Ok(members),
+        _ => Err(Error::new(ErrorKind::MalformedBody, "The request body must be a JSON object.")),
+    }
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+fn refuse_private_keys(raw: &RawValue) -> Result<(), Error> {
+    #[derive(Deserialize)]
+    struct Members<'a>(#[serde(borrow)] HashMap<Cow<'a, str>, &'a RawValue>);
+
+    let text = raw.get();
+    let internal = |error: serde_json::Error| Error::internal(error);
+    if text.starts_with('{') {
+        let Members(members) = serde_json::from_str(text).map_err(internal)?;
+        for (key, value) in members {
+            if key.starts_with(PRIVATE) {
+                return Err(Error::new(
+                    ErrorKind::MalformedBody,
+                    "The request body has a member with a reserved name.",
+                ));
+            }
+            refuse_private_keys(value)?;
+        }
+    } else if text.starts_with('[') {
+        let items: Vec<&RawValue> = serde_json::from_str(text).map_err(internal)?;
+        items.into_iter().try_for_each(refuse_private_keys)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_json_document_is_refused_as_a_body() {
+        for bad in ["", "  ", "{", "{\"a\":1,}", "nul", "\"\\ud800\"", "[1] 2", "\u{feff}{}"] {
+            assert_eq!(parse(bad.as_bytes()).unwrap_err().code(), "HYPERFLEET-VAL-003", "{bad}");
+        }
+        assert!(parse(b"\xff").is_err());
+        assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        assert!(parse_object(b"[]").is_err());
+    }
+
+    #[test]
+    fn names_with_a_meaning_to_the_parser_are_refused() {
+        for body in [
+            r#"{"spec":{"$serde_json::private::Number":"1"}}"#,
+            r#"{"spec":[{"\u0024serde_json::private::RawValue":"[]"}]}"#,
+        ] {
+            assert_eq!(parse(body.as_bytes()).unwrap_err().code(), "HYPERFLEET-VAL-003");
+        }
+        assert!(parse(br#"{"text":"\u00e9 and $serde_json::private:: in a value"}"#).is_ok());
+    }
+}

@@ -1,0 +1,277 @@
+//! The configuration of the API: a typed view of its settings, checked as a whole. Loading
+//! collects every fault of every source before it gives up; nothing is opened or bound here.
+
+mod database;
+mod entities;
+mod keys;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperfleet_core::{Catalog, EntityDescriptor};
+use hyperfleet_service::logging::{Format, LogConfig, Masking, Output, machine_name};
+use hyperfleet_service::settings::{Faults, Settings, Sources};
+use hyperfleet_service::tls::TlsFiles;
+use hyperfleet_store::Target;
+
+pub use keys::KEYS;
+
+/// Everything that decides how the API runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `server.*`
+    pub server: Server,
+    /// `database.*`
+    pub database: Database,
+    /// `logging.*`
+    pub logging: Logging,
+    /// `metrics.*`
+    pub metrics: Metrics,
+    /// `health.*`
+    pub health: Health,
+    /// `history.*`
+    pub history: History,
+    /// `entities`, as configured.
+    pub entities: Vec<EntityDescriptor>,
+    /// `entities`, checked.
+    pub catalog: Arc<Catalog>,
+    /// The settings that all this was read from, to be printed.
+    pub settings: Settings,
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// Name or address.
+    pub host: String,
+    /// Port; 0 lets the system choose.
+    pub port: u16,
+    /// Certificate, when TLS is on.
+    pub tls: Option<TlsFiles>,
+}
+
+/// The API's own listener and limits.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// Where the API listens.
+    pub bind: Bind,
+    /// Name of this machine in log lines, never empty.
+    pub hostname: String,
+    /// Time that clients get.
+    pub timeouts: Timeouts,
+    /// How much is taken on.
+    pub limits: Limits,
+    /// OpenAPI document with the schemas of specs.
+    pub openapi_schema_path: Option<PathBuf>,
+    /// Tokens.
+    pub jwt: Jwt,
+}
+
+/// Time that clients get.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// For sending a whole request.
+    pub read: Duration,
+    /// Without taking a byte of the answer.
+    pub write: Duration,
+}
+
+/// How much is taken on before work is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Largest request body.
+    pub body_bytes: usize,
+    /// Most open connections.
+    pub connections: usize,
+    /// Most writes that wait for a commit.
+    pub queue: usize,
+}
+
+/// Authentication by token.
+#[derive(Debug, Clone, Copy)]
+pub struct Jwt {
+    /// Whether every request needs a token.
+    pub enabled: bool,
+}
+
+/// The database and how it is used.
+#[derive(Debug, Clone)]
+pub struct Database {
+    target: Target,
+    /// Connections and deadlines.
+    pub pool: Pool,
+    /// Whether the schema is brought up to date at start.
+    pub migrate_at_start: bool,
+}
+
+impl Database {
+    /// The database to open.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+/// Connections to the database.
+#[derive(Debug, Clone, Copy)]
+pub struct Pool {
+    /// Most connections.
+    pub max_connections: usize,
+    /// Longest time one request may spend on the database.
+    pub request_timeout: Duration,
+    /// How often the first connection is tried again.
+    pub conn_retry_attempts: u32,
+    /// Time between these tries.
+    pub conn_retry_interval: Duration,
+}
+
+/// What is logged, how and where.
+#[derive(Debug, Clone)]
+pub struct Logging {
+    /// Level of our own crates.
+    pub level: tracing::Level,
+    /// How a line looks.
+    pub format: Format,
+    /// Where lines go.
+    pub output: Output,
+    /// What is hidden.
+    pub masking: Masking,
+}
+
+/// The metrics listener.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    /// Where metrics are served.
+    pub bind: Bind,
+}
+
+/// The health listener and the times around it.
+#[derive(Debug, Clone)]
+pub struct Health {
+    /// Where health is served.
+    pub bind: Bind,
+    /// Time for running requests to finish at shutdown.
+    pub shutdown_timeout: Duration,
+    /// Time for the database to answer the readiness check.
+    pub db_ping_timeout: Duration,
+}
+
+/// The past that is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct History {
+    /// How long changes are kept.
+    pub retention: Duration,
+}
+
+impl Config {
+    /// Reads and checks everything. The error lists every fault of every source.
+    pub fn load(sources: &Sources) -> Result<Self, Faults> {
+        let (settings, mut faults) = Settings::read(KEYS, sources);
+        let server = Server {
+            bind: bind(&settings, "server", &mut faults),
+            hostname: settings.some_text("server.hostname").map_or_else(machine_name, str::to_owned),
+            timeouts: Timeouts {
+                read: settings.duration("server.timeouts.read"),
+                write: settings.duration("server.timeouts.write"),
+            },
+            limits: Limits {
+                body_bytes: settings.integer("server.limits.body_bytes"),
+                connections: settings.integer("server.limits.connections"),
+                queue: settings.integer("server.limits.queue"),
+            },
+            openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),
+            jwt: Jwt { enabled: settings.bool("server.jwt.enabled") },
+        };
+        let database = Database {
+            target: database::read(&settings, &mut faults),
+            pool: Pool {
+                max_connections: settings.integer("database.pool.max_connections"),
+                request_timeout: settings.duration("database.pool.request_timeout"),
+                conn_retry_attempts: settings.integer("database.pool.conn_retry_attempts"),
+                conn_retry_interval: settings.duration("database.pool.conn_retry_interval"),
+            },
+            migrate_at_start: settings.text("database.migrate") == "auto",
+        };
+        let metrics = Metrics { bind: bind(&settings, "metrics", &mut faults) };
+        let health = Health {
+            bind: bind(&settings, "health", &mut faults),
+            shutdown_timeout: settings.duration("health.shutdown_timeout"),
+            db_ping_timeout: settings.duration("health.db_ping_timeout"),
+        };
+        let history = History { retention: settings.duration("history.retention") };
+        let logging = logging(&settings);
+        match entities::read(&settings, &mut faults) {
+            Some((entities, catalog)) if faults.is_empty() => {
+                Ok(Self { server, database, logging, metrics, health, history, entities, catalog, settings })
+            }
+            _ => Err(faults),
+        }
+    }
+
+    /// Whether a server with this configuration could let anyone in; the error says what to do.
+    pub fn check_serving(&self) -> Result<(), String> {
+        if !self.server.jwt.enabled {
+            return Ok(());
+        }
+        Err(format!(
+            "server.jwt.enabled is true ({}) and no issuer of tokens is configured, so nobody could be let in.\n\
+             To serve without authentication, turn it off with one of\n  \
+             server.jwt.enabled: false               in the configuration file\n  \
+             HYPERFLEET_SERVER_JWT_ENABLED=false     in the environment\n  \
+             --server-jwt-enabled=false              on the command line\n\
+             and keep the API on loopback or behind a proxy that authenticates.",
+            self.settings.source("server.jwt.enabled")
+        ))
+    }
+
+    /// How a process of this configuration logs.
+    pub fn log_config(&self, component: &str, version: &str) -> LogConfig {
+        LogConfig {
+            level: self.logging.level,
+            format: self.logging.format,
+            output: self.logging.output,
+            masking: self.logging.masking.clone(),
+            component: component.to_owned(),
+            version: version.to_owned(),
+            hostname: self.server.hostname.clone(),
+        }
+    }
+}
+
+fn logging(settings: &Settings) -> Logging {
+    const REASON: &str = "the table allows only words that parse";
+    Logging {
+        level: settings.text("logging.level").parse().expect(REASON),
+        format: settings.text("logging.format").parse().expect(REASON),
+        output: settings.text("logging.output").parse().expect(REASON),
+        masking: Masking {
+            enabled: settings.bool("logging.masking.enabled"),
+            headers: settings.list("logging.masking.headers").to_vec(),
+            fields: settings.list("logging.masking.fields").to_vec(),
+        },
+    }
+}
+
+/// The listener of a section, with its certificate when TLS is on.
+fn bind(settings: &Settings, section: &str, faults: &mut Faults) -> Bind {
+    let mut file = |name: &str| {
+        let path = format!("{section}.tls.{name}");
+        let file = settings.some_text(&path);
+        if file.is_none() {
+            faults.push(settings.fault(&path, format!("required when {section}.tls.enabled is true")));
+        }
+        file.map(PathBuf::from)
+    };
+    let tls = settings.bool(&format!("{section}.tls.enabled")).then(|| (file("cert_file"), file("key_file")));
+    Bind {
+        host: settings.text(&format!("{section}.host")).to_owned(),
+        port: settings.integer(&format!("{section}.port")),
+        tls: match tls {
+            Some((Some(cert_file), Some(key_file))) => Some(TlsFiles { cert_file, key_file }),
+            _ => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Every setting of the API in one table. Order here is the order in the example file, the
+//! documentation and `hyperfleet config`, so keys of one section stand together.
+
+use std::time::Duration;
+
+use hyperfleet_service::settings::{Form, Key, Secret};
+
+const PORT: Form = Form::Integer { min: 0, max: 65_535 };
+const ANY_DURATION: Form = Form::Duration { min: Duration::ZERO };
+const SOME_TIME: Form = Form::Duration { min: Duration::from_millis(1) };
+
+const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
+    Key { path, form, default, doc, secret: Secret::No }
+}
+
+const fn secret(path: &'static str, secret: Secret, doc: &'static str) -> Key {
+    Key { path, form: Form::Text, default: "", doc, secret }
+}
+
+const fn count(max: i64) -> Form {
+    Form::Integer { min: 1, max }
+}
+
+const ENTITIES: &str = "\
+# kind, plural: the name in bodies and the name in paths, each used once.
+# parent_kind, on_parent_delete: make it a child; cascade deletes it with its parent, restrict
+#   refuses to delete a parent that has one.
+# required_adapters: adapters whose reports decide its conditions.
+# spec_schema_name, require_spec_schema: component of server.openapi_schema_path that specs must
+#   fit; the second refuses to start without it.
+# references: what it may refer to, each {ref_type, target_kind, min, max}; max 0 is no limit.
+# name_min_len, name_max_len: length of names, 1 to 100 when not given.
+- kind: Cluster
+  plural: clusters
+  required_adapters: [validator]
+  spec_schema_name: ClusterSpec
+  name_min_len: 3
+  name_max_len: 53
+- kind: NodePool
+  plural: nodepools
+  parent_kind: Cluster
+  on_parent_delete: cascade
+  required_adapters: [validator]
+  spec_schema_name: NodePoolSpec
+  name_min_len: 3
+  name_max_len: 15
+";
+
+/// Every setting of the API.
+#[rustfmt::skip]
+pub static KEYS: &[Key] = &[
+    key("server.host", Form::NonEmpty, "localhost", "Name or address that the API listens on."),
+    key("server.port", PORT, "8000", "Port of the API; 0 lets the system choose."),
+    key("server.hostname", Form::Text, "", "Name of this machine in log lines; empty takes the system's."),
+    key("server.timeouts.read", SOME_TIME, "30s", "Time for a client to send a whole request, body included."),
+    key("server.timeouts.write", SOME_TIME, "30s", "A client that takes no bytes of its answer for this long is cut off."),
+    key("server.tls.enabled", Form::Bool, "false", "Serve the API over TLS; needs both files."),
+    key("server.tls.cert_file", Form::Text, "", "Certificate chain of the API in PEM; a changed file is taken up without a restart."),
+    key("server.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
+    key("server.limits.body_bytes", Form::Integer { min: 1_024, max: 1 << 30 }, "1048576", "Largest request body in bytes; a larger one is answered with 413."),
+    key("server.limits.connections", count(1_000_000), "10000", "Most connections that are open at one time; further ones wait to be accepted."),
+    key("server.limits.queue", count(1_000_000), "4096", "Most writes that wait for a commit; further ones are answered with 503."),
+    key("server.openapi_schema_path", Form::Text, "", "OpenAPI document whose components specs are checked against; empty accepts every spec."),
+    key("server.jwt.enabled", Form::Bool, "true", "Require a valid token on every request; false only behind a proxy that authenticates, or on loopback."),
+
+    secret("database.url", Secret::UrlPassword, "`sqlite:<path>`, `sqlite::memory:` or `postgres://…`; empty uses `database.host`, and without that `sqlite:./hyperfleet.db`."),
+    key("database.host", Form::Text, "", "Host of a PostgreSQL server, or the directory of its socket; not together with `database.url`."),
+    key("database.port", Form::Integer { min: 1, max: 65_535 }, "5432", "Port of the server at `database.host`."),
+    key("database.name", Form::NonEmpty, "hyperfleet", "Database on the server at `database.host`."),
+    key("database.username", Form::Text, "", "User at `database.host`."),
+    secret("database.password", Secret::Whole, "Password of that user."),
+    key("database.ssl.mode", Form::Choice(&["disable", "prefer", "require", "verify-ca", "verify-full"]), "prefer", "Use of TLS to PostgreSQL."),
+    key("database.ssl.root_cert_file", Form::Text, "", "Certificates that the server's one is checked against, in PEM; empty takes the system's."),
+    key("database.pool.max_connections", count(10_000), "50", "Most connections to PostgreSQL."),
+    key("database.pool.request_timeout", SOME_TIME, "30s", "Longest time that one request may spend on the database, waiting included."),
+    key("database.pool.conn_retry_attempts", Form::Integer { min: 0, max: 10_000 }, "10", "How often the first connection is tried again at start."),
+    key("database.pool.conn_retry_interval", ANY_DURATION, "3s", "Time between these tries."),
+    key("database.migrate", Form::Choice(&["auto", "manual"]), "auto", "Bring the schema up to date at start, or leave it to `hyperfleet migrate`."),
+
+    key("logging.level", Form::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "How much is logged; libraries stay at warn unless this is debug or trace."),
+    key("logging.format", Form::Choice(&["json", "text"]), "json", "One JSON object a line, or text for people."),
+    key("logging.output", Form::Choice(&["stdout", "stderr"]), "stdout", "Where log lines go."),
+    key("logging.masking.enabled", Form::Bool, "true", "Hide secrets in log lines."),
+    key("logging.masking.headers", Form::List, "[Authorization, Cookie, X-API-Key, Proxy-Authorization]", "Request headers whose values are hidden."),
+    key("logging.masking.fields", Form::List, "[password, secret, token, api_key, access_token, refresh_token, client_secret]", "Fields whose values are hidden, also as the end of a longer name such as `db_password`."),
+
+    key("metrics.host", Form::NonEmpty, "localhost", "Name or address that the metrics listen on."),
+    key("metrics.port", PORT, "9090", "Port of the metrics; 0 lets the system choose."),
+    key("metrics.tls.enabled", Form::Bool, "false", "Serve the metrics over TLS; needs both files."),
+    key("metrics.tls.cert_file", Form::Text, "", "Certificate chain of the metrics in PEM."),
+    key("metrics.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
+
+    key("health.host", Form::NonEmpty, "localhost", "Name or address that `/healthz` and `/readyz` listen on."),
+    key("health.port", PORT, "8080", "Port of `/healthz` and `/readyz`; 0 lets the system choose."),
+    key("health.tls.enabled", Form::Bool, "false", "Serve health over TLS; needs both files."),
+    key("health.tls.cert_file", Form::Text, "", "Certificate chain of health in PEM."),
+    key("health.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
+    key("health.shutdown_timeout", ANY_DURATION, "20s", "Time for running requests to finish at shutdown."),
+    key("health.db_ping_timeout", SOME_TIME, "2s", "Time for the database to answer the readiness check."),
+
+    key("history.retention", SOME_TIME, "30d", "How long changes are kept for watches and timelines."),
+
+    key("entities", Form::Structured, ENTITIES, "The kinds of resources."),
+];

@@ -1,0 +1,216 @@
+//! From JSON bodies to commands: which members there are, which are ignored, which are wrong.
+
+use std::sync::Arc;
+
+use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::{
+    Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, check_labels, check_name,
+    check_references, check_text, spec_faults,
+};
+use serde_json::{Map, Value};
+
+use crate::body::{self, PatchLanguage};
+
+/// Members of a resource that the server manages: ignored when a client sends back what it read.
+const MANAGED: [&str; 12] = [
+    "id",
+    "href",
+    "generation",
+    "created_time",
+    "updated_time",
+    "deleted_time",
+    "created_by",
+    "updated_by",
+    "deleted_by",
+    "status",
+    "owner_references",
+    "tenancy",
+];
+const PATCHABLE: [&str; 3] = ["spec", "labels", "references"];
+const MAX_REASON: usize = 1024;
+
+/// A POST body for a resource of `entity`. Faults come in the order of the document, then what is missing.
+pub(crate) fn create(
+    rulebook: &Rulebook,
+    entity: &Arc<Entity>,
+    owners: Vec<(Arc<str>, String)>,
+    members: Map<String, Value>,
+) -> Result<Create, Error> {
+    let mut faults = Vec::new();
+    let (mut kind, mut name, mut spec) = (None, None, None);
+    let (mut labels, mut references) = (Labels::new(), References::new());
+    for (member, value) in members {
+        match member.as_str() {
+            "kind" if !value.is_null() => {
+                check_kind(entity, &value, &mut faults);
+                kind = Some(());
+            }
+            "name" if !value.is_null() => {
+                match &value {
+                    Value::String(text) => faults.extend(check_name(entity, text)),
+                    other => faults.push(Fault::wrong_type("name", "a string", other)),
+                }
+                name = Some(value.as_str().unwrap_or_default().to_owned());
+            }
+            "spec" if !value.is_null() => {
+                check_spec(rulebook, entity, &value, &mut faults);
+                spec = Some(value);
+            }
+            "labels" if !value.is_null() => labels = check_labels(&value, &mut faults),
+            "references" if !value.is_null() => references = check_references(entity, &value, &mut faults),
+            "kind" | "name" | "spec" | "labels" | "references" => {}
+            managed if MANAGED.contains(&managed) => {}
+            _ => faults.push(Fault::unknown_member(member)),
+        }
+    }
+    for (member, there) in [("kind", kind.is_some()), ("name", name.is_some()), ("spec", spec.is_some())] {
+        if !there {
+            faults.push(Fault::missing(member));
+        }
+    }
+    for rule in entity.references.iter().filter(|rule| rule.min > 0) {
+        let field = format!("references.{}", rule.ref_type);
+        if !references.contains_key(&rule.ref_type) && !faults.iter().any(|f| f.field.starts_with(&field)) {
+            faults.push(Fault::missing(field).bounds(rule.min as u64, None));
+        }
+    }
+    collected(faults).or(())?;
+    Ok(Create {
+        kind: entity.kind.clone(),
+        ancestors: owners,
+        name: name.unwrap_or_default(),
+        spec: spec.unwrap_or_default(),
+        labels,
+        references,
+    })
+}
+
+fn check_kind(entity: &Entity, value: &Value, faults: &mut Vec<Fault>) {
+    if value.as_str() != Some(&entity.kind) {
+        let message = format!("kind must be {} here", entity.kind);
+        faults.push(Fault::value("kind", message, value).rule("enum").allowed([&*entity.kind]));
+    }
+}
+
+fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value, faults: &mut Vec<Fault>) {
+    if !spec.is_object() {
+        faults.push(Fault::wrong_type("spec", "an object", spec));
+        return;
+    }
+    let shape = spec_faults(spec);
+    if shape.is_empty() {
+        faults.extend(rulebook.schemas.check(&entity.kind, spec));
+    }
+    faults.extend(shape);
+}
+
+/// The kind that a POST to any-kind route names.
+pub(crate) fn kind_of<'a>(
+    rulebook: &'a Rulebook,
+    members: &Map<String, Value>,
+) -> Result<&'a Arc<Entity>, Error> {
+    let fault = match members.get("kind") {
+        None | Some(Value::Null) => Fault::missing("kind"),
+        Some(value) => match value.as_str().and_then(|kind| rulebook.catalog.get(kind)) {
+            Some(entity) => return Ok(entity),
+            None => {
+                let kinds: Vec<&str> = rulebook.catalog.kinds().map(|e| &*e.kind).collect();
+                let message = format!("kind must be one of {}", kinds.join(", "));
+                Fault::value("kind", message, value).rule("enum").allowed(kinds)
+            }
+        },
+    };
+    Err(Faults::one(fault).into_error())
+}
+
+/// A PATCH body. What it does to the stored wish is for the rules; its own faults are found here.
+/// `entity` is unknown where the route serves any kind.
+pub(crate) fn patch(
+    language: PatchLanguage,
+    entity: Option<&Entity>,
+    bytes: &[u8],
+) -> Result<PatchBody, Error> {
+    if language == PatchLanguage::Json {
+        return Operation::parse_all(&body::parse(bytes)?).map(PatchBody::Json);
+    }
+    let members = body::parse_object(bytes)?;
+    let mut faults = Vec::new();
+    if members.is_empty() {
+        let message = format!("At least one of {} is required", PATCHABLE.join(", "));
+        let fault = Fault { message, ..Fault::missing("spec") };
+        return Err(Faults::one(fault).into_error());
+    }
+    for (member, value) in &members {
+        match (member.as_str(), value) {
+            ("spec", Value::Object(_)) => faults.extend(spec_faults(value)),
+            ("spec", other) => faults.push(Fault::wrong_type("spec", "an object", other)),
+            ("labels" | "references", Value::Null) => {}
+            ("labels", Value::Object(labels)) => {
+                check_labels(&without_nulls(labels), &mut faults);
+            }
+            ("labels", other) => faults.push(Fault::wrong_type("labels", "an object", other)),
+            ("references", Value::Object(references)) => {
+                if let Some(entity) = entity {
+                    check_references(entity, &without_nulls(references), &mut faults);
+                }
+            }
+            ("references", other) => faults.push(Fault::wrong_type("references", "an object", other)),
+            _ => faults.push(Fault::unknown_member(member)),
+        }
+    }
+    collected(faults).or(PatchBody::Merge(members))
+}
+
+/// A force-delete body: its reason.
+pub(crate) fn force_delete(bytes: &[u8]) -> Result<String, Error> {
+    let members = body::parse_object(bytes)?;
+    let mut faults = Vec::new();
+    let mut reason = None;
+    for (member, value) in members {
+        match (member.as_str(), value) {
+            ("reason", Value::Null) => {}
+            ("reason", Value::String(text)) => {
+                let length = text.chars().count();
+                if text.trim().is_empty() {
+                    let message = "reason must not be empty";
+                    faults.push(
+                        Fault::value("reason", message, &text.clone().into())
+                            .rule("min_length")
+                            .bounds(1, None),
+                    );
+                } else if length > MAX_REASON {
+                    let message = format!("reason must have at most {MAX_REASON} characters, not {length}");
+                    let fault = Fault::value("reason", message, &text.clone().into()).rule("max_length");
+                    faults.push(fault.bounds(None, MAX_REASON as u64));
+                }
+                check_text("reason", &Value::from(text.as_str()), &mut faults);
+                reason = Some(text);
+            }
+            ("reason", other) => {
+                faults.push(Fault::wrong_type("reason", "a string", &other));
+                reason = Some(String::new());
+            }
+            _ => faults.push(Fault::unknown_member(member)),
+        }
+    }
+    if reason.is_none() {
+        faults.push(Fault::missing("reason"));
+    }
+    collected(faults).or(reason.unwrap_or_default())
+}
+
+/// In a merge patch `null` removes a member, whatever its rules.
+fn without_nulls(members: &Map<String, Value>) -> Value {
+    members
+        .iter()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+fn collected(faults: Vec<Fault>) -> Faults {
+    let mut all = Faults::default();
+    all.extend(faults);
+    all
+}

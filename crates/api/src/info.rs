@@ -1,0 +1,46 @@
+//! What the service says about itself, to anyone.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::{CACHE_CONTROL, HeaderValue};
+use hyperfleet_core::{Error, ErrorKind};
+use serde_json::json;
+
+use crate::app::App;
+use crate::problem::Failed;
+use crate::query;
+
+/// `GET /api/hyperfleet` and `GET /api/hyperfleet/metadata`.
+pub(crate) async fn metadata(State(app): State<App>) -> Response {
+    Json(json!({
+        "service": "hyperfleet-api",
+        "version": app.build.version,
+        "api_versions": ["v1"],
+        "git_sha": app.build.git_sha,
+        "build_timestamp": app.build.build_timestamp,
+    }))
+    .into_response()
+}
+
+/// `GET /api/hyperfleet/health`: whether requests can be served now. Never waits for the database.
+pub(crate) async fn health(State(app): State<App>) -> Response {
+    let mut response = match app.health.not_ready_because() {
+        None => Json(json!({"status": "ok"})).into_response(),
+        Some(reason) => {
+            Failed::from(Error::new(ErrorKind::Overloaded, format!("Not able to serve: {reason}")))
+                .into_response()
+        }
+    };
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// For routes without parameters: any is unknown.
+pub(crate) async fn without_parameters(request: Request, next: Next) -> Response {
+    match query::none(request.uri().query()) {
+        Ok(()) => next.run(request).await,
+        Err(error) => Failed::from(error).into_response(),
+    }
+}

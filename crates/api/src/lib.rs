@@ -1,0 +1,24 @@
+//! The HTTP API: REST and JSON over a [`hyperfleet_store::Store`].
+//!
+//! `router` is the table of contents. A handler decodes, calls the store, and renders; the rules
+//! live in `hyperfleet_core`, and errors become problem bodies in one place.
+#![forbid(unsafe_code)]
+
+mod app;
+mod body;
+mod caller;
+pub mod config;
+mod decode;
+mod fields;
+mod info;
+mod nearest;
+mod observe;
+pub mod openapi;
+mod place;
+mod problem;
+mod query;
+mod render;
+mod resources;
+mod router;
+pub mod server;
+mod unmatched;

@@ -1,0 +1,124 @@
+//! The API's description of itself: the hand-written OpenAPI document, with the routes of the
+//! configured kinds, as JSON, as YAML and as a page. It is built once at start from text that is
+//! part of the binary. Nothing here decides what a route does; a test elsewhere walks the router
+//! and this document both ways.
+
+mod kinds;
+mod page;
+
+use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode};
+use hyperfleet_core::Catalog;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+pub use page::{page, script, style};
+
+const SOURCE: &str = include_str!("../../../openapi/hyperfleet.yaml");
+const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
+/// A copy may be kept, but is good only after asking.
+const ASK_AGAIN: &str = "no-cache";
+
+/// The OpenAPI document of this server, ready to be sent.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// As JSON.
+    pub json: Bytes,
+    /// As YAML, the same content.
+    pub yaml: Bytes,
+    operations: Vec<(String, String)>,
+}
+
+impl Document {
+    /// Describes a server with the kinds of `catalog`.
+    pub fn build(catalog: &Catalog) -> Self {
+        let mut document = source();
+        kinds::describe(&mut document, catalog);
+        let json = serde_json::to_vec(&document).expect("a JSON value is always JSON");
+        let yaml = serde_saphyr::to_string(&Plain(&document)).expect("a JSON value is always YAML");
+        Self { json: json.into(), yaml: yaml.into(), operations: operations(&document) }
+    }
+
+    /// Every documented operation: method in upper case and path template.
+    pub fn paths(&self) -> Vec<(String, String)> {
+        self.operations.clone()
+    }
+}
+
+/// `GET B/openapi`.
+pub async fn json(Extension(document): Extension<Arc<Document>>, request: HeaderMap) -> Response {
+    answer(&request, "application/json", ASK_AGAIN, document.json.clone())
+}
+
+/// `GET B/openapi.yaml`.
+pub async fn yaml(Extension(document): Extension<Arc<Document>>, request: HeaderMap) -> Response {
+    answer(&request, "application/yaml", ASK_AGAIN, document.yaml.clone())
+}
+
+fn source() -> Value {
+    serde_saphyr::from_str(SOURCE).expect("the embedded document is YAML, as every test of this module shows")
+}
+
+fn operations(document: &Value) -> Vec<(String, String)> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    paths
+        .flat_map(|(path, item)| {
+            let methods = METHODS.iter().filter(|method| item.get(**method).is_some());
+            methods.map(|method| (method.to_ascii_uppercase(), path.clone()))
+        })
+        .collect()
+}
+
+/// Equal content has an equal fingerprint on every replica of one build, which is all that caches need.
+fn fingerprint(content: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(content);
+    format!("{:016x}", hasher.finish())
+}
+
+/// The content with its `ETag`, or 304 when the caller has it.
+fn answer(request: &HeaderMap, media_type: &'static str, cache: &'static str, content: Bytes) -> Response {
+    let tag = format!("\"{}\"", fingerprint(&content));
+    let known = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|list| {
+        let mut tags = list.split(',').map(|one| one.trim().trim_start_matches("W/"));
+        tags.any(|one| one == tag || one == "*")
+    });
+    let headers = [(ETAG, tag), (CACHE_CONTROL, cache.to_owned())];
+    if known {
+        return (StatusCode::NOT_MODIFIED, headers).into_response();
+    }
+    (headers, [(CONTENT_TYPE, media_type)], content).into_response()
+}
+
+/// A JSON value for a serializer other than that of serde_json, whose exact numbers nobody else
+/// can write. The document's own numbers are all small integers.
+struct Plain<'a>(&'a Value);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Number(number) => match number.as_i64() {
+                Some(integer) => serializer.serialize_i64(integer),
+                None => serializer.serialize_f64(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Plain)),
+            Value::Object(members) => {
+                let mut map = serializer.serialize_map(Some(members.len()))?;
+                for (key, value) in members {
+                    map.serialize_entry(key, &Plain(value))?;
+                }
+                map.end()
+            }
+            plain => plain.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The one place where an error becomes a problem body (RFC 9457). Handlers return [`Failed`];
+//! the outermost layer knows the request's path and trace and renders it there, once, and logs it.
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderName, HeaderValue, StatusCode};
+use hyperfleet_core::{Error, ErrorKind, Faults, Timestamp};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+const TYPES: &str = "https://api.hyperfleet.io/errors/";
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
+/// What PATCH understands.
+pub(crate) const PATCH_TYPES: &str =
+    "application/merge-patch+json, application/json-patch+json, application/json";
+
+/// An error on its way out of a handler.
+#[derive(Debug)]
+pub(crate) struct Failed(Arc<Error>);
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self(Arc::new(error))
+    }
+}
+
+impl From<Faults> for Failed {
+    fn from(faults: Faults) -> Self {
+        faults.into_error().into()
+    }
+}
+
+impl IntoResponse for Failed {
+    /// An empty answer that carries the error to where it is rendered.
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = status(&self.0);
+        response.extensions_mut().insert(self.0);
+        response
+    }
+}
+
+/// What a problem needs to know of its request.
+pub(crate) struct Occasion<'a> {
+    /// The request's method.
+    pub(crate) method: &'a str,
+    /// The request's path.
+    pub(crate) path: &'a str,
+    /// The caller's request id, or the id of the request's trace.
+    pub(crate) trace_id: &'a str,
+}
+
+/// The error's answer. Headers that routing set (such as `Allow`) stay.
+pub(crate) fn render(error: &Error, occasion: &Occasion<'_>, response: Response) -> Response {
+    log(error, occasion);
+    let mut body = Map::new();
+    let (slug, title) = slug_and_title(error);
+    body.insert("type".into(), format!("{TYPES}{slug}").into());
+    body.insert("title".into(), title.into());
+    body.insert("status".into(), status(error).as_u16().into());
+    body.insert("detail".into(), error.detail.clone().into());
+    body.insert("instance".into(), occasion.path.into());
+    body.insert("code".into(), error.code().into());
+    body.insert("timestamp".into(), Timestamp::now().to_string().into());
+    body.insert("trace_id".into(), occasion.trace_id.into());
+    if !error.faults.is_empty() {
+        body.insert("errors".into(), json!(error.faults));
+    }
+    extend(error, &mut body);
+
+    let (mut parts, _) = response.into_parts();
+    parts.status = status(error);
+    parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    match error.kind {
+        ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => {
+            parts.headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        ErrorKind::UnsupportedMediaType if occasion.method == "PATCH" => {
+            parts.headers.insert(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES));
+        }
+        _ => {}
+    }
+    if error.kind != ErrorKind::MethodNotAllowed {
+        parts.headers.remove(ALLOW);
+    }
+    Response::from_parts(parts, Body::from(Value::Object(body).to_string()))
+}
+
+/// Members that belong to certain errors.
+fn extend(error: &Error, body: &mut Map<String, Value>) {
+    let legacy = match &error.kind {
+        ErrorKind::VersionConflict { expected, actual } => {
+            body.insert("expected_version".into(), expected.clone());
+            body.insert("actual_version".into(), actual.0.into());
+            return;
+        }
+        ErrorKind::ApiVersionMissing => "PATH_NOT_FOUND",
+        ErrorKind::ApiVersionUnknown(_) => "UNSUPPORTED_API_VERSION",
+        _ => return,
+    };
+    body.insert("supported_versions".into(), json!(["v1"]));
+    // The shape that clients written to the first versioning strategy read.
+    body.insert(
+        "error".into(),
+        json!({"code": legacy, "message": error.detail, "supported_versions": ["v1"]}),
+    );
+}
+
+/// The status of an error.
+pub(crate) fn status(error: &Error) -> StatusCode {
+    match error.kind {
+        ErrorKind::Invalid | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
+        ErrorKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorKind::NoSuchRoute
+        | ErrorKind::ApiVersionMissing
+        | ErrorKind::ApiVersionUnknown(_)
+        | ErrorKind::NotFound { .. } => StatusCode::NOT_FOUND,
+        ErrorKind::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        ErrorKind::AlreadyExists | ErrorKind::VersionConflict { .. } | ErrorKind::StateConflict => {
+            StatusCode::CONFLICT
+        }
+        ErrorKind::Internal | ErrorKind::Database => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+fn slug_and_title(error: &Error) -> (&'static str, &'static str) {
+    match error.code() {
+        "HYPERFLEET-VAL-000" => ("validation-error", "Validation Error"),
+        "HYPERFLEET-VAL-001" => ("validation-error", "Required Field Missing"),
+        "HYPERFLEET-VAL-002" => ("validation-error", "Invalid Field Value"),
+        "HYPERFLEET-VAL-003" => ("invalid-request", "Invalid Request Body"),
+        "HYPERFLEET-VAL-004" => ("validation-error", "Invalid Query Parameter"),
+        "HYPERFLEET-VAL-005" => ("validation-error", "Invalid Path Parameter"),
+        "HYPERFLEET-NTF-000" => ("resource-not-found", "Endpoint Not Found"),
+        "HYPERFLEET-NTF-002" => ("resource-not-found", "Cluster Not Found"),
+        "HYPERFLEET-NTF-003" => ("resource-not-found", "NodePool Not Found"),
+        "HYPERFLEET-NTF-005" => ("resource-not-found", "API Version Not Supported"),
+        "HYPERFLEET-CNF-001" => ("resource-conflict", "Resource Already Exists"),
+        "HYPERFLEET-CNF-002" => ("version-conflict", "Version Conflict"),
+        "HYPERFLEET-CNF-003" => ("resource-conflict", "State Conflict"),
+        "HYPERFLEET-INT-002" => ("internal-error", "Database Error"),
+        "HYPERFLEET-SVC-001" => ("service-unavailable", "Service Unavailable"),
+        "HYPERFLEET-SVC-002" => ("service-unavailable", "Dependency Unavailable"),
+        "HYPERFLEET-SVC-003" => ("upstream-error", "Upstream Timeout"),
+        "HYPERFLEET-NTF-001" => ("resource-not-found", "Resource Not Found"),
+        _ => ("internal-error", "Internal Server Error"),
+    }
+}
+
+fn log(error: &Error, occasion: &Occasion<'_>) {
+    let (slug, _) = slug_and_title(error);
+    let error_type = format!("{TYPES}{slug}");
+    let mut context = json!({"method": occasion.method, "path": occasion.path});
+    if let [first, ..] = error.faults.as_slice() {
+        context["field"] = first.field.clone().into();
+    }
+    let (code, cause, trace_id) = (error.code(), error.chain(), occasion.trace_id);
+    if status(error).is_server_error() {
+        tracing::error!(error_code = code, error_type, error = cause, trace_id, json.request_context = %context, "request failed");
+    } else {
+        tracing::info!(error_code = code, error_type, error = cause, trace_id, json.request_context = %context, "request refused");
+    }
+}

@@ -1,0 +1,265 @@
+//! The handlers of resources. Each decodes, calls the store, and renders; whatever is decided is
+//! decided by the rules.
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use hyperfleet_core::{
+    Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
+    Intent, Patch, Resource, ResourceId, echo,
+};
+use hyperfleet_store::ListQuery;
+
+use crate::app::App;
+use crate::caller::Identified;
+use crate::place::{Path, parameter};
+use crate::problem::Failed;
+use crate::query::{self, ListParameters};
+use crate::router::BASE;
+use crate::{body, decode, render};
+
+type Answer = Result<Response, Failed>;
+
+/// `GET` of a collection.
+pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
+    let any_kind = path.place.entity.is_none();
+    let list = ListParameters::parse(raw.as_deref(), app.catalog(), any_kind)?;
+    let owner = owner(&app, &path).await?;
+    let kinds = match (&path.place.entity, list.kind) {
+        (Some(entity), _) => vec![entity.kind.clone()],
+        (None, Some(kind)) => vec![kind],
+        (None, None) => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
+    };
+    let mut limit = list.page_size;
+    let referring_to = match list.referring_to {
+        None => None,
+        Some((ref_type, Some(id))) => Some((ref_type, id)),
+        // An id that nobody has: the list of those who refer to it is empty.
+        Some((ref_type, None)) => {
+            limit = 0;
+            Some((ref_type, ResourceId::generate()))
+        }
+    };
+    let found = app
+        .store
+        .list(ListQuery {
+            kinds,
+            owner,
+            show_deleted: list.show_deleted,
+            referring_to,
+            order: list.order,
+            offset: (list.page - 1).saturating_mul(list.page_size),
+            limit,
+            count: list.count,
+        })
+        .await?;
+    let list = render::List {
+        kind: path.place.kind(),
+        page: list.page,
+        found: &found,
+        fields: list.fields.as_ref(),
+    };
+    Ok(json(StatusCode::OK, render::list(app.catalog(), &list)?))
+}
+
+/// `POST` to a collection.
+pub(crate) async fn create(
+    State(app): State<App>,
+    path: Path,
+    Identified(caller): Identified,
+    RawQuery(raw): RawQuery,
+    request: Request<Body>,
+) -> Answer {
+    let dry_run = query::write(raw.as_deref())?;
+    if path.place.lacks_owner() {
+        return Err(needs_owner(&app, path.place.entity.as_deref()).into());
+    }
+    body::require_json(request.headers())?;
+    let members = body::parse_object(&body::read(&app, request).await?)?;
+    let entity = match &path.place.entity {
+        Some(entity) => entity,
+        None => decode::kind_of(&app.rulebook, &members)?,
+    };
+    if path.place.entity.is_none() && entity.parent.is_some() {
+        return Err(needs_owner(&app, Some(entity)).into());
+    }
+    let create = decode::create(&app.rulebook, entity, path.owners, members)?;
+    let outcome = execute(&app, caller, dry_run, Intent::Create(create)).await?;
+    let mut response = answer(&app, StatusCode::CREATED, &outcome.resource)?;
+    let href = render::href(app.catalog(), &outcome.resource.kind, outcome.resource.id);
+    header(&mut response, LOCATION, &href);
+    Ok(response)
+}
+
+/// `GET` of one resource.
+pub(crate) async fn read(
+    State(app): State<App>,
+    path: Path,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let fields = query::read(raw.as_deref())?;
+    let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
+    let resource = find(&app, &path).await?;
+    if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        header(&mut response, ETAG, &etag(&resource));
+        return Ok(response);
+    }
+    let mut response = json(StatusCode::OK, render::resource(app.catalog(), &resource, fields.as_ref())?);
+    header(&mut response, ETAG, &etag(&resource));
+    Ok(response)
+}
+
+/// `PATCH` of one resource.
+pub(crate) async fn patch(
+    State(app): State<App>,
+    path: Path,
+    Identified(caller): Identified,
+    RawQuery(raw): RawQuery,
+    request: Request<Body>,
+) -> Answer {
+    let dry_run = query::write(raw.as_deref())?;
+    let if_match = precondition(request.headers(), &IF_MATCH)?;
+    let language = body::patch_language(request.headers())?;
+    let bytes = body::read(&app, request).await?;
+    let body = decode::patch(language, path.place.entity.as_deref(), &bytes)?;
+    let intent = Intent::Patch(Patch { target: path.target(), if_match, body });
+    let outcome = execute(&app, caller, dry_run, intent).await?;
+    answer(&app, StatusCode::OK, &outcome.resource).map_err(Failed::from)
+}
+
+/// `DELETE` of one resource.
+pub(crate) async fn delete(
+    State(app): State<App>,
+    path: Path,
+    Identified(caller): Identified,
+    RawQuery(raw): RawQuery,
+    headers: HeaderMap,
+) -> Answer {
+    let dry_run = query::write(raw.as_deref())?;
+    let if_match = precondition(&headers, &IF_MATCH)?;
+    let intent = Intent::Delete(Delete { target: path.target(), if_match });
+    let outcome = execute(&app, caller, dry_run, intent).await?;
+    answer(&app, StatusCode::ACCEPTED, &outcome.resource).map_err(Failed::from)
+}
+
+/// `POST …/force-delete`.
+pub(crate) async fn force_delete(
+    State(app): State<App>,
+    path: Path,
+    Identified(caller): Identified,
+    RawQuery(raw): RawQuery,
+    request: Request<Body>,
+) -> Answer {
+    let dry_run = query::write(raw.as_deref())?;
+    let if_match = precondition(request.headers(), &IF_MATCH)?;
+    body::require_json(request.headers())?;
+    let reason = decode::force_delete(&body::read(&app, request).await?)?;
+    let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason: reason.clone() });
+    let outcome = execute(&app, caller.clone(), dry_run, intent).await?;
+    if !dry_run {
+        let removed: Vec<String> = outcome.removed.iter().map(ToString::to_string).collect();
+        tracing::warn!(
+            actor = caller.actor,
+            request_id = caller.request_id,
+            resource_type = &*outcome.resource.kind,
+            resource_id = %outcome.resource.id,
+            reason,
+            removed = removed.join(","),
+            "force-deleted"
+        );
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+async fn execute(
+    app: &App,
+    caller: Caller,
+    dry_run: bool,
+    intent: Intent,
+) -> Result<hyperfleet_core::rules::Outcome, Error> {
+    app.store.execute(Command { caller, dry_run, intent }).await
+}
+
+/// The resource that the path names.
+async fn find(app: &App, path: &Path) -> Result<Resource, Error> {
+    let target = path.target();
+    let found = match ResourceId::parse(&target.id) {
+        Some(id) => app.store.get(id).await?,
+        None => None,
+    };
+    if let Some(resource) = found.filter(|resource| path.names(resource)) {
+        return Ok(resource);
+    }
+    // Only now is it worth knowing which part of the path is wrong.
+    owner(app, path).await?;
+    Err(Error::not_found(path.place.kind(), &target.id))
+}
+
+/// The direct owner that the path names, checked up to the outermost.
+async fn owner(app: &App, path: &Path) -> Result<Option<ResourceId>, Error> {
+    let mut owner: Option<ResourceId> = None;
+    for (kind, id) in &path.owners {
+        let found = match ResourceId::parse(id) {
+            Some(id) => app.store.get(id).await?,
+            None => None,
+        };
+        let found = found.filter(|r| r.kind == *kind && (owner.is_none() || r.owner() == owner));
+        owner = Some(found.ok_or_else(|| Error::not_found(kind, id))?.id);
+    }
+    Ok(owner)
+}
+
+fn needs_owner(app: &App, entity: Option<&Entity>) -> Error {
+    let hint = entity.and_then(|entity| {
+        let owner = app.catalog().get(&entity.parent.as_ref()?.kind)?;
+        let path = format!("{BASE}/{}/{{{}}}/{}", owner.plural, parameter(owner), entity.plural);
+        Some(format!("{} is created below its {}: POST {path}", entity.kind, owner.kind))
+    });
+    Error::new(
+        ErrorKind::Unprocessable,
+        hint.unwrap_or_else(|| "This kind is created below its owner".to_owned()),
+    )
+}
+
+fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch>, Error> {
+    let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let text = values.iter().map(|v| String::from_utf8_lossy(v.as_bytes())).collect::<Vec<_>>().join(", ");
+    IfMatch::parse(&text).map(Some).ok_or_else(|| {
+        let title = if *name == IF_MATCH { "If-Match" } else { "If-None-Match" };
+        let message =
+            format!("{title} must be * or a list of entity tags such as \"42\", not {}", echo(&text));
+        let fault = Fault::new(FaultKind::Value, title, message).given(&text.into()).format("entity-tag");
+        Faults::one(fault).into_error()
+    })
+}
+
+fn answer(app: &App, status: StatusCode, resource: &Resource) -> Result<Response, Error> {
+    let mut response = json(status, render::resource(app.catalog(), resource, None)?);
+    header(&mut response, ETAG, &etag(resource));
+    Ok(response)
+}
+
+fn etag(resource: &Resource) -> String {
+    format!("\"{}\"", resource.version)
+}
+
+fn json(status: StatusCode, body: Bytes) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+fn header(response: &mut Response, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        response.headers_mut().insert(name, value);
+    }
+}

@@ -1,0 +1,69 @@
+//! Every route of the API, top to bottom. Kinds come from configuration: each gets its flat
+//! routes, and one set below every chain of its owners.
+
+use std::sync::Arc;
+
+use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router, middleware};
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::SizeAbove;
+
+use crate::app::App;
+use crate::observe::{self, Observer};
+use crate::openapi::{self, Document};
+use crate::place::Place;
+use crate::{info, resources, unmatched};
+
+/// The path below which everything is served.
+pub(crate) const ROOT: &str = "/api/hyperfleet";
+/// The path of the one version that is served.
+pub(crate) const BASE: &str = "/api/hyperfleet/v1";
+
+/// Below this a compressed body saves less than it costs.
+const WORTH_COMPRESSING: u64 = 256;
+
+/// The whole API.
+pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
+    let mut routes = Routes(Router::new());
+
+    let bare = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::without_parameters));
+    routes.add(ROOT, bare(get(info::metadata)));
+    routes.add(&format!("{ROOT}/metadata"), bare(get(info::metadata)));
+    routes.add(&format!("{ROOT}/health"), bare(get(info::health)));
+
+    routes.add(&format!("{BASE}/openapi"), bare(get(openapi::json)));
+    routes.add(&format!("{BASE}/openapi.yaml"), bare(get(openapi::yaml)));
+    routes.add(&format!("{BASE}/openapi.html"), bare(get(openapi::page)));
+    routes.add(&format!("{BASE}/openapi/swagger-ui.js"), get(openapi::script));
+    routes.add(&format!("{BASE}/openapi/swagger-ui.css"), get(openapi::style));
+
+    for place in Place::all(app.catalog()) {
+        let collection = format!("{BASE}{}", place.collection_path());
+        let item = format!("{BASE}{}", place.item_path());
+        let place = Extension(Arc::new(place));
+        let at = |methods: MethodRouter<App>| methods.layer(place.clone());
+
+        routes.add(&collection, at(get(resources::list).post(resources::create)));
+        routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));
+        routes.add(&format!("{item}/force-delete"), at(post(resources::force_delete)));
+    }
+
+    routes
+        .0
+        .fallback(unmatched::no_such_route)
+        .method_not_allowed_fallback(unmatched::no_such_method)
+        .with_state(app.clone())
+        .layer(Extension(document))
+        .layer(middleware::from_fn_with_state(observer, observe::observe))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
+}
+
+struct Routes(Router<App>);
+
+impl Routes {
+    /// One trailing `/` is tolerated everywhere.
+    fn add(&mut self, path: &str, methods: MethodRouter<App>) {
+        let router = std::mem::take(&mut self.0);
+        self.0 = router.route(path, methods.clone()).route(&format!("{path}/"), methods);
+    }
+}

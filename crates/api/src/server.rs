@@ -1,0 +1,207 @@
+//! The API as a process: opens the store and the three listeners, watches the database, and
+//! drains at shutdown. Health answers from the first moment to the last.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::{SpecSchemas, Timestamp};
+use hyperfleet_service::build_info::BuildInfo;
+use hyperfleet_service::health::{self, Health};
+use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
+use hyperfleet_service::metrics;
+use hyperfleet_service::shutdown::{Shutdown, Signals};
+use hyperfleet_store::{Metrics, OpenError, Options, Store};
+use prometheus_client::registry::Registry;
+use serde_json::Value;
+
+use crate::app::{App, Parts};
+use crate::config::{Bind, Config};
+use crate::observe::Observer;
+use crate::openapi::Document;
+use crate::router;
+
+const DATABASE: &str = "database";
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Why the API could not start. The text is for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener cannot be opened.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The spec schemas cannot be used.
+    #[error("the configuration has faults:\n{0}")]
+    Schemas(String),
+    /// A signal came before the server was up.
+    #[error("stopped by {0} before the start was complete")]
+    Interrupted(hyperfleet_service::shutdown::Signal),
+}
+
+/// Where a running server listens.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    /// The API.
+    pub api: Vec<SocketAddr>,
+    /// Health.
+    pub health: Vec<SocketAddr>,
+    /// Metrics.
+    pub metrics: Vec<SocketAddr>,
+}
+
+/// What the store needs to know of the configuration.
+pub fn store_options(config: &Config) -> Options {
+    let pool = &config.database.pool;
+    Options {
+        target: config.database.target().clone(),
+        max_connections: pool.max_connections,
+        request_timeout: pool.request_timeout,
+        connect_attempts: pool.conn_retry_attempts,
+        connect_interval: pool.conn_retry_interval,
+        queue_limit: config.server.limits.queue,
+        migrate: config.database.migrate_at_start,
+    }
+}
+
+/// Runs until the first signal, and drains. `ready` is called once everything listens.
+pub async fn run(
+    config: &Config,
+    build: BuildInfo,
+    signals: &mut Signals,
+    ready: impl FnOnce(&Addresses),
+) -> Result<(), StartError> {
+    let rulebook = Arc::new(rulebook(config)?);
+    let mut registry = Registry::default();
+    metrics::register_process(&mut registry);
+    let observer = Observer::register(&mut registry, &build);
+    let store_metrics = Metrics::default();
+    store_metrics.register(&mut registry);
+
+    let health = Health::new([DATABASE]);
+    let small = |bind: &Bind| ListenerOptions {
+        tls: bind.tls.clone(),
+        max_connections: 256,
+        ..ListenerOptions::default()
+    };
+    let health_listener = bind("health", &config.health.bind, small(&config.health.bind)).await?;
+    let metrics_listener = bind("metrics", &config.metrics.bind, small(&config.metrics.bind)).await?;
+    let (api_down, rest_down) = (Shutdown::new(), Shutdown::new());
+    let mut addresses = Addresses {
+        api: Vec::new(),
+        health: health_listener.addresses().to_vec(),
+        metrics: metrics_listener.addresses().to_vec(),
+    };
+    let small_ones = [
+        tokio::spawn(health_listener.serve(health::router(health.clone()), rest_down.clone())),
+        tokio::spawn(metrics_listener.serve(metrics::router(Arc::new(registry)), rest_down.clone())),
+    ];
+
+    let options = store_options(config);
+    let store = tokio::select! {
+        store = Store::open(&options, rulebook.clone(), store_metrics) => store?,
+        signal = signals.next() => return Err(StartError::Interrupted(signal)),
+    };
+    let app = App::new(Parts {
+        store: store.clone(),
+        rulebook: rulebook.clone(),
+        health: health.clone(),
+        build,
+        body_limit: config.server.limits.body_bytes,
+        read_timeout: config.server.timeouts.read,
+    });
+    let document = Arc::new(Document::build(&rulebook.catalog));
+    let api_options = ListenerOptions {
+        read_timeout: config.server.timeouts.read,
+        write_timeout: config.server.timeouts.write,
+        max_connections: config.server.limits.connections,
+        grace: config.health.shutdown_timeout,
+        tls: config.server.bind.tls.clone(),
+        ..ListenerOptions::default()
+    };
+    let api_listener = bind("api", &config.server.bind, api_options).await?;
+    addresses.api = api_listener.addresses().to_vec();
+    check_database(&store, &health, config.health.db_ping_timeout).await;
+    let api = tokio::spawn(api_listener.serve(router::router(&app, document, observer), api_down.clone()));
+    let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
+    let prune = tokio::spawn(prune_history(store, config.history.retention));
+    ready(&addresses);
+
+    let signal = signals.next().await;
+    health.drain();
+    tracing::info!(signal = %signal, "draining");
+    api_down.begin();
+    let cut = api.await.unwrap_or_default();
+    watch.abort();
+    prune.abort();
+    rest_down.begin();
+    for task in small_ones {
+        let _ = task.await;
+    }
+    tracing::info!(connections_cut = cut, "stopped");
+    Ok(())
+}
+
+/// The rules of this configuration: its kinds and their compiled spec schemas.
+fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
+    let document = config.server.openapi_schema_path.as_ref().map(|path| {
+        let fault = |what: String| {
+            StartError::Schemas(format!("  server.openapi_schema_path {}: {what}", path.display()))
+        };
+        let text =
+            std::fs::read_to_string(path).map_err(|error| fault(format!("cannot be read: {error}")))?;
+        serde_saphyr::from_str::<Value>(&text)
+            .map_err(|error| fault(format!("is neither YAML nor JSON: {error}")))
+    });
+    let document = document.transpose()?;
+    let schemas = SpecSchemas::compile(&config.catalog, document.as_ref()).map_err(|faults| {
+        StartError::Schemas(faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n"))
+    })?;
+    Ok(Rulebook { catalog: config.catalog.clone(), schemas, max_spec_bytes: config.server.limits.body_bytes })
+}
+
+async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Result<Listener, BindError> {
+    let listener = Listener::bind(name, &bind.host, bind.port, options).await?;
+    for address in listener.addresses() {
+        tracing::info!(listener = name, address = %address, tls = bind.tls.is_some(), "listening");
+    }
+    Ok(listener)
+}
+
+async fn watch_database(store: Store, health: Health, timeout: Duration) {
+    let mut ticks = tokio::time::interval(PING_INTERVAL);
+    loop {
+        ticks.tick().await;
+        check_database(&store, &health, timeout).await;
+    }
+}
+
+async fn check_database(store: &Store, health: &Health, timeout: Duration) {
+    let answer = store.ping(timeout).await;
+    health.set(DATABASE, answer.map_err(|error| error.detail));
+}
+
+/// Keeps history to its retention, in small steps that never hold up a writer for long.
+async fn prune_history(store: Store, retention: Duration) {
+    let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
+    loop {
+        ticks.tick().await;
+        let cutoff = Timestamp::now()
+            .micros()
+            .saturating_sub(i64::try_from(retention.as_micros()).unwrap_or(i64::MAX));
+        loop {
+            match store.prune_history(Timestamp::from_micros(cutoff)).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "pruned history"),
+                Err(error) => {
+                    tracing::warn!(error = error.chain(), "cannot prune history");
+                    break;
+                }
+            }
+        }
+    }
+}

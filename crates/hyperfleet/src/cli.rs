@@ -1,0 +1,146 @@
+//! The command line. Every configuration key is a flag of the commands that read the
+//! configuration, made from the same table as the documentation.
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use hyperfleet_api::config::KEYS;
+use hyperfleet_service::settings::Sources;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const FIRST_STEPS: &str = "First steps:
+  hyperfleet up                     everything in one process, data in ./hyperfleet.db
+  curl localhost:8000/api/hyperfleet/v1/clusters
+  open http://localhost:8000/api/hyperfleet/v1/openapi.html
+
+In production:
+  hyperfleet migrate --database-url postgres://…    bring the schema up to date
+  hyperfleet serve --config /etc/hyperfleet/config.yaml
+  hyperfleet config                 what is configured, and where each value came from";
+
+/// The whole command line.
+pub(crate) fn command() -> Command {
+    Command::new("hyperfleet")
+        .about("Keeps the desired state of fleets, and says whether the world matches it")
+        .version(env!("CARGO_PKG_VERSION"))
+        .styles(STYLES)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .after_help(FIRST_STEPS)
+        .subcommands([up(), serve(), migrate(), config(), version(), completion()])
+}
+
+fn up() -> Command {
+    Command::new("up")
+        .about("Run everything in one process on an embedded database")
+        .long_about(
+            "Run everything in one process on an embedded SQLite database: nothing else to install or to \
+             configure.\n\nThere is no authentication, so it listens on loopback only and refuses any other address.",
+        )
+        .args([
+            Arg::new("port").long("port").value_name("PORT").value_parser(value_parser!(u16)).help("Port of the API [default: 8000]"),
+            Arg::new("host").long("host").value_name("HOST").help("Loopback host to listen on [default: localhost]"),
+            Arg::new("data").long("data").value_name("DIR").value_parser(value_parser!(PathBuf)).conflicts_with("memory").help("Directory of the database [default: the current one]"),
+            Arg::new("memory").long("memory").action(ArgAction::SetTrue).help("Keep the data in memory; it ends with the process"),
+        ])
+        .args(configuration())
+        .after_help("Try it:\n  hyperfleet up --memory --port 9000")
+}
+
+fn serve() -> Command {
+    Command::new("serve")
+        .about("Run the API as configured")
+        .long_about(
+            "Run the API as configured: by flags, over environment variables, over the configuration file, over \
+             defaults. Many replicas may share one PostgreSQL database.",
+        )
+        .args(configuration())
+        .after_help("Try it:\n  hyperfleet serve --server-jwt-enabled=false --database-url postgres://me@localhost/hyperfleet")
+}
+
+fn migrate() -> Command {
+    Command::new("migrate")
+        .about("Bring the database's schema up to date, and exit")
+        .long_about(
+            "Bring the database's schema up to date, and exit. Safe to run many times and from many places at \
+             once. `serve` does the same at start unless database.migrate is manual.",
+        )
+        .args(configuration())
+}
+
+fn config() -> Command {
+    Command::new("config")
+        .about("Print the effective configuration, secrets masked")
+        .long_about(
+            "Print the effective configuration as YAML: every key, with a comment that says where a value came from \
+             when it is not the default. Secrets are masked.",
+        )
+        .args(configuration())
+}
+
+fn version() -> Command {
+    Command::new("version").about("Print what this binary was built from").arg(
+        Arg::new("output")
+            .short('o')
+            .long("output")
+            .value_parser(["text", "json"])
+            .default_value("text")
+            .help("Form of the output"),
+    )
+}
+
+fn completion() -> Command {
+    Command::new("completion")
+        .about("Print a completion script for your shell")
+        .arg(
+            Arg::new("shell")
+                .required(true)
+                .value_parser(value_parser!(clap_complete::Shell))
+                .help("The shell"),
+        )
+        .after_help("Try it:\n  source <(hyperfleet completion bash)")
+}
+
+/// `--config` and a flag per key.
+fn configuration() -> Vec<Arg> {
+    let file = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .value_parser(value_parser!(PathBuf))
+        .help("Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]");
+    let keys = KEYS.iter().map(|key| {
+        Arg::new(key.path)
+            .long(key.flag())
+            .value_name(key.value_name())
+            .help(key.meaning())
+            .help_heading(
+                "Configuration (each also a key of the file and an environment variable HYPERFLEET_…)",
+            )
+            .hide_short_help(true)
+            .allow_hyphen_values(true)
+    });
+    std::iter::once(file).chain(keys).collect()
+}
+
+/// Where the configuration of this call comes from.
+pub(crate) fn sources(matches: &ArgMatches) -> Sources {
+    let flags = KEYS
+        .iter()
+        .filter_map(|key| Some((key.path.to_owned(), matches.get_one::<String>(key.path)?.clone())))
+        .collect();
+    Sources::of_process(matches.get_one::<PathBuf>("config").cloned(), flags)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::command().debug_assert();
+    }
+}

@@ -1,0 +1,110 @@
+//! `hyperfleet up`: everything in one process on an embedded database, for the first five minutes
+//! and for development. Loopback only, because nobody is asked who they are.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ArgMatches;
+use hyperfleet_api::config::Config;
+use hyperfleet_api::server::Addresses;
+use hyperfleet_service::logging;
+use hyperfleet_service::settings::Sources;
+
+use super::serve::serve;
+use super::{Failure, block_on};
+use crate::output::{bold, dim, talk};
+use crate::{BUILD, cli};
+
+pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let sources = sources(matches)?;
+    let config = Config::load(&sources)?;
+    if config.server.jwt.enabled {
+        config.check_serving().map_err(Failure::usage)?;
+    }
+    for (key, host) in [
+        ("server.host", &config.server.bind.host),
+        ("health.host", &config.health.bind.host),
+        ("metrics.host", &config.metrics.bind.host),
+    ] {
+        refuse_others(key, host)?;
+    }
+    logging::init(config.log_config("up", BUILD.version)).map_err(Failure::new)?;
+    block_on(|mut signals| async move {
+        let store = store_text(&config);
+        serve(&config, &mut signals, |addresses| welcome(&config, addresses, &store)).await
+    })
+}
+
+/// The usual sources, with defaults that fit one person at one machine.
+fn sources(matches: &ArgMatches) -> Result<Sources, Failure> {
+    let mut sources = cli::sources(matches);
+    let mut preset = |key, value: &str| sources.presets.push((key, value.to_owned()));
+    preset("server.jwt.enabled", "false");
+    preset("logging.format", "text");
+    preset("logging.output", "stderr");
+    preset("logging.level", "warn");
+    let mut flag = |key: &str, value: String| sources.flags.push((key.to_owned(), value));
+    if let Some(port) = matches.get_one::<u16>("port") {
+        flag("server.port", port.to_string());
+    }
+    if let Some(host) = matches.get_one::<String>("host") {
+        flag("server.host", host.clone());
+    }
+    if matches.get_flag("memory") {
+        flag("database.url", "sqlite::memory:".to_owned());
+    }
+    if let Some(directory) = matches.get_one::<PathBuf>("data") {
+        std::fs::create_dir_all(directory).map_err(|error| {
+            Failure::new(format!("cannot make the directory {}: {error}", directory.display()))
+        })?;
+        flag("database.url", format!("sqlite:{}", directory.join("hyperfleet.db").display()));
+    }
+    Ok(sources)
+}
+
+fn refuse_others(key: &str, host: &str) -> Result<(), Failure> {
+    let loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    if loopback {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "`hyperfleet up` does not ask callers who they are, so it listens on loopback only and not on {key} = '{host}'.\n\
+         Use localhost, 127.0.0.1 or ::1, or run `hyperfleet serve` behind a proxy that authenticates."
+    )))
+}
+
+fn store_text(config: &Config) -> String {
+    use hyperfleet_api::server::store_options;
+    match store_options(config).target {
+        hyperfleet_store::Target::Sqlite { path: Some(path) } => format!("SQLite, {}", path.display()),
+        hyperfleet_store::Target::Sqlite { path: None } => "SQLite in memory, gone when this ends".to_owned(),
+        hyperfleet_store::Target::Postgres { .. } => "PostgreSQL".to_owned(),
+    }
+}
+
+fn welcome(config: &Config, addresses: &Addresses, store: &str) {
+    let url = |bind: &hyperfleet_api::config::Bind, at: &[SocketAddr]| {
+        let scheme = if bind.tls.is_some() { "https" } else { "http" };
+        let port = at.first().map_or(bind.port, SocketAddr::port);
+        let host = if bind.host.contains(':') { format!("[{}]", bind.host) } else { bind.host.clone() };
+        format!("{scheme}://{host}:{port}")
+    };
+    let api = url(&config.server.bind, &addresses.api);
+    let base = format!("{api}/api/hyperfleet/v1");
+    talk(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
+    for (name, value) in [
+        ("API", base.clone()),
+        ("API docs", format!("{base}/openapi.html")),
+        ("Health", format!("{}/readyz", url(&config.health.bind, &addresses.health))),
+        ("Metrics", format!("{}/metrics", url(&config.metrics.bind, &addresses.metrics))),
+        ("Data", store.to_owned()),
+        ("Login", "none: reachable from this machine only".to_owned()),
+    ] {
+        talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
+    }
+    talk(&format!(
+        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json' \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"my-cluster\",\"spec\":{{}}}}'\n\n{}",
+        dim("Ctrl-C stops it.")
+    ));
+}

@@ -1,0 +1,34 @@
+//! The one binary: the server roles and the tools around them.
+//!
+//! Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or
+//! configuration, 128 + n ended by signal n while starting or by a second signal.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use hyperfleet_service::build_info::BuildInfo;
+
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// What this binary was built from.
+const BUILD: BuildInfo = BuildInfo {
+    version: env!("CARGO_PKG_VERSION"),
+    git_sha: env!("HYPERFLEET_GIT_SHA"),
+    build_timestamp: env!("HYPERFLEET_BUILD_TIMESTAMP"),
+};
+
+fn main() -> ExitCode {
+    let matches = cli::command().get_matches();
+    match commands::run(&matches) {
+        Ok(code) => code,
+        Err(failure) => {
+            output::talk(&format!("{} {}", output::red("error:"), failure.text));
+            ExitCode::from(failure.code)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What every HyperFleet process shares: settings, logging, listeners with TLS, health, metrics
+//! and shutdown. It knows no role; the API is its first user.
+#![forbid(unsafe_code)]
+
+pub mod build_info;
+pub mod health;
+pub mod listener;
+pub mod logging;
+pub mod metrics;
+pub mod settings;
+pub mod shutdown;
+mod surface;
+pub mod tls;

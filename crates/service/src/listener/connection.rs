@@ -1,0 +1,170 @@
+//! One accepted connection, from the TLS handshake to its end. It runs in a task of its own, so whatever
+//! goes wrong in it ends only it, and it never outlasts its peer's [`Patience`] or the listener's drain.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{HttpService, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulConnection;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+use super::PeerAddr;
+use super::body::{RequestBody, ResponseBody};
+use super::patience::{Limits, Patience, Waited};
+use super::socket::Socket;
+
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A request head: room for a long search and a big token, not for filling the memory.
+const MAX_HEAD_BYTES: u32 = 64 * 1024;
+const MAX_CONCURRENT_STREAMS: u32 = 128;
+const PING_INTERVAL: Duration = Duration::from_secs(20);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What all connections of a listener share.
+pub(super) struct Connections {
+    pub(super) listener: &'static str,
+    pub(super) router: Router,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) limits: Limits,
+    /// Finish what runs and take nothing new.
+    pub(super) drain: CancellationToken,
+    /// End at once. Comes only after `drain`.
+    pub(super) cut: CancellationToken,
+}
+
+impl Connections {
+    pub(super) async fn run(&self, tcp: TcpStream, peer: SocketAddr) {
+        // Answers are written whole; waiting to fill a packet only delays them.
+        let _ = tcp.set_nodelay(true);
+        let patience = Patience::new(self.limits);
+        let socket = Socket::new(tcp, Arc::clone(&patience));
+        let ended = match &self.tls {
+            None => self.http1(socket, peer, &patience).await,
+            Some(acceptor) => self.tls(acceptor, socket, peer, &patience).await,
+        };
+        if let Err(why) = ended {
+            tracing::debug!(listener = self.listener, %peer, why, "connection ended early");
+        }
+    }
+
+    async fn tls(
+        &self,
+        acceptor: &TlsAcceptor,
+        socket: Socket,
+        peer: SocketAddr,
+        patience: &Arc<Patience>,
+    ) -> Result<(), String> {
+        let stream = tokio::select! {
+            () = self.drain.cancelled() => return Err("drained in the TLS handshake".to_owned()),
+            shaken = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)) => match shaken {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return Err(format!("TLS handshake: {error}")),
+                Err(_) => return Err("TLS handshake took too long".to_owned()),
+            },
+        };
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            self.http2(stream, peer, patience).await
+        } else {
+            self.http1(stream, peer, patience).await
+        }
+    }
+
+    async fn http1(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+        patience: &Arc<Patience>,
+    ) -> Result<(), String> {
+        patience.opened(false);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(None)
+            .max_buf_size(MAX_HEAD_BYTES as usize)
+            .serve_connection(TokioIo::new(io), self.service(peer, patience, false));
+        self.drive(connection, patience).await
+    }
+
+    async fn http2(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        peer: SocketAddr,
+        patience: &Arc<Patience>,
+    ) -> Result<(), String> {
+        patience.opened(true);
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+            .max_header_list_size(MAX_HEAD_BYTES)
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT)
+            .serve_connection(TokioIo::new(io), self.service(peer, patience, true));
+        self.drive(connection, patience).await
+    }
+
+    fn service(
+        &self,
+        peer: SocketAddr,
+        patience: &Arc<Patience>,
+        multiplexed: bool,
+    ) -> impl HttpService<Incoming, ResBody = ResponseBody, Error = Infallible, Future: Send> + use<> {
+        let router = self.router.clone();
+        let patience = Arc::clone(patience);
+        service_fn(move |request: Request<Incoming>| {
+            let running = patience.begin_request();
+            let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&patience)));
+            request.extensions_mut().insert(PeerAddr(peer));
+            let response = router.clone().call(request);
+            async move { Ok(response.await?.map(|body| ResponseBody::new(body, running, multiplexed))) }
+        })
+    }
+
+    async fn drive<C>(&self, connection: C, patience: &Patience) -> Result<(), String>
+    where
+        C: GracefulConnection<Error = hyper::Error>,
+    {
+        let mut connection = pin!(connection);
+        let mut exhausted = pin!(patience.exhausted());
+        let mut draining = false;
+        loop {
+            tokio::select! {
+                // The connection first: patience reads what it did, and a request that is already here is
+                // answered even when the drain begins in the same moment.
+                biased;
+                ended = connection.as_mut() => return ended.map_err(|error| describe(&error)),
+                waited = exhausted.as_mut() => {
+                    if waited != Waited::Idle {
+                        return Err(format!("waited too long: {waited:?}"));
+                    }
+                    exhausted.set(patience.exhausted());
+                }
+                // One flag at a time, because each costs something whenever the connection wakes.
+                () = self.drain.cancelled(), if !draining => draining = true,
+                () = self.cut.cancelled(), if draining => {
+                    return Err("cut off at the end of the drain".to_owned());
+                }
+            }
+            connection.as_mut().graceful_shutdown();
+            patience.close();
+        }
+    }
+}
+
+/// Hyper names the step that failed; the reason is one level below.
+fn describe(error: &hyper::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}

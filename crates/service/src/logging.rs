@@ -1,0 +1,131 @@
+//! Log lines of every HyperFleet process: JSON for machines or text for people, with the same
+//! field names everywhere and secrets masked before a byte leaves the process. The formatting is
+//! our own, so that the names are exactly those of the contract and a key never occurs twice.
+//!
+//! A field named `json.<name>` holds JSON text and is printed as nested JSON under `<name>`:
+//! `info!(json.request_context = %context, "refused")`. Text that is no JSON stays a string.
+
+mod layer;
+mod line;
+mod masking;
+
+use std::io::{IsTerminal, Write};
+use std::str::FromStr;
+
+use tracing::Level;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::SetGlobalDefaultError;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+
+use layer::Lines;
+pub(crate) use masking::without_url_password;
+pub use masking::{MASK, Masking};
+
+/// Start of the name of each of our own crates.
+const OURS: &str = "hyperfleet";
+
+/// How a process logs.
+#[derive(Debug, Clone)]
+pub struct LogConfig {
+    /// Level of our own crates.
+    pub level: Level,
+    /// How a line looks.
+    pub format: Format,
+    /// Where lines go.
+    pub output: Output,
+    /// What is hidden.
+    pub masking: Masking,
+    /// Name of the role that logs, such as `api`.
+    pub component: String,
+    /// Version of the binary.
+    pub version: String,
+    /// Name of the machine.
+    pub hostname: String,
+}
+
+/// How a line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// One JSON object a line.
+    Json,
+    /// Short lines for people, with colours in a terminal.
+    Text,
+}
+
+impl FromStr for Format {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "json" => Ok(Self::Json),
+            "text" => Ok(Self::Text),
+            _ => Err(UnknownWord),
+        }
+    }
+}
+
+/// Where lines go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+impl FromStr for Output {
+    type Err = UnknownWord;
+
+    fn from_str(word: &str) -> Result<Self, UnknownWord> {
+        match word {
+            "stdout" => Ok(Self::Stdout),
+            "stderr" => Ok(Self::Stderr),
+            _ => Err(UnknownWord),
+        }
+    }
+}
+
+/// A word that names no format or output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("unknown word")]
+pub struct UnknownWord;
+
+/// Starts logging for the whole process. Fails when it was started before.
+pub fn init(config: LogConfig) -> Result<(), SetGlobalDefaultError> {
+    // A closed or full output must never stop the work that is logged, so errors are dropped.
+    // The locks hand a whole line to the system in one call.
+    let (write, terminal): (layer::Sink, bool) = match config.output {
+        Output::Stdout => {
+            (Box::new(|line| drop(std::io::stdout().lock().write_all(line))), std::io::stdout().is_terminal())
+        }
+        Output::Stderr => {
+            (Box::new(|line| drop(std::io::stderr().lock().write_all(line))), std::io::stderr().is_terminal())
+        }
+    };
+    let plain = crate::settings::environment().get("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let levels = levels(config.level);
+    let lines = Lines::new(config, terminal && !plain, write);
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(levels))
+}
+
+/// Libraries are quieter than our own crates, until someone is debugging.
+fn levels(level: Level) -> Targets {
+    let others = if level > Level::INFO { level } else { level.min(Level::WARN) };
+    Targets::new()
+        .with_default(LevelFilter::from_level(others))
+        .with_target(OURS, LevelFilter::from_level(level))
+}
+
+/// The name of this machine, for processes that are not told one.
+pub fn machine_name() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    kernel
+        .or_else(|| crate::settings::environment().remove("HOSTNAME"))
+        .map(|name| name.trim().to_owned())
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "localhost".to_owned())
+}
+
+#[cfg(test)]
+mod tests;

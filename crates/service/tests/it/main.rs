@@ -1,0 +1,10 @@
+//! Listeners as their clients meet them: real sockets, real TLS, hostile peers.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
+
+mod http1;
+mod https;
+mod peer;
+mod shutdown;
+mod slow_clients;
+mod surface;

@@ -1,0 +1,19 @@
+//! What the tests and the load generator stand on: a temporary PostgreSQL, the real server binary in a process of
+//! its own, and a plain HTTP client.
+//!
+//! Tests go through the doors that users use, so nothing here knows the inside of the other crates and nothing
+//! stands in for them. What is missing on the machine is an error that names the remedy, never a skipped test.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod eventually;
+mod guard;
+mod output;
+mod postgres;
+mod server;
+
+pub use client::{Answer, Call, Client, raw};
+pub use eventually::eventually;
+pub use postgres::{Database, Postgres};
+pub use server::{Launch, Server, Store};
