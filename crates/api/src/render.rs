@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hyperfleet_core::{Catalog, Error, Phase, References, Resource, ResourceId};
+use hyperfleet_core::{Catalog, Error, Phase, RawJson, References, Resource, ResourceId};
 use serde_json::{Value, json};
 
 use crate::fields::{Projection, Wanted, project};
@@ -182,7 +182,7 @@ impl<'a> Object<'a> {
                 let value: Value = serde_json::from_str(value).map_err(Error::internal)?;
                 if let Some(part) = project(&value, &paths) {
                     self.key(name);
-                    serde_json::to_writer(&mut *self.out, &part).map_err(Error::internal)?;
+                    self.out.extend_from_slice(RawJson::from_value(&part).as_str().as_bytes());
                 }
             }
         }

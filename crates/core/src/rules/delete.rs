@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::removal::{children_left, is_complete, settle_owners};
+use super::removal::{children_left, is_complete, refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
     Action, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource, Stamp,
@@ -28,6 +28,7 @@ pub(super) fn decide(
     }
     let mut tree = Vec::new();
     collect(rulebook, set, target, &mut tree)?;
+    refuse_hidden_children(rulebook, set, &tree)?;
     refuse_referrers(set, &tree)?;
 
     let mut gone = HashSet::new();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::removal::settle_owners;
+use super::removal::{refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
 use crate::{Action, Entry, Error, ForceDelete, RawJson, References, Resource, ResourceId, Stamp, Timestamp};
@@ -27,6 +27,7 @@ pub(super) fn decide(
     }
     let mut tree = Vec::new();
     collect(set, target, &mut tree);
+    refuse_hidden_children(rulebook, set, &tree)?;
     let mut gone: HashSet<ResourceId> = tree.iter().map(|r| r.id).collect();
 
     let mut writes = Vec::new();

@@ -23,6 +23,32 @@ pub(super) fn children_left(
     counts
 }
 
+/// Refuses to decide about a tree in which something cannot be seen: resources of a kind that was
+/// taken out of the configuration stay in the store, and would be left without their owner.
+pub(super) fn refuse_hidden_children(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    tree: &[&Resource],
+) -> Result<(), Error> {
+    for node in tree {
+        let hidden: Vec<String> = set
+            .child_counts(node.id)
+            .into_iter()
+            .filter(|(kind, count)| *count > 0 && rulebook.catalog.get(kind).is_none())
+            .map(|(kind, count)| format!("{kind} ({count})"))
+            .collect();
+        if !hidden.is_empty() {
+            return Err(Error::state_conflict(format!(
+                "{} '{}' has children of kinds that are not configured any more: {}",
+                node.kind,
+                node.id,
+                hidden.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Whether a finalizing resource has nothing left to wait for.
 pub(super) fn is_complete(entity: &Entity, children: &BTreeMap<Arc<str>, usize>) -> bool {
     entity.required_adapters.is_empty() && children.is_empty()

@@ -2,6 +2,7 @@
 //! worth more than many connections that each wait for their own answer.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use arc_swap::ArcSwapOption;
 use hyperfleet_core::ResourceId;
@@ -15,7 +16,8 @@ use crate::failure::Failure;
 pub(super) struct Lane {
     address: Address,
     current: ArcSwapOption<Session>,
-    connecting: Mutex<()>,
+    /// Held by the one that connects; remembers how the last attempt failed.
+    connecting: Mutex<Option<(Instant, Failure)>>,
 }
 
 /// A connection with its prepared statement.
@@ -26,7 +28,7 @@ pub(super) struct Session {
 
 impl Lane {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, current: ArcSwapOption::empty(), connecting: Mutex::new(()) }
+        Self { address, current: ArcSwapOption::empty(), connecting: Mutex::new(None) }
     }
 
     /// The live session, made if there is none.
@@ -34,19 +36,36 @@ impl Lane {
         if let Some(session) = self.live() {
             return Ok(session);
         }
-        let _only_one_connects = self.connecting.lock().await;
+        let arrived = Instant::now();
+        let mut last_failure = self.connecting.lock().await;
         if let Some(session) = self.live() {
             return Ok(session);
         }
+        // Whoever waited while an attempt failed shares its failure, rather than failing in turn.
+        if let Some((_, failure)) = last_failure.as_ref().filter(|(at, _)| *at >= arrived) {
+            return Err(failure.clone());
+        }
+        match self.connect().await {
+            Ok(session) => {
+                *last_failure = None;
+                self.current.store(Some(session.clone()));
+                Ok(session)
+            }
+            Err(failure) => {
+                *last_failure = Some((Instant::now(), failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Arc<Session>, Failure> {
         let client = self.address.connect().await?;
         let get = client
             .prepare(&format!(
                 "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id where r.id = $1"
             ))
             .await?;
-        let session = Arc::new(Session { client, get });
-        self.current.store(Some(session.clone()));
-        Ok(session)
+        Ok(Arc::new(Session { client, get }))
     }
 
     /// A session other than `broken`.

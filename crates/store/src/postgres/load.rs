@@ -139,9 +139,8 @@ async fn load_trees(
     }
     for found in &counts {
         let owner: Uuid = found.try_get(0)?;
-        if let Some(entity) = catalog.get(found.try_get(1)?) {
-            set.load_child_count(owner.into(), entity.kind.clone(), found.try_get::<_, i64>(2)? as usize);
-        }
+        let kind: &str = found.try_get(1)?;
+        set.load_child_count(owner.into(), kind.into(), found.try_get::<_, i64>(2)? as usize);
     }
     for found in &referrers {
         let (target, source): (Uuid, Uuid) = (found.try_get(0)?, found.try_get(1)?);

@@ -21,7 +21,7 @@ pub(super) fn load(connection: &Connection, catalog: &Catalog, needs: &Needs) ->
     for id in &needs.trees {
         surroundings.extend(load_tree(connection, catalog, *id, &mut set)?);
     }
-    load_child_counts(connection, catalog, &surroundings, &mut set)?;
+    load_child_counts(connection, &surroundings, &mut set)?;
     Ok(set)
 }
 
@@ -99,7 +99,6 @@ fn load_tree(
 
 fn load_child_counts(
     connection: &Connection,
-    catalog: &Catalog,
     owners: &BTreeSet<ResourceId>,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
@@ -108,9 +107,7 @@ fn load_child_counts(
     for owner in owners {
         let mut rows = statement.query([owner.to_string()])?;
         while let Some(found) = rows.next()? {
-            if let Some(entity) = catalog.get(row::text(found, 0)?) {
-                set.load_child_count(*owner, entity.kind.clone(), found.get::<_, i64>(1)? as usize);
-            }
+            set.load_child_count(*owner, row::text(found, 0)?.into(), found.get::<_, i64>(1)? as usize);
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 -- One row: the version counter. Whoever writes holds its lock from before the first read to the
 -- commit, so versions are commit order and every decision is made on committed state.
 create table feed (
-    only boolean primary key default true check (only),
+    singleton boolean primary key default true check (singleton),
     version bigint not null
 );
 insert into feed (version) values (0);

@@ -1,6 +1,6 @@
 -- One row: the version counter. SQLite has one writer, so versions are commit order.
 create table feed (
-    only integer primary key default 1 check (only = 1),
+    singleton integer primary key default 1 check (singleton = 1),
     version integer not null
 );
 insert into feed (version) values (0);

@@ -1,0 +1,12 @@
+//! The product through the doors that its users have: HTTP, the command line, the logs. Every
+//! test of the API runs on both stores, against the real binary.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod support;
+
+mod contract;
+mod documents;
+mod hostile;
+mod lists;
+mod operations;
+mod resources;
