@@ -8,11 +8,8 @@ use http::{HeaderMap, Request};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyperfleet_core::{Error, ErrorKind};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::app::App;
 
@@ -98,14 +95,15 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
             "The request body is empty; a JSON document is required.",
         ));
     }
-    let malformed = |error: serde_json::Error| {
-        Error::new(ErrorKind::MalformedBody, format!("The request body is not valid JSON: {error}"))
-    };
-    let suspicious = body.windows(2).any(|pair| pair == b"\\u") || contains(body, PRIVATE.as_bytes());
-    if suspicious {
-        refuse_private_keys(serde_json::from_slice(body).map_err(malformed)?)?;
+    if has_private_key(body) {
+        return Err(Error::new(
+            ErrorKind::MalformedBody,
+            "The request body has a member with a reserved name.",
+        ));
     }
-    serde_json::from_slice(body).map_err(malformed)
+    serde_json::from_slice(body).map_err(|error| {
+        Error::new(ErrorKind::MalformedBody, format!("The request body is not valid JSON: {error}"))
+    })
 }
 
 /// Parses a body as a JSON object.
@@ -116,32 +114,26 @@ pub(crate) fn parse_object(body: &[u8]) -> Result<serde_json::Map<String, Value>
     }
 }
 
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
-}
-
-fn refuse_private_keys(raw: &RawValue) -> Result<(), Error> {
-    #[derive(Deserialize)]
-    struct Members<'a>(#[serde(borrow)] HashMap<Cow<'a, str>, &'a RawValue>);
-
-    let text = raw.get();
-    let internal = |error: serde_json::Error| Error::internal(error);
-    if text.starts_with('{') {
-        let Members(members) = serde_json::from_str(text).map_err(internal)?;
-        for (key, value) in members {
-            if key.starts_with(PRIVATE) {
-                return Err(Error::new(
-                    ErrorKind::MalformedBody,
-                    "The request body has a member with a reserved name.",
-                ));
-            }
-            refuse_private_keys(value)?;
+/// Looks at every string that a colon follows. One pass without recursion, because a body that is nested
+/// too deeply is refused only by the parser. What comes out for a text that is no JSON does not matter.
+fn has_private_key(body: &[u8]) -> bool {
+    let mut rest = body;
+    while let Some(start) = rest.iter().position(|b| *b == b'"') {
+        let mut end = start + 1;
+        while rest.get(end).is_some_and(|b| *b != b'"') {
+            end += if rest[end] == b'\\' { 2 } else { 1 };
         }
-    } else if text.starts_with('[') {
-        let items: Vec<&RawValue> = serde_json::from_str(text).map_err(internal)?;
-        items.into_iter().try_for_each(refuse_private_keys)?;
+        let Some(string) = rest.get(start..=end) else { return false };
+        rest = &rest[end + 1..];
+        let may_be_private = matches!(string.get(1), Some(b'$' | b'\\'));
+        if may_be_private
+            && rest.trim_ascii_start().starts_with(b":")
+            && serde_json::from_slice::<Cow<'_, str>>(string).is_ok_and(|key| key.starts_with(PRIVATE))
+        {
+            return true;
+        }
     }
-    Ok(())
+    false
 }
 
 #[cfg(test)]
@@ -155,6 +147,8 @@ mod tests {
         }
         assert!(parse(b"\xff").is_err());
         assert!(parse("[".repeat(100_000).as_bytes()).is_err());
+        let deep = format!("{}\"\\u0041\"{}", "[".repeat(500_000), "]".repeat(500_000));
+        assert!(parse(deep.as_bytes()).is_err());
         assert!(parse_object(b"[]").is_err());
     }
 
@@ -163,9 +157,15 @@ mod tests {
         for body in [
             r#"{"spec":{"$serde_json::private::Number":"1"}}"#,
             r#"{"spec":[{"\u0024serde_json::private::RawValue":"[]"}]}"#,
+            "{\"a\\\"\":\"\\\\\",\"$serde_json::private::Number\" \n:1}",
         ] {
             assert_eq!(parse(body.as_bytes()).unwrap_err().code(), "HYPERFLEET-VAL-003");
         }
-        assert!(parse(br#"{"text":"\u00e9 and $serde_json::private:: in a value"}"#).is_ok());
+        for body in [
+            r#"{"text":"\u00e9 and $serde_json::private:: in a value"}"#,
+            r#"["$serde_json::private::Number"]"#,
+        ] {
+            assert!(parse(body.as_bytes()).is_ok());
+        }
     }
 }

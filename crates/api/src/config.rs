@@ -200,6 +200,11 @@ impl Config {
         };
         let history = History { retention: settings.duration("history.retention") };
         let logging = logging(&settings);
+        for path in ["tracing.enabled", "compatibility.legacy_conditions"] {
+            if settings.bool(path) {
+                faults.push(settings.fault(path, "can only be false in this release"));
+            }
+        }
         match entities::read(&settings, &mut faults) {
             Some((entities, catalog)) if faults.is_empty() => {
                 Ok(Self { server, database, logging, metrics, health, history, entities, catalog, settings })

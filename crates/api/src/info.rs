@@ -39,7 +39,16 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
 
 /// For routes without parameters: any is unknown.
 pub(crate) async fn without_parameters(request: Request, next: Next) -> Response {
-    match query::none(request.uri().query()) {
+    checked(query::none(request.uri().query()), request, next).await
+}
+
+/// For routes whose answers may be cached by their fingerprint: any other parameter is unknown.
+pub(crate) async fn with_fingerprint(request: Request, next: Next) -> Response {
+    checked(query::asset(request.uri().query()), request, next).await
+}
+
+async fn checked(parameters: Result<(), Error>, request: Request, next: Next) -> Response {
+    match parameters {
         Ok(()) => next.run(request).await,
         Err(error) => Failed::from(error).into_response(),
     }

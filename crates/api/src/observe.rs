@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::header::{HeaderName, VARY};
 use http::{HeaderMap, HeaderValue};
-use hyperfleet_core::Error;
+use hyperfleet_core::{Error, ResourceId};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -36,6 +36,15 @@ pub(crate) struct RequestIds {
     pub(crate) trace_id: Arc<str>,
     /// Whether the request id is the caller's.
     given: bool,
+}
+
+/// The one resource that an answer is about, in its extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct Subject {
+    /// Its kind.
+    pub(crate) kind: Arc<str>,
+    /// Its id.
+    pub(crate) id: ResourceId,
 }
 
 /// What is measured of requests. Cheap to clone.
@@ -106,7 +115,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
         None => response,
         Some(error) => {
             let trace_id = if ids.given { &ids.request_id } else { &ids.trace_id };
-            let occasion = Occasion { method: method.as_str(), path: &path, trace_id };
+            let occasion =
+                Occasion { method: method.as_str(), path: &path, request_id: &ids.request_id, trace_id };
             problem::render(&error, &occasion, response)
         }
     };
@@ -118,6 +128,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
     let took = started.elapsed();
     let status = response.status().as_u16();
     observer.record(known_method(&method), route, status, took);
+    let subject = response.extensions_mut().remove::<Subject>();
     tracing::info!(
         method = method.as_str(),
         route,
@@ -126,6 +137,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
         duration_ms = took.as_micros() as f64 / 1000.0,
         request_id = &*ids.request_id,
         trace_id = &*ids.trace_id,
+        resource_type = subject.as_ref().map(|subject| &*subject.kind),
+        resource_id = subject.as_ref().map(|subject| tracing::field::display(subject.id)),
         "request"
     );
     response

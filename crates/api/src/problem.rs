@@ -47,6 +47,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) method: &'a str,
     /// The request's path.
     pub(crate) path: &'a str,
+    /// The id that the answer carries in `X-Request-Id`.
+    pub(crate) request_id: &'a str,
     /// The caller's request id, or the id of the request's trace.
     pub(crate) trace_id: &'a str,
 }
@@ -159,10 +161,11 @@ fn log(error: &Error, occasion: &Occasion<'_>) {
     if let [first, ..] = error.faults.as_slice() {
         context["field"] = first.field.clone().into();
     }
-    let (code, cause, trace_id) = (error.code(), error.chain(), occasion.trace_id);
+    let (code, cause) = (error.code(), error.chain());
+    let Occasion { request_id, trace_id, .. } = occasion;
     if status(error).is_server_error() {
-        tracing::error!(error_code = code, error_type, error = cause, trace_id, json.request_context = %context, "request failed");
+        tracing::error!(error_code = code, error_type, error = cause, request_id, trace_id, json.request_context = %context, "request failed");
     } else {
-        tracing::info!(error_code = code, error_type, error = cause, trace_id, json.request_context = %context, "request refused");
+        tracing::info!(error_code = code, error_type, error = cause, request_id, trace_id, json.request_context = %context, "request refused");
     }
 }

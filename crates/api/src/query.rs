@@ -116,6 +116,13 @@ pub(crate) fn none(raw: Option<&str>) -> Result<(), Error> {
     Query::new(raw).finish(())
 }
 
+/// The parameters of a file that may be cached by its fingerprint.
+pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
+    let mut query = Query::new(raw);
+    query.take("v");
+    query.finish(())
+}
+
 /// The parameters of a read of one resource.
 pub(crate) fn read(raw: Option<&str>) -> Result<Option<Projection>, Error> {
     let mut query = Query::new(raw);
@@ -239,6 +246,8 @@ fn direction(word: &str) -> Option<Direction> {
 
 fn referring_to(query: &mut Query) -> Option<(String, Option<ResourceId>)> {
     match (query.take("ref_type"), query.take("ref_target_id")) {
+        // No ref type holds U+0000, and PostgreSQL takes no text that does.
+        (Some(ref_type), Some(_)) if ref_type.contains('\0') => Some((String::new(), None)),
         (Some(ref_type), Some(id)) => Some((ref_type, ResourceId::parse(&id))),
         (None, None) => None,
         (given, _) => {

@@ -15,6 +15,7 @@ use hyperfleet_store::ListQuery;
 
 use crate::app::App;
 use crate::caller::Identified;
+use crate::observe::Subject;
 use crate::place::{Path, parameter};
 use crate::problem::Failed;
 use crate::query::{self, ListParameters};
@@ -105,13 +106,10 @@ pub(crate) async fn read(
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     let resource = find(&app, &path).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
-        let mut response = StatusCode::NOT_MODIFIED.into_response();
-        header(&mut response, ETAG, &etag(&resource));
-        return Ok(response);
+        return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }
-    let mut response = json(StatusCode::OK, render::resource(app.catalog(), &resource, fields.as_ref())?);
-    header(&mut response, ETAG, &etag(&resource));
-    Ok(response)
+    let body = render::resource(app.catalog(), &resource, fields.as_ref())?;
+    Ok(about(&resource, json(StatusCode::OK, body)))
 }
 
 /// `PATCH` of one resource.
@@ -242,13 +240,14 @@ fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch
 }
 
 fn answer(app: &App, status: StatusCode, resource: &Resource) -> Result<Response, Error> {
-    let mut response = json(status, render::resource(app.catalog(), resource, None)?);
-    header(&mut response, ETAG, &etag(resource));
-    Ok(response)
+    Ok(about(resource, json(status, render::resource(app.catalog(), resource, None)?)))
 }
 
-fn etag(resource: &Resource) -> String {
-    format!("\"{}\"", resource.version)
+/// An answer that is about one resource: its tag for the caller, its name for the log.
+fn about(resource: &Resource, mut response: Response) -> Response {
+    header(&mut response, ETAG, &format!("\"{}\"", resource.version));
+    response.extensions_mut().insert(Subject { kind: resource.kind.clone(), id: resource.id });
+    response
 }
 
 fn json(status: StatusCode, body: Bytes) -> Response {

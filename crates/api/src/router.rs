@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
+use hyperfleet_core::Catalog;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
@@ -24,7 +25,18 @@ const WORTH_COMPRESSING: u64 = 256;
 
 /// The whole API.
 pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
-    let mut routes = Routes(Router::new());
+    routes(app.catalog())
+        .router
+        .fallback(unmatched::no_such_route)
+        .method_not_allowed_fallback(unmatched::no_such_method)
+        .with_state(app.clone())
+        .layer(Extension(document))
+        .layer(middleware::from_fn_with_state(observer, observe::observe))
+        .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
+}
+
+fn routes(catalog: &Catalog) -> Routes {
+    let mut routes = Routes::default();
 
     let bare = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::without_parameters));
     routes.add(ROOT, bare(get(info::metadata)));
@@ -34,10 +46,11 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
     routes.add(&format!("{BASE}/openapi"), bare(get(openapi::json)));
     routes.add(&format!("{BASE}/openapi.yaml"), bare(get(openapi::yaml)));
     routes.add(&format!("{BASE}/openapi.html"), bare(get(openapi::page)));
-    routes.add(&format!("{BASE}/openapi/swagger-ui.js"), get(openapi::script));
-    routes.add(&format!("{BASE}/openapi/swagger-ui.css"), get(openapi::style));
+    let asset = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::with_fingerprint));
+    routes.add(&format!("{BASE}/openapi/swagger-ui.js"), asset(get(openapi::script)));
+    routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
-    for place in Place::all(app.catalog()) {
+    for place in Place::all(catalog) {
         let collection = format!("{BASE}{}", place.collection_path());
         let item = format!("{BASE}{}", place.item_path());
         let place = Extension(Arc::new(place));
@@ -47,23 +60,24 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));
         routes.add(&format!("{item}/force-delete"), at(post(resources::force_delete)));
     }
-
     routes
-        .0
-        .fallback(unmatched::no_such_route)
-        .method_not_allowed_fallback(unmatched::no_such_method)
-        .with_state(app.clone())
-        .layer(Extension(document))
-        .layer(middleware::from_fn_with_state(observer, observe::observe))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
 }
 
-struct Routes(Router<App>);
+/// The routes, and the templates of their paths.
+#[derive(Default)]
+struct Routes {
+    router: Router<App>,
+    paths: Vec<String>,
+}
 
 impl Routes {
     /// One trailing `/` is tolerated everywhere.
     fn add(&mut self, path: &str, methods: MethodRouter<App>) {
-        let router = std::mem::take(&mut self.0);
-        self.0 = router.route(path, methods.clone()).route(&format!("{path}/"), methods);
+        let router = std::mem::take(&mut self.router);
+        self.router = router.route(path, methods.clone()).route(&format!("{path}/"), methods);
+        self.paths.push(path.to_owned());
     }
 }
+
+#[cfg(test)]
+mod tests;

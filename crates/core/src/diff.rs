@@ -18,6 +18,9 @@ pub struct FieldChange {
     pub to: Option<Value>,
 }
 
+/// Below a path longer than this nothing is told apart: each of many members would repeat it.
+const MAX_PATH: usize = 256;
+
 /// Every path below `path` at which `before` and `after` differ. Objects are compared member by
 /// member, everything else as a whole.
 pub(crate) fn diff(path: &str, before: &Value, after: &Value) -> Vec<FieldChange> {
@@ -27,7 +30,7 @@ pub(crate) fn diff(path: &str, before: &Value, after: &Value) -> Vec<FieldChange
 }
 
 fn walk(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {
-    if let (Value::Object(before), Value::Object(after)) = (before, after) {
+    if let (Value::Object(before), Value::Object(after), ..=MAX_PATH) = (before, after, path.len()) {
         for (key, old) in before {
             match after.get(key) {
                 Some(new) => walk(&member(path, key), old, new, changes),
@@ -64,5 +67,13 @@ mod tests {
         assert_eq!(paths, ["spec.b.c", "spec.b.d", "spec.gone", "spec['new/x']"]);
         assert_eq!(changes[2].to, None);
         assert_eq!(changes[3].from, None);
+    }
+
+    #[test]
+    fn a_long_path_is_told_once() {
+        let long = "k".repeat(300);
+        let changes = diff("spec", &json!({&long: {"a": 1, "b": 1}}), &json!({&long: {"a": 2, "b": 2}}));
+        assert_eq!(changes.len(), 1);
+        assert_eq!(changes[0].path, format!("spec.{long}"));
     }
 }

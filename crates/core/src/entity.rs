@@ -31,6 +31,9 @@ pub struct EntityDescriptor {
     pub require_spec_schema: bool,
     /// What a resource of this kind may refer to.
     pub references: Vec<ReferenceDescriptor>,
+    /// Condition mapping rules. None are supported yet, so the list must be empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<serde_json::Value>,
     /// Shortest name allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_min_len: Option<usize>,
@@ -267,6 +270,9 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
                 name_len.start(),
                 name_len.end()
             ));
+        }
+        if !d.conditions.is_empty() {
+            faults.push(format!("{at}.conditions: condition mapping rules are not supported by this release"));
         }
         if d.require_spec_schema && d.spec_schema_name.is_none() {
             faults.push(format!("{at}.spec_schema_name: required when require_spec_schema is true"));

@@ -64,9 +64,22 @@ impl fmt::Debug for RawJson {
 
 /// The path of `key` below `path`, written as `fields` writes it: `spec.region`, `labels['a/b']`.
 pub(crate) fn member(path: &str, key: &str) -> String {
+    let mut path = path.to_owned();
+    push_member(&mut path, key);
+    path
+}
+
+fn push_member(path: &mut String, key: &str) {
     let plain = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if plain { format!("{path}.{key}") } else { format!("{path}['{}']", key.replace('\'', "\\'")) }
+    if plain {
+        path.push('.');
+        path.push_str(key);
+    } else {
+        path.push_str("['");
+        path.push_str(&key.replace('\'', "\\'"));
+        path.push_str("']");
+    }
 }
 
 /// What is wrong with a spec's depth and texts.
@@ -98,24 +111,34 @@ pub(crate) fn depth_exceeds(value: &Value, limit: usize) -> bool {
 
 /// Finds strings and keys with U+0000, which PostgreSQL cannot keep.
 pub fn check_text(path: &str, value: &Value, faults: &mut Vec<Fault>) {
-    let refuse = |path: String, faults: &mut Vec<Fault>| {
-        let message = format!("{} contains the character U+0000", crate::echo(&path));
-        faults.push(Fault::new(crate::FaultKind::Value, crate::echo(&path), message).rule("pattern"));
+    check_text_at(&mut path.to_owned(), value, faults);
+}
+
+/// `path` is one text that grows and shrinks on the way: a long key above many values would else be
+/// copied for each of them.
+fn check_text_at(path: &mut String, value: &Value, faults: &mut Vec<Fault>) {
+    let refuse = |path: &str, faults: &mut Vec<Fault>| {
+        let message = format!("{} contains the character U+0000", crate::echo(path));
+        faults.push(Fault::new(crate::FaultKind::Value, crate::echo(path), message).rule("pattern"));
     };
+    let here = path.len();
     match value {
-        Value::String(text) if text.contains('\0') => refuse(path.to_owned(), faults),
+        Value::String(text) if text.contains('\0') => refuse(path, faults),
         Value::Array(items) => {
             for (i, item) in items.iter().enumerate() {
-                check_text(&format!("{path}[{i}]"), item, faults);
+                path.push_str(&format!("[{i}]"));
+                check_text_at(path, item, faults);
+                path.truncate(here);
             }
         }
         Value::Object(members) => {
             for (key, item) in members {
-                let at = member(path, key);
+                push_member(path, key);
                 if key.contains('\0') {
-                    refuse(at.clone(), faults);
+                    refuse(path, faults);
                 }
-                check_text(&at, item, faults);
+                check_text_at(path, item, faults);
+                path.truncate(here);
             }
         }
         _ => {}
@@ -155,8 +178,8 @@ impl Decimal {
             None => (false, text),
         };
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
-            None => (text, 0),
+            Some((mantissa, exponent)) => (mantissa, exponent),
+            None => (text, "0"),
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let all = format!("{whole}{fraction}");
@@ -166,7 +189,8 @@ impl Decimal {
         if digits.is_empty() {
             return Some(Self { negative: false, digits, exponent: 0 });
         }
-        let exponent = i128::from(exponent) - fraction.len() as i128 + dropped as i128;
+        let exponent =
+            exponent.parse::<i128>().ok()?.checked_add(dropped as i128 - fraction.len() as i128)?;
         Some(Self { negative, digits, exponent })
     }
 }

@@ -1,5 +1,5 @@
 //! JSON Patch, RFC 6902, on a document that a caller may not blow up: the number of operations,
-//! the amount of data that `copy` may multiply, and the depth are bounded.
+//! the amount of data that `copy` may multiply, the work in long lists, and the depth are bounded.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,10 @@ use crate::json::{MAX_DEPTH, depth_exceeds, same};
 use crate::{Error, ErrorKind, Fault, FaultKind, Faults};
 
 const MAX_OPERATIONS: usize = 1_000;
-const MAX_COPIED_NODES: usize = 100_000;
+/// Bytes of text and numbers, with 8 for each value besides.
+const MAX_COPIED: usize = 1 << 20;
+/// List entries that insertions and removals before them push aside.
+const MAX_SHIFTED: usize = 10_000_000;
 
 /// One checked operation.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +109,12 @@ impl Operation {
         Some(Self { index, path: path?, verb: verb? })
     }
 
+    /// How deep a value at the path may nest: a spec may have MAX_DEPTH levels, and the document
+    /// around it is one more.
+    fn room(&self) -> usize {
+        (MAX_DEPTH + 1).saturating_sub(self.path.segments.len())
+    }
+
     fn missing_path(&self, pointer: &Pointer) -> Error {
         let field = format!("[{}].path", self.index);
         let path = crate::echo(&pointer.text);
@@ -124,20 +133,19 @@ impl Operation {
 
 /// Applies the operations one after the other; the first that fails ends it.
 pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<(), Error> {
-    let mut copied = 0;
+    let (mut copied, mut shifted) = (0, 0);
     for op in operations {
         match &op.verb {
-            Verb::Add(value) => add(document, op, value.clone())?,
+            Verb::Add(value) => add(document, op, value.clone(), &mut shifted)?,
             Verb::Replace(value) => {
-                let depth = MAX_DEPTH.saturating_sub(op.path.segments.len().saturating_sub(1));
-                if depth_exceeds(value, depth) {
+                if depth_exceeds(value, op.room()) {
                     return Err(op.too_large("the document would be nested too deeply"));
                 }
                 *find_mut(document, &op.path.segments).ok_or_else(|| op.missing_path(&op.path))? =
                     value.clone();
             }
             Verb::Remove => {
-                remove(document, op, &op.path)?;
+                remove(document, op, &op.path, &mut shifted)?;
             }
             Verb::Move(from) => {
                 if op.path.segments.starts_with(&from.segments)
@@ -145,17 +153,17 @@ pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<()
                 {
                     return Err(op.missing_path(&op.path));
                 }
-                let value = remove(document, op, from)?;
-                add(document, op, value)?;
+                let value = remove(document, op, from, &mut shifted)?;
+                add(document, op, value, &mut shifted)?;
             }
             Verb::Copy(from) => {
                 let value = find(document, &from.segments).ok_or_else(|| op.missing_path(from))?;
-                copied += nodes(value);
-                if copied > MAX_COPIED_NODES {
+                copied += weight(value);
+                if copied > MAX_COPIED {
                     return Err(op.too_large("the operations copy too much"));
                 }
                 let value = value.clone();
-                add(document, op, value)?;
+                add(document, op, value, &mut shifted)?;
             }
             Verb::Test(value) => {
                 let found = find(document, &op.path.segments).ok_or_else(|| op.missing_path(&op.path))?;
@@ -168,14 +176,15 @@ pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<()
                 }
             }
         }
+        if shifted > MAX_SHIFTED {
+            return Err(op.too_large("the operations move too many list entries"));
+        }
     }
     Ok(())
 }
 
-fn add(document: &mut Value, op: &Operation, value: Value) -> Result<(), Error> {
-    // The document's three members are the first level, and a spec may have MAX_DEPTH of its own.
-    let depth = MAX_DEPTH.saturating_sub(op.path.segments.len().saturating_sub(1));
-    if depth_exceeds(&value, depth) {
+fn add(document: &mut Value, op: &Operation, value: Value, shifted: &mut usize) -> Result<(), Error> {
+    if depth_exceeds(&value, op.room()) {
         return Err(op.too_large("the document would be nested too deeply"));
     }
     let Some((last, parents)) = op.path.segments.split_last() else {
@@ -188,20 +197,30 @@ fn add(document: &mut Value, op: &Operation, value: Value) -> Result<(), Error> 
         }
         Value::Array(items) => {
             let at = if last == "-" { Some(items.len()) } else { index(last).filter(|i| *i <= items.len()) };
-            items.insert(at.ok_or_else(|| op.missing_path(&op.path))?, value);
+            let at = at.ok_or_else(|| op.missing_path(&op.path))?;
+            *shifted += items.len() - at;
+            items.insert(at, value);
         }
         _ => return Err(op.missing_path(&op.path)),
     }
     Ok(())
 }
 
-fn remove(document: &mut Value, op: &Operation, pointer: &Pointer) -> Result<Value, Error> {
+fn remove(
+    document: &mut Value,
+    op: &Operation,
+    pointer: &Pointer,
+    shifted: &mut usize,
+) -> Result<Value, Error> {
     let Some((last, parents)) = pointer.segments.split_last() else {
         return Ok(std::mem::take(document));
     };
     let removed = match find_mut(document, parents) {
         Some(Value::Object(members)) => members.shift_remove(last),
-        Some(Value::Array(items)) => index(last).filter(|i| *i < items.len()).map(|i| items.remove(i)),
+        Some(Value::Array(items)) => index(last).filter(|i| *i < items.len()).map(|i| {
+            *shifted += items.len() - i;
+            items.remove(i)
+        }),
         _ => None,
     };
     removed.ok_or_else(|| op.missing_path(pointer))
@@ -230,11 +249,13 @@ fn index(segment: &str) -> Option<usize> {
     if canonical { segment.parse().ok() } else { None }
 }
 
-fn nodes(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(nodes).sum(),
-        Value::Object(members) => members.values().map(nodes).sum(),
-        _ => 0,
+fn weight(value: &Value) -> usize {
+    8 + match value {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(members) => members.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+        Value::String(text) => text.len(),
+        Value::Number(number) => number.as_str().len(),
+        Value::Null | Value::Bool(_) => 0,
     }
 }
 

@@ -12,12 +12,10 @@ pub(crate) fn merge(target: &mut Value, patch: &Value) {
         *target = Value::Object(Map::new());
     }
     if let Value::Object(target) = target {
-        for (key, value) in patch {
-            if value.is_null() {
-                target.shift_remove(key);
-            } else {
-                merge(target.entry(key.as_str()).or_insert(Value::Null), value);
-            }
+        // One pass for all removals: each alone would move every member behind it.
+        target.retain(|key, _| !patch.get(key).is_some_and(Value::is_null));
+        for (key, value) in patch.iter().filter(|(_, value)| !value.is_null()) {
+            merge(target.entry(key.as_str()).or_insert(Value::Null), value);
         }
     }
 }

@@ -10,7 +10,7 @@ use jsonschema::{Draft, ValidationError, Validator};
 use serde_json::{Value, json};
 
 use crate::json::member;
-use crate::{Catalog, Fault, echo};
+use crate::{Catalog, Fault, FaultKind, echo};
 
 /// More faults than this in one spec help nobody.
 const MAX_FAULTS: usize = 100;
@@ -65,11 +65,14 @@ impl SpecSchemas {
         if faults.is_empty() { Ok(Self(schemas)) } else { Err(faults) }
     }
 
-    /// What is wrong with a spec of this kind.
+    /// What is wrong with a spec of this kind, in the order of the spec.
     pub fn check(&self, kind: &str, spec: &Value) -> Vec<Fault> {
-        self.0.get(kind).map_or_else(Vec::new, |validator| {
-            validator.iter_errors(spec).take(MAX_FAULTS).map(|error| fault(&error)).collect()
-        })
+        let Some(validator) = self.0.get(kind) else { return Vec::new() };
+        let mut found: Vec<_> =
+            validator.iter_errors(spec).take(MAX_FAULTS).flat_map(|error| faults(spec, &error)).collect();
+        // The validator goes through its schema, the caller through the document that was sent.
+        found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        found.into_iter().map(|(_, fault)| fault).take(MAX_FAULTS).collect()
     }
 }
 
@@ -100,12 +103,48 @@ fn translate_nullable(mut schema: Value) -> Value {
     schema
 }
 
-fn fault(error: &ValidationError<'_>) -> Fault {
-    let field = error.instance_path().iter().fold("spec".to_owned(), |path, segment| match segment {
+/// One fault, or one for each member that the schema does not allow; each with its place in the spec, the position
+/// of every step on the way. What is missing from a place comes after what is there.
+fn faults(spec: &Value, error: &ValidationError<'_>) -> Vec<(Vec<usize>, Fault)> {
+    let mut at = spec;
+    let mut place = Vec::new();
+    for segment in error.instance_path() {
+        let (i, next) = match segment {
+            LocationSegment::Property(key) => (index_of(at, &key), at.get(&*key)),
+            LocationSegment::Index(i) => (i, at.get(i)),
+        };
+        place.push(i);
+        at = next.unwrap_or(&Value::Null);
+    }
+    match error.kind() {
+        Rule::AdditionalProperties { unexpected } | Rule::UnevaluatedProperties { unexpected } => {
+            let path = path(error);
+            let refused = |name: &String| {
+                let field = echo(&member(&path, name));
+                let message = format!("{field} is not a member that the schema allows");
+                let fault = Fault::new(FaultKind::Value, field, message).rule("unknown");
+                ([place.as_slice(), &[index_of(at, name)]].concat(), fault)
+            };
+            unexpected.iter().take(MAX_FAULTS).map(refused).collect()
+        }
+        Rule::Required { .. } => vec![([place.as_slice(), &[usize::MAX]].concat(), fault(error))],
+        _ => vec![(place, fault(error))],
+    }
+}
+
+fn index_of(object: &Value, key: &str) -> usize {
+    object.as_object().and_then(|members| members.keys().position(|name| name == key)).unwrap_or(usize::MAX)
+}
+
+fn path(error: &ValidationError<'_>) -> String {
+    error.instance_path().iter().fold("spec".to_owned(), |path, segment| match segment {
         LocationSegment::Property(key) => member(&path, &key),
         LocationSegment::Index(i) => format!("{path}[{i}]"),
-    });
-    let field = echo(&field);
+    })
+}
+
+fn fault(error: &ValidationError<'_>) -> Fault {
+    let field = echo(&path(error));
     let given = error.instance();
     let plain = |message: String| Fault::value(&*field, message, given);
     match error.kind() {
@@ -142,11 +181,6 @@ fn fault(error: &ValidationError<'_>) -> Fault {
         Rule::Type { .. } => {
             plain(format!("{field} has the wrong type: {}", echo(&error.masked().to_string()))).rule("type")
         }
-        Rule::AdditionalProperties { unexpected } | Rule::UnevaluatedProperties { unexpected } => {
-            let names: Vec<_> = unexpected.iter().map(|name| echo(name)).collect();
-            plain(format!("{field} has members that its schema does not allow: {}", names.join(", ")))
-                .rule("unknown")
-        }
         _ => plain(format!("{field}: {}", echo(&error.masked().to_string()))).rule("schema"),
     }
 }
@@ -175,21 +209,22 @@ mod tests {
     }
 
     #[test]
-    fn every_violation_is_one_fault_with_its_path_and_rule() {
-        let spec = json!({"nodes": 0, "network": {"cidrs": ["10.0", "11.0"]}, "region": "mars", "extra": 1});
-        let mut found: Vec<_> = schemas("3.0.3")
+    fn every_violation_is_one_fault_with_its_path_and_rule_in_document_order() {
+        let spec = json!({"more": 1, "nodes": 0, "network": {"cidrs": ["11.0", "10.0", 5]}, "region": "mars", "extra": 1});
+        let found: Vec<_> = schemas("3.0.3")
             .check("Cluster", &spec)
             .into_iter()
             .map(|f| (f.field, f.constraint.unwrap()))
             .collect();
-        found.sort();
         assert_eq!(
             found,
             [
-                ("spec".to_owned(), "unknown"),
-                ("spec.network.cidrs[1]".to_owned(), "pattern"),
+                ("spec.more".to_owned(), "unknown"),
                 ("spec.nodes".to_owned(), "min"),
+                ("spec.network.cidrs[0]".to_owned(), "pattern"),
+                ("spec.network.cidrs[2]".to_owned(), "type"),
                 ("spec.region".to_owned(), "enum"),
+                ("spec.extra".to_owned(), "unknown"),
             ]
         );
         assert_eq!(schemas("3.1.0").check("Cluster", &json!({}))[0].field, "spec.region");

@@ -33,7 +33,7 @@ fn nothing_here(request: &Request, status: StatusCode, detail: &str) -> Response
     };
     tracing::info!(
         error_code = problem.code,
-        error_type = problem.slug,
+        error_type = problem.kind(),
         error = detail,
         trace_id = request_id(request),
         json.request_context = %json!({"method": request.method().as_str(), "path": request.uri().path()}),
@@ -56,9 +56,13 @@ pub(crate) struct Problem<'a> {
 }
 
 impl Problem<'_> {
+    fn kind(&self) -> String {
+        format!("https://api.hyperfleet.io/errors/{}", self.slug)
+    }
+
     pub(crate) fn answer(&self, request: &Request, members: Map<String, Value>) -> Response {
         let mut body = json!({
-            "type": format!("https://api.hyperfleet.io/errors/{}", self.slug),
+            "type": self.kind(),
             "title": self.title,
             "status": self.status.as_u16(),
             "detail": self.detail,

@@ -72,7 +72,7 @@ pub struct Options {
     pub max_connections: usize,
     /// Longest time for any one operation.
     pub request_timeout: Duration,
-    /// How often to try to reach the database at start.
+    /// How often to try again to reach the database at start.
     pub connect_attempts: u32,
     /// How long to wait between these tries.
     pub connect_interval: Duration,

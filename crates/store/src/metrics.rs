@@ -59,6 +59,10 @@ fn durations() -> Histogram {
 impl Metrics {
     /// Makes the metrics visible under their public names.
     pub fn register(&self, registry: &mut Registry) {
+        // There from the start, so that the first outage is an increase and not a new series.
+        for operation in ["commit", "get", "list", "ping"] {
+            drop(self.errors.get_or_create(&ErrorLabels { operation, error_type: "unavailable" }));
+        }
         let db = registry.sub_registry_with_prefix("hyperfleet_db");
         db.register_with_unit(
             "query_duration",

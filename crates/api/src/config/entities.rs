@@ -99,7 +99,7 @@ fn member_rule(name: &str) -> Option<&'static str> {
         "require_spec_schema" => Some("must be true or false"),
         "min" | "max" | "name_min_len" | "name_max_len" => Some("must be a whole number from 0"),
         "required_adapters" => Some("must be a list of text"),
-        "references" => Some("must be a list of mappings"),
+        "references" | "conditions" => Some("must be a list of mappings"),
         _ => None,
     }
 }

@@ -89,6 +89,7 @@ pub static KEYS: &[Key] = &[
     key("metrics.tls.enabled", Form::Bool, "false", "Serve the metrics over TLS; needs both files."),
     key("metrics.tls.cert_file", Form::Text, "", "Certificate chain of the metrics in PEM."),
     key("metrics.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
+    key("metrics.reconciliation_stuck_threshold", SOME_TIME, "10m", "Time after which an unreconciled resource counts as stuck; without effect in this release."),
 
     key("health.host", Form::NonEmpty, "localhost", "Name or address that `/healthz` and `/readyz` listen on."),
     key("health.port", PORT, "8080", "Port of `/healthz` and `/readyz`; 0 lets the system choose."),
@@ -98,7 +99,13 @@ pub static KEYS: &[Key] = &[
     key("health.shutdown_timeout", ANY_DURATION, "20s", "Time for running requests to finish at shutdown."),
     key("health.db_ping_timeout", SOME_TIME, "2s", "Time for the database to answer the readiness check."),
 
+    key("tracing.enabled", Form::Bool, "false", "Send traces; only false, as this release sends none."),
+    key("tracing.service_name", Form::NonEmpty, "hyperfleet-api", "Name of the service in traces; without effect while `tracing.enabled` is false."),
+
     key("history.retention", SOME_TIME, "30d", "How long changes are kept for watches and timelines."),
+
+    key("compatibility.contract", Form::Choice(&["documented"]), "documented", "Whose contract the API keeps."),
+    key("compatibility.legacy_conditions", Form::Bool, "false", "Add the conditions of the first API revision; only false in this release."),
 
     key("entities", Form::Structured, ENTITIES, "The kinds of resources."),
 ];

@@ -67,7 +67,7 @@ fn every_fault_of_every_kind_is_reported_together() {
     server.tls.key_file (default): required when server.tls.enabled is true
     database.url (flag --database-url): must be sqlite:<path>, sqlite::memory: or postgres://…, got "mysql://me:***@db/x"
     health.tls.key_file (default): required when health.tls.enabled is true
-    entities[0].colour (flag --entities): unknown field `colour`, expected one of `kind`, `plural`, `parent_kind`, `on_parent_delete`, `required_adapters`, `spec_schema_name`, `require_spec_schema`, `references`, `name_min_len`, `name_max_len`
+    entities[0].colour (flag --entities): unknown field `colour`, expected one of `kind`, `plural`, `parent_kind`, `on_parent_delete`, `required_adapters`, `spec_schema_name`, `require_spec_schema`, `references`, `conditions`, `name_min_len`, `name_max_len`
     entities[0].name_min_len (flag --entities): must be a whole number from 0, not "many"
     entities[1] (flag --entities): must be a mapping, not 7
     entities[2].on_parent_delete (flag --entities): must be text, not 1

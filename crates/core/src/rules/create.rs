@@ -1,7 +1,7 @@
 //! Create: a new resource at generation 1, below an active owner, with a name that is free and
 //! references to what exists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -64,18 +64,27 @@ pub(super) fn decide(
 
 /// Checks the targets that are new since `known`: each must exist, be of the declared kind, and
 /// not be finalizing. Required references must be there.
+///
+/// What an active resource refers to exists and is active, whichever ref type holds it. So a JSON
+/// Patch may move a target that the command does not name, and that nobody therefore loaded.
 pub(super) fn check_targets(
     entity: &Entity,
     set: &WorkingSet,
     references: &References,
     known: &References,
 ) -> Result<(), Error> {
+    let rule_of = |ref_type: &str| entity.references.iter().find(|r| r.ref_type == ref_type);
+    let known: HashSet<_> = known
+        .iter()
+        .filter_map(|(ref_type, ids)| Some((&rule_of(ref_type)?.target_kind, ids)))
+        .flat_map(|(kind, ids)| ids.iter().map(move |id| (kind, id)))
+        .collect();
     let mut faults = Vec::new();
     let mut finalizing = Vec::new();
     for (ref_type, ids) in references {
-        let Some(rule) = entity.references.iter().find(|r| r.ref_type == *ref_type) else { continue };
+        let Some(rule) = rule_of(ref_type) else { continue };
         for (position, id) in ids.iter().enumerate() {
-            if known.get(ref_type).is_some_and(|old| old.contains(id)) {
+            if known.contains(&(&rule.target_kind, id)) {
                 continue;
             }
             match set.by_id(*id).filter(|target| target.kind == rule.target_kind) {

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use http::HeaderValue;
+use http::header::CONNECTION;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -126,7 +128,15 @@ impl Connections {
             let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&patience)));
             request.extensions_mut().insert(PeerAddr(peer));
             let response = router.clone().call(request);
-            async move { Ok(response.await?.map(|body| ResponseBody::new(body, running, multiplexed))) }
+            let patience = Arc::clone(&patience);
+            async move {
+                let mut response = response.await?;
+                // Without this word a client would send its next request on a connection that is closing.
+                if patience.body_is_left() {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok(response.map(|body| ResponseBody::new(body, running, multiplexed)))
+            }
         })
     }
 

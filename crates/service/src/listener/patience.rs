@@ -143,6 +143,11 @@ impl Patience {
         state.body_left = !state.multiplexed;
     }
 
+    /// Whether a part of the body that the service did not read may still be on its way.
+    pub(super) fn body_is_left(&self) -> bool {
+        self.state().body_left
+    }
+
     /// No further request is wanted: the connection drains, or it was idle for too long.
     pub(super) fn close(&self) {
         let mut state = self.state();

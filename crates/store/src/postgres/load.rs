@@ -46,12 +46,9 @@ impl Statements {
                      where r.id = any($1)"
                 ),
                 // By resources_active_name.
-                "select r.kind, r.owner_id, r.name, r.id
-                 from unnest($1::text[], $2::uuid[], $3::text[]) wanted (kind, owner_id, name)
-                 join resources r on r.kind = wanted.kind and r.name = wanted.name
-                     and coalesce(r.owner_id, '00000000-0000-0000-0000-000000000000'::uuid)
-                         = coalesce(wanted.owner_id, '00000000-0000-0000-0000-000000000000'::uuid)
-                     and r.deleted_time is null"
+                "select kind, owner_id, name, id from resources
+                 where kind || '/' || coalesce(owner_id::text, '') || '/' || name = any($1)
+                     and deleted_time is null"
                     .to_owned(),
                 // The trees, and whoever refers to something in them.
                 format!(
@@ -85,23 +82,18 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
     let Session { client, load: statements, .. } = session;
     let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.uuid()).collect();
     let trees: Vec<Uuid> = needs.trees.iter().map(|id| id.uuid()).collect();
-    let kinds: Vec<&str> = needs.names.iter().map(|(kind, _, _)| &**kind).collect();
-    let owners: Vec<Option<Uuid>> =
-        needs.names.iter().map(|(_, owner, _)| owner.map(hyperfleet_core::ResourceId::uuid)).collect();
-    let names: Vec<&str> = needs.names.iter().map(|(_, _, name)| name.as_str()).collect();
+    let names: Vec<String> = needs
+        .names
+        .iter()
+        .map(|(kind, owner, name)| format!("{kind}/{}/{name}", owner.map(|id| id.to_string()).unwrap_or_default()))
+        .collect();
 
     let nothing = || Ok(Vec::<Row>::new());
     let ((), lock, resources, names) = try_join!(
         client.batch_execute("begin isolation level read committed"),
         client.query_one(&statements.lock, &[]),
         async { if ids.is_empty() { nothing() } else { client.query(&statements.resources, &[&ids]).await } },
-        async {
-            if names.is_empty() {
-                nothing()
-            } else {
-                client.query(&statements.names, &[&kinds, &owners, &names]).await
-            }
-        },
+        async { if names.is_empty() { nothing() } else { client.query(&statements.names, &[&names]).await } },
     )?;
     let mut set = WorkingSet::new(Version(lock.try_get(0)?));
     for found in &resources {

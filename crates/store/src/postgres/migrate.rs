@@ -55,7 +55,7 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
         match address.connect().await {
             Ok(client) => return Ok(client),
             Err(failure)
-                if attempt < options.connect_attempts && failure.kind == FailureKind::Unavailable =>
+                if attempt <= options.connect_attempts && failure.kind == FailureKind::Unavailable =>
             {
                 tracing::warn!(
                     attempt,

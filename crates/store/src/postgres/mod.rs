@@ -81,7 +81,9 @@ impl Postgres {
         let client = self.pool.get().await?;
         match read::list(&client, &self.catalog, query).await {
             Err(failure) if failure.kind == FailureKind::Unavailable => {
+                // What broke this connection most likely broke those that rest in the pool.
                 drop(deadpool_postgres::Object::take(client));
+                self.pool.retain(|_, _| false);
                 read::list(&self.pool.get().await?, &self.catalog, query).await
             }
             other => other,

@@ -21,6 +21,7 @@ pub(super) struct Statements {
     delete_references: Statement,
     insert_references: Statement,
     delete_resources: Statement,
+    delete_status: Statement,
     insert_changes: Statement,
     advance_feed: Statement,
 }
@@ -35,6 +36,7 @@ impl Statements {
             delete_references,
             insert_references,
             delete_resources,
+            delete_status,
             insert_changes,
             advance_feed,
         ] = prepare(
@@ -69,6 +71,7 @@ impl Statements {
                  select * from unnest($1::uuid[], $2::text[], $3::uuid[])"
                     .to_owned(),
                 "delete from resources where id = any($1)".to_owned(),
+                "delete from resource_status where resource_id = any($1)".to_owned(),
                 "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
                  select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
                                       $6::text[], $7::text[])"
@@ -85,6 +88,7 @@ impl Statements {
             delete_references,
             insert_references,
             delete_resources,
+            delete_status,
             insert_changes,
             advance_feed,
         })
@@ -127,6 +131,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     }
     if !removed.is_empty() {
         flight.push((&statements.delete_resources, vec![&removed]));
+        flight.push((&statements.delete_status, vec![&removed]));
     }
     if !sources.is_empty() {
         flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));

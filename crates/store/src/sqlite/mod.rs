@@ -13,9 +13,10 @@ mod writer;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::failure::{Failure, FailureKind};
@@ -74,14 +75,33 @@ impl Location {
         let connection = Connection::open_with_flags(&self.uri, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Without this a bound value may change the plan, and every execution prepares its statement anew.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         if !self.in_memory {
-            connection.pragma_update(None, "journal_mode", "wal")?;
+            switch_to_wal(&connection)?;
         }
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "temp_store", "memory")?;
         connection.pragma_update(None, "cache_size", -16_000)?;
         Ok(connection)
+    }
+}
+
+/// SQLite does not wait for another process that switches the same file at the same moment; an exclusive transaction
+/// does, and afterwards there is nothing left to switch.
+fn switch_to_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
+    let started = Instant::now();
+    loop {
+        match connection.pragma_update(None, "journal_mode", "wal") {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && started.elapsed() < BUSY_TIMEOUT =>
+            {
+                connection.execute_batch("begin exclusive; rollback")?;
+            }
+            other => return other,
+        }
     }
 }
 

@@ -19,7 +19,9 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
             .execute([id.to_string()])?;
     }
     for id in &differences.removed {
-        connection.prepare_cached("delete from resources where id = ?1")?.execute([id.to_string()])?;
+        let id = id.to_string();
+        connection.prepare_cached("delete from resources where id = ?1")?.execute([&id])?;
+        connection.prepare_cached("delete from resource_status where resource_id = ?1")?.execute([&id])?;
     }
     for link in &differences.links {
         connection

@@ -34,7 +34,7 @@ create index resources_by_creation on resources (created_time, id);
 
 -- The narrow row: what aggregation writes, apart from the wide one so that it stays cheap.
 create table resource_status (
-    resource_id text primary key not null references resources (id) on delete cascade,
+    resource_id text primary key not null,
     version integer not null,
     conditions text not null
 );

@@ -1,0 +1,82 @@
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, StatusCode};
+use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::{EntityDescriptor, SpecSchemas};
+use hyperfleet_service::build_info::BuildInfo;
+use hyperfleet_service::health::Health;
+use hyperfleet_store::{Metrics, Options, Store, Target};
+use prometheus_client::registry::Registry;
+use tower::ServiceExt;
+
+use super::*;
+use crate::app::Parts;
+
+async fn app(kinds: Vec<EntityDescriptor>) -> App {
+    let catalog = Arc::new(Catalog::new(kinds).unwrap());
+    let schemas = SpecSchemas::compile(&catalog, None).unwrap();
+    let rulebook = Arc::new(Rulebook { catalog, schemas, max_spec_bytes: 1 << 20 });
+    let options = Options {
+        target: Target::Sqlite { path: None },
+        max_connections: 1,
+        request_timeout: Duration::from_secs(30),
+        connect_attempts: 0,
+        connect_interval: Duration::ZERO,
+        queue_limit: 1,
+        migrate: true,
+    };
+    App::new(Parts {
+        store: Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap(),
+        rulebook,
+        health: Health::new([]),
+        build: BuildInfo::default(),
+        body_limit: 1 << 20,
+        read_timeout: Duration::from_secs(30),
+    })
+}
+
+fn deep() -> Vec<EntityDescriptor> {
+    let kind = |kind: &str, plural: &str, parent: Option<&str>| EntityDescriptor {
+        kind: kind.into(),
+        plural: plural.into(),
+        parent_kind: parent.map(Into::into),
+        on_parent_delete: parent.map(|_| "cascade".into()),
+        ..EntityDescriptor::default()
+    };
+    vec![
+        kind("Zone", "zones", None),
+        kind("Rack", "racks", Some("Zone")),
+        kind("Host", "hosts", Some("Rack")),
+        kind("Disk", "disks", Some("Host")),
+        kind("Network", "networks", None),
+    ]
+}
+
+/// The methods that the router itself names for a path, when it is asked with one that nobody knows.
+async fn methods(router: &Router, path: &str) -> Vec<String> {
+    let request = Request::builder().method("BREW").uri(path).body(Body::empty()).unwrap();
+    let response = router.clone().oneshot(request).await.unwrap();
+    assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+    let allow = response.headers()["allow"].to_str().unwrap();
+    allow.split(',').map(|method| method.trim().to_owned()).filter(|method| method != "HEAD").collect()
+}
+
+#[tokio::test]
+async fn the_router_and_the_document_know_the_same_operations() {
+    for kinds in [Catalog::default_descriptors(), deep()] {
+        let app = app(kinds).await;
+        let document = Arc::new(Document::build(app.catalog()));
+        let documented: BTreeSet<_> = document.paths().into_iter().collect();
+        let observer = Observer::register(&mut Registry::default(), &app.build);
+        let router = router(&app, document, observer);
+        let mut routed = BTreeSet::new();
+        for path in routes(app.catalog()).paths {
+            for method in methods(&router, &path).await {
+                assert!(routed.insert((method, path.clone())), "{path} is routed twice");
+            }
+        }
+        assert_eq!(routed, documented);
+    }
+}

@@ -1,0 +1,1 @@
+//! Single stories that random histories meet too seldom, or cannot meet.
