@@ -187,3 +187,41 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("a handler panicked: {}", text.unwrap_or("no message"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::body::Body;
+    use axum::routing::get;
+    use axum::{Router, middleware};
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn a_panic_is_a_500_that_keeps_its_message_to_itself() {
+        let observer = Observer::register(&mut Registry::default(), &BuildInfo::default());
+        let router = Router::new()
+            .route("/", get(async || -> Response { panic!("a secret of ours") }))
+            .layer(middleware::from_fn_with_state(observer, observe));
+        let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
+        assert_eq!(response.status(), 500);
+        assert!(response.headers().contains_key("x-request-id"));
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        assert!(body.contains("HYPERFLEET-INT-001") && !body.contains("secret"), "{body}");
+    }
+
+    #[test]
+    fn a_trace_is_taken_from_a_good_traceparent_only() {
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(trace_of(good), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+        for bad in [
+            "",
+            "00",
+            "00-4bf9-00f067aa0ba902b7-01",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        ] {
+            assert_eq!(trace_of(bad), None, "{bad}");
+        }
+    }
+}

@@ -85,7 +85,9 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
     let names: Vec<String> = needs
         .names
         .iter()
-        .map(|(kind, owner, name)| format!("{kind}/{}/{name}", owner.map(|id| id.to_string()).unwrap_or_default()))
+        .map(|(kind, owner, name)| {
+            format!("{kind}/{}/{name}", owner.map(|id| id.to_string()).unwrap_or_default())
+        })
         .collect();
 
     let nothing = || Ok(Vec::<Row>::new());

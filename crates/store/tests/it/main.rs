@@ -1,0 +1,104 @@
+//! The committer with a database that fails underneath it. What users see of the stores is tested
+//! through HTTP, with the binary.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hyperfleet_core::rules::{Outcome, Rulebook};
+use hyperfleet_core::{Caller, Catalog, Command, Create, Error, ErrorKind, Intent, SpecSchemas};
+use hyperfleet_store::{Metrics, Options, Store, Target};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+struct Embedded {
+    store: Store,
+    directory: TempDir,
+}
+
+impl Embedded {
+    async fn open(queue_limit: usize) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let options = Options {
+            target: Target::Sqlite { path: Some(file(&directory)) },
+            max_connections: 1,
+            request_timeout: Duration::from_secs(30),
+            connect_attempts: 1,
+            connect_interval: Duration::from_millis(1),
+            queue_limit,
+            migrate: true,
+        };
+        let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
+        let rulebook =
+            Arc::new(Rulebook { catalog, schemas: SpecSchemas::default(), max_spec_bytes: 1 << 20 });
+        Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap(), directory }
+    }
+
+    async fn create(&self, name: &str) -> Result<Outcome, Error> {
+        let create = Create {
+            kind: "Cluster".into(),
+            ancestors: Vec::new(),
+            name: name.to_owned(),
+            spec: serde_json::json!({}),
+            labels: Default::default(),
+            references: Default::default(),
+        };
+        let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
+        self.store.execute(Command { caller, dry_run: false, intent: Intent::Create(create) }).await
+    }
+
+    /// Does something to the database behind the store's back.
+    fn sabotage(&self, sql: &str) {
+        Connection::open(file(&self.directory)).unwrap().execute_batch(sql).unwrap();
+    }
+}
+
+fn file(directory: &TempDir) -> std::path::PathBuf {
+    Path::join(directory.path(), "fleet.db")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_statement_fails_its_request_and_the_next_one_works() {
+    let embedded = Embedded::open(64).await;
+    embedded.sabotage("alter table changes rename to lost");
+    let error = embedded.create("one").await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Database);
+    assert!(!error.detail.contains("changes"), "{}", error.detail);
+    assert!(error.chain().contains("changes"), "{}", error.chain());
+
+    embedded.sabotage("alter table lost rename to changes");
+    let created = embedded.create("one").await.unwrap();
+    assert_eq!(created.resource.version.0, 1, "a refused write takes no version");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_poisonous_command_does_not_cost_its_neighbours_their_commit() {
+    let embedded = Embedded::open(64).await;
+    embedded.sabotage(
+        "create trigger poison before insert on resources when new.name = 'poison'
+         begin select raise(abort, 'poisoned'); end",
+    );
+    let names: Vec<String> =
+        (0..32).map(|i| if i == 16 { "poison".to_owned() } else { format!("cluster-{i}") }).collect();
+    let answers = join_all(names.iter().map(|name| embedded.create(name))).await;
+    for (name, answer) in names.iter().zip(answers) {
+        match name.as_str() {
+            "poison" => assert_eq!(answer.unwrap_err().kind, ErrorKind::Database),
+            name => assert_eq!(answer.unwrap().resource.name, name),
+        }
+    }
+    assert_eq!(embedded.create("after").await.unwrap().resource.version.0, 32);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_sheds_and_everything_taken_is_answered() {
+    let embedded = Embedded::open(1).await;
+    let names: Vec<String> = (0..200).map(|i| format!("cluster-{i}")).collect();
+    let answers = join_all(names.iter().map(|name| embedded.create(name))).await;
+    let shed = answers.iter().filter(|a| matches!(a, Err(e) if e.kind == ErrorKind::Overloaded)).count();
+    let done = answers.iter().filter(|a| a.is_ok()).count();
+    assert_eq!(shed + done, names.len());
+    assert!(shed > 0 && done > 0, "{shed} shed, {done} done");
+}
