@@ -96,9 +96,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Path {
             .get::<Arc<Place>>()
             .cloned()
             .ok_or_else(|| Error::internal("a route without a place"))?;
-        let ids = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
-            Faults::one(Fault::new(FaultKind::Path, "id", "The path holds an id that is not valid UTF-8"))
-        })?;
+        // An id that is no text at all is nobody's.
+        let ids = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Error::not_found(place.kind(), parts.uri.path()))?;
         let mut faults = Faults::default();
         for (name, id) in &ids {
             check_id(name, id, &mut faults);

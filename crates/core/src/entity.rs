@@ -245,7 +245,7 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
         }
         if !is_plural(&d.plural) {
             faults.push(format!(
-                "{at}.plural: must be 1 to 63 lower-case letters, digits and '-', starting with a letter, not '{}'",
+                "{at}.plural: must be 1 to 63 lower-case letters, digits, '-' and '.', starting with a letter, not '{}'",
                 d.plural
             ));
         } else if TAKEN_PLURALS.contains(&d.plural.as_str()) || d.plural == "force-delete" {
@@ -272,7 +272,8 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
             ));
         }
         if !d.conditions.is_empty() {
-            faults.push(format!("{at}.conditions: condition mapping rules are not supported by this release"));
+            faults
+                .push(format!("{at}.conditions: condition mapping rules are not supported by this release"));
         }
         if d.require_spec_schema && d.spec_schema_name.is_none() {
             faults.push(format!("{at}.spec_schema_name: required when require_spec_schema is true"));

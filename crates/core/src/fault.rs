@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::{Error, ErrorKind};
 
+/// More faults than this in one answer help nobody, and a hostile body can hold very many.
+const MAX_LISTED: usize = 1_000;
+
 /// Which family of validation error a fault belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
@@ -178,12 +181,19 @@ impl Faults {
         if self.0.is_empty() { Ok(value) } else { Err(self.into_error()) }
     }
 
-    /// The error that lists every fault. There must be one.
-    pub fn into_error(self) -> Error {
+    /// The error that lists every fault, up to a number that still helps. There must be one.
+    pub fn into_error(mut self) -> Error {
+        let count = self.0.len();
         let detail = match self.0.as_slice() {
             [only] => only.message.clone(),
-            many => format!("Request validation failed with {} errors", many.len()),
+            _ if count > MAX_LISTED => {
+                format!(
+                    "Request validation failed with {count} errors, of which the first {MAX_LISTED} are listed"
+                )
+            }
+            _ => format!("Request validation failed with {count} errors"),
         };
+        self.0.truncate(MAX_LISTED);
         Error::new(ErrorKind::Invalid, detail).with_faults(self.0)
     }
 }

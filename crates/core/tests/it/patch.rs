@@ -140,9 +140,8 @@ fn operations(path: &str, from: &Value, to: &Value, all: &mut Vec<Value>) {
 
 fn pointer() -> impl Strategy<Value = String> {
     let token = select(vec!["a", "b", "a~1b", "m~0n", "", "0", "1", "-", "01", "2"]);
-    prop::collection::vec(token, 0..3).prop_map(|tokens| {
-        tokens.iter().fold("/spec".to_owned(), |path, token| format!("{path}/{token}"))
-    })
+    prop::collection::vec(token, 0..3)
+        .prop_map(|tokens| tokens.iter().fold("/spec".to_owned(), |path, token| format!("{path}/{token}")))
 }
 
 fn operation() -> impl Strategy<Value = Value> {
@@ -283,21 +282,16 @@ fn a_spec_may_be_64_levels_deep_however_it_is_written_and_no_deeper() {
 fn moving_and_copying_cannot_nest_deeper_than_writing() {
     let deep = json!({"x": nested(40), "y": nested(40)});
     let bottom = format!("/spec/y{}/b", "/a".repeat(39));
-    assert_eq!(
-        refused_by(&deep, [json!({"op": "move", "from": "/spec/x", "path": bottom})]),
-        Some("max")
-    );
-    assert_eq!(
-        refused_by(&deep, [json!({"op": "copy", "from": "/spec/x", "path": bottom})]),
-        Some("max")
-    );
+    assert_eq!(refused_by(&deep, [json!({"op": "move", "from": "/spec/x", "path": bottom})]), Some("max"));
+    assert_eq!(refused_by(&deep, [json!({"op": "copy", "from": "/spec/x", "path": bottom})]), Some("max"));
     let into_itself = (0..70).map(|_| json!({"op": "copy", "from": "/spec", "path": "/spec/a"}));
     assert_eq!(refused_by(&json!({"a": 1}), into_itself), Some("max"));
 }
 
 #[test]
 fn more_than_a_thousand_operations_are_refused_unread() {
-    let many = |count: usize| (0..count).map(|i| json!({"op": "add", "path": "/spec/a", "value": i})).collect();
+    let many =
+        |count: usize| (0..count).map(|i| json!({"op": "add", "path": "/spec/a", "value": i})).collect();
     assert_eq!(Shelf::with(&json!({})).apply(&many(1_000)).unwrap(), json!({"a": 999}));
     let error = Shelf::with(&json!({})).apply(&many(1_001)).unwrap_err();
     assert_eq!((error.code(), error.faults.len()), ("HYPERFLEET-VAL-002", 1));

@@ -1,1 +1,314 @@
-//! (being written)
+//! A started server with its client, as every test of the API sees it. Each answer that passes through [`App`] is
+//! held against the server's own OpenAPI document, so a test that says nothing of a member still notices a wrong one.
+//! Nothing here knows the inside of the product.
+
+#![allow(dead_code, reason = "each module of tests uses its part")]
+#![allow(clippy::panic, reason = "a wrong answer fails the test")]
+
+mod described;
+mod redact;
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hyperfleet_testkit::{Answer, Call, Client, Database, Launch, Postgres, Server, Store};
+use serde_json::{Value, json};
+
+use described::Described;
+pub(crate) use redact::{redacted, redacted_text, transcript};
+
+/// Where the API lives; paths given to [`App`] may leave it out.
+pub(crate) const BASE: &str = "/api/hyperfleet/v1";
+
+/// Cluster and NodePool, as without any configuration.
+pub(crate) const DEFAULT: &str = "{}";
+
+/// Kinds beside the default ones. Zone, Rack and Host are three levels of which only Host has an adapter; a Permit
+/// holds its Zone; a Network is a kind with nothing but defaults; a Rack may have twins; a Service refers to one or two Networks, to
+/// other Services and to at most one Zone.
+pub(crate) const CATALOG: &str = r"
+entities:
+  - {kind: Cluster, plural: clusters, required_adapters: [validator, dns], name_min_len: 3, name_max_len: 53}
+  - kind: NodePool
+    plural: nodepools
+    parent_kind: Cluster
+    on_parent_delete: cascade
+    required_adapters: [validator]
+    name_min_len: 3
+    name_max_len: 15
+  - {kind: Zone, plural: zones}
+  - kind: Rack
+    plural: racks
+    parent_kind: Zone
+    on_parent_delete: cascade
+    references:
+      - {ref_type: twins, target_kind: Rack, min: 0, max: 0}
+  - kind: Host
+    plural: hosts
+    parent_kind: Rack
+    on_parent_delete: cascade
+    required_adapters: [imager]
+  - {kind: Permit, plural: permits, parent_kind: Zone, on_parent_delete: restrict}
+  - {kind: Network, plural: networks}
+  - kind: Service
+    plural: services
+    references:
+      - {ref_type: networks, target_kind: Network, min: 1, max: 2}
+      - {ref_type: peers, target_kind: Service, min: 0, max: 0}
+      - {ref_type: zone, target_kind: Zone, min: 0, max: 1}
+";
+
+/// Makes `name::sqlite` and `name::postgres` of each `async fn name(app: &App)`; a configuration may come first:
+/// `both_stores!(config = CATALOG; name, other)`.
+macro_rules! both_stores {
+    (config = $config:expr; $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
+            use super::*;
+
+            #[test]
+            fn sqlite() {
+                $crate::support::run(async {
+                    super::$name(&$crate::support::App::on_sqlite($config).await).await;
+                });
+            }
+
+            #[test]
+            fn postgres() {
+                $crate::support::run(async {
+                    super::$name(&$crate::support::App::on_postgres($config).await).await;
+                });
+            }
+        }
+    )+};
+    ($($name:ident),+ $(,)?) => {
+        both_stores!(config = $crate::support::DEFAULT; $($name),+);
+    };
+}
+pub(crate) use both_stores;
+
+/// Runs a test to its end on this thread. Its inline snapshots may be met again, by the same test on the other store.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    insta::allow_duplicates!(runtime.block_on(test));
+}
+
+/// A [`Launch`] of the binary under test.
+pub(crate) fn launch() -> Launch {
+    Launch::new(env!("CARGO_BIN_EXE_hyperfleet"))
+}
+
+/// A name that no other call has given, with `prefix` at its front.
+pub(crate) fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A running server, its store and its description of itself.
+pub(crate) struct App {
+    /// The process, for its logs, its other listeners and its restarts.
+    pub(crate) server: Server,
+    /// The database, on PostgreSQL.
+    pub(crate) database: Option<Arc<Database>>,
+    described: Arc<Described>,
+}
+
+impl App {
+    /// A server on a SQLite file.
+    pub(crate) async fn on_sqlite(config: &str) -> Self {
+        Self::launched(launch().config(config), None).await
+    }
+
+    /// A server on a new PostgreSQL database.
+    pub(crate) async fn on_postgres(config: &str) -> Self {
+        let database = Arc::new(Postgres::shared().database().await);
+        Self::on_database(launch().config(config), database).await
+    }
+
+    /// One more server on a PostgreSQL database.
+    pub(crate) async fn on_database(launch: Launch, database: Arc<Database>) -> Self {
+        Self::launched(launch.store(Store::Postgres(database.url())), Some(database)).await
+    }
+
+    /// A server started in a way of the test's own.
+    pub(crate) async fn launched(launch: Launch, database: Option<Arc<Database>>) -> Self {
+        let server = launch.start().await.expect("the server must start");
+        let described = Described::of(&server.api()).await;
+        Self { server, database, described }
+    }
+
+    /// The API's client as it is, for what no OpenAPI document describes.
+    pub(crate) fn api(&self) -> Client {
+        self.server.api()
+    }
+
+    /// Starts a GET; every path may leave out [`BASE`].
+    pub(crate) fn get(&self, path: &str) -> Asked {
+        self.call("GET", path)
+    }
+
+    /// Starts a HEAD.
+    pub(crate) fn head(&self, path: &str) -> Asked {
+        self.call("HEAD", path)
+    }
+
+    /// Starts a POST.
+    pub(crate) fn post(&self, path: &str) -> Asked {
+        self.call("POST", path)
+    }
+
+    /// Starts a PATCH.
+    pub(crate) fn patch(&self, path: &str) -> Asked {
+        self.call("PATCH", path)
+    }
+
+    /// Starts a DELETE.
+    pub(crate) fn delete(&self, path: &str) -> Asked {
+        self.call("DELETE", path)
+    }
+
+    /// Starts a call with any method.
+    pub(crate) fn call(&self, method: &str, path: &str) -> Asked {
+        let path = if path.starts_with("/api/") { path.to_owned() } else { format!("{BASE}{path}") };
+        let call = self.api().call(method.parse().expect("a method is a token"), &path);
+        Asked { call, method: method.to_owned(), path, described: Arc::clone(&self.described) }
+    }
+
+    /// Creates by POST; the new resource.
+    pub(crate) async fn create(&self, path: &str, body: &Value) -> Value {
+        self.post(path).json(body).await.expect_status(201).json()
+    }
+
+    /// Creates one with an empty spec in the collection at `path`, the kind's own or one below a parent.
+    pub(crate) async fn create_named(&self, path: &str, kind: &str, name: &str) -> Value {
+        self.create(path, &json!({"kind": kind, "name": name, "spec": {}})).await
+    }
+
+    /// Creates a Cluster with an empty spec.
+    pub(crate) async fn create_cluster(&self, name: &str) -> Value {
+        self.create_named("/clusters", "Cluster", name).await
+    }
+
+    /// Creates a NodePool with an empty spec below `cluster`.
+    pub(crate) async fn create_nodepool(&self, cluster: &Value, name: &str) -> Value {
+        self.create_named(&format!("{}/nodepools", href(cluster)), "NodePool", name).await
+    }
+
+    /// What the resource is now.
+    pub(crate) async fn read(&self, resource: &Value) -> Value {
+        self.get(href(resource)).await.expect_status(200).json()
+    }
+
+    /// The version of the resource now, as its `ETag` gives it.
+    pub(crate) async fn etag(&self, resource: &Value) -> String {
+        etag(&self.get(href(resource)).await.expect_status(200))
+    }
+
+    /// Merges `patch` into the resource; what it is then.
+    pub(crate) async fn merge(&self, resource: &Value, patch: &Value) -> Value {
+        self.patch(href(resource)).json(patch).await.expect_status(200).json()
+    }
+
+    /// Asks for the deletion of the resource; what it is then.
+    pub(crate) async fn remove(&self, resource: &Value) -> Value {
+        self.delete(href(resource)).await.expect_status(202).json()
+    }
+
+    /// Removes a finalizing resource for good.
+    pub(crate) async fn force_delete(&self, resource: &Value) {
+        let path = format!("{}/force-delete", href(resource));
+        self.post(&path).json(&json!({"reason": "the test needs it gone"})).await.expect_status(204);
+    }
+
+    /// The names in the list at `path`, in its order.
+    pub(crate) async fn names(&self, path: &str) -> Vec<String> {
+        let list = self.get(path).await.expect_status(200).json();
+        list["items"].as_array().unwrap().iter().map(|item| text(&item["name"]).to_owned()).collect()
+    }
+}
+
+/// A request through [`App`]. Awaiting it sends it and checks the answer against the OpenAPI document.
+#[must_use = "a call is sent when it is awaited"]
+pub(crate) struct Asked {
+    call: Call,
+    method: String,
+    path: String,
+    described: Arc<Described>,
+}
+
+impl Asked {
+    /// Adds a header.
+    pub(crate) fn header(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        self.call = self.call.header(name, value);
+        self
+    }
+
+    /// Sets a JSON body, and its media type unless one was given before.
+    pub(crate) fn json(mut self, body: &Value) -> Self {
+        self.call = self.call.json(body);
+        self
+    }
+
+    /// Sets the body as it is, without a media type.
+    pub(crate) fn body(mut self, body: impl Into<String>) -> Self {
+        self.call = self.call.body(body.into());
+        self
+    }
+
+    /// The path asked for, with its query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The call without a check of its answer, for bodies that only a client with a decoder can read.
+    pub(crate) fn unchecked(self) -> Call {
+        self.call
+    }
+}
+
+impl IntoFuture for Asked {
+    type Output = Answer;
+    type IntoFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let answer = self.call.await;
+            self.described.check(&self.method, &self.path, &answer);
+            answer
+        })
+    }
+}
+
+/// A string in an answer.
+#[track_caller]
+pub(crate) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("no string: {value}"))
+}
+
+/// The path of a resource.
+#[track_caller]
+pub(crate) fn href(resource: &Value) -> &str {
+    text(&resource["href"])
+}
+
+/// The id of a resource.
+#[track_caller]
+pub(crate) fn id(resource: &Value) -> &str {
+    text(&resource["id"])
+}
+
+/// The `ETag` of an answer.
+#[track_caller]
+pub(crate) fn etag(answer: &Answer) -> String {
+    answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer}")).to_owned()
+}
+
+/// The field and the message of each fault in a problem, one per line, redacted.
+pub(crate) fn faults(answer: &Answer) -> String {
+    let problem = answer.json();
+    let one = |fault: &Value| format!("{}: {}", text(&fault["field"]), text(&fault["message"]));
+    let lines: Vec<_> = problem["errors"].as_array().into_iter().flatten().map(one).collect();
+    redacted_text(&lines.join("\n"))
+}

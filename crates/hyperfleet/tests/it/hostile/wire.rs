@@ -1,0 +1,255 @@
+//! Below HTTP: bytes that no client library would send, and clients that stop half way.
+
+use std::time::Duration;
+
+use hyperfleet_testkit::raw;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{reveals_nothing, still_serves};
+use crate::support::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const LARGE: usize = 10 << 20;
+
+/// The statuses of all answers in what came back, after a look for what must not be in it.
+fn statuses(answer: &[u8], what: &str) -> Vec<u16> {
+    let shown = String::from_utf8_lossy(answer).into_owned();
+    reveals_nothing(&shown, what);
+    let lines = shown.split("HTTP/1.").skip(1).map(|rest| rest[2..5].parse().unwrap());
+    let statuses: Vec<u16> = lines.collect();
+    assert!(statuses.iter().all(|status| *status < 500 || [503, 504].contains(status)), "{what}: {shown}");
+    statuses
+}
+
+async fn sent(app: &App, bytes: &[u8]) -> Vec<u16> {
+    let answer = raw(app.api().authority(), bytes).await;
+    statuses(&answer, &String::from_utf8_lossy(&bytes[..bytes.len().min(120)]))
+}
+
+/// Sends, closes the sending side, and reads what still comes.
+async fn sent_and_shut(app: &App, bytes: &[u8]) -> Vec<u16> {
+    let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = Vec::new();
+    // A reset is as good an end as any.
+    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer))
+        .await
+        .expect("the server must let go");
+    statuses(&answer, &String::from_utf8_lossy(&bytes[..bytes.len().min(120)]))
+}
+
+fn post(headers: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("POST {BASE}/clusters HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+async fn ten_megabytes_are_refused_however_they_come(app: &App) {
+    let body = vec![b' '; LARGE];
+    let announced = format!("content-length: {LARGE}\r\n");
+    assert_eq!(sent(app, &post(&announced, &body)).await, [413]);
+
+    // Who asks first is not told to go on.
+    let asking = format!("{announced}expect: 100-continue\r\n");
+    assert_eq!(sent(app, &post(&asking, b"")).await, [413]);
+    assert_eq!(sent(app, &post("content-length: 1\r\nexpect: 100-continue\r\n", b"{")).await, [100, 400]);
+
+    let mut chunked = Vec::with_capacity(LARGE + (LARGE >> 10));
+    for chunk in body.chunks(64 << 10) {
+        chunked.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+        chunked.extend_from_slice(chunk);
+        chunked.extend_from_slice(b"\r\n");
+    }
+    chunked.extend_from_slice(b"0\r\n\r\n");
+    assert_eq!(sent(app, &post("transfer-encoding: chunked\r\n", &chunked)).await, [413]);
+
+    for (method, path) in
+        [("PATCH", "clusters/nobody"), ("POST", "resources"), ("POST", "clusters/nobody/force-delete")]
+    {
+        let head =
+            format!("{method} {BASE}/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{announced}\r\n");
+        assert_eq!(sent(app, &[head.as_bytes(), &body].concat()).await, [413], "{method} {path}");
+    }
+    for (method, path, status) in
+        [("GET", "clusters", 200), ("PUT", "clusters", 405), ("POST", "nowhere", 404)]
+    {
+        let head =
+            format!("{method} {BASE}/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{announced}\r\n");
+        assert_eq!(sent(app, &[head.as_bytes(), &body].concat()).await, [status], "{method} {path}");
+    }
+    still_serves(app).await;
+}
+
+async fn a_connection_that_a_refusal_ends_says_so(app: &App) {
+    let large = " ".repeat((1 << 20) + 1);
+    let refused = app.post("/clusters").body(large).await.expect_status(413);
+    assert_eq!(refused.header("connection"), Some("close"));
+    let read = app.post("/clusters").body("{}").await.expect_status(400);
+    assert_eq!(read.header("connection"), None);
+    let limit = format!("{}{{}}", " ".repeat((1 << 20) - 2));
+    app.post("/clusters").body(limit).await.expect_status(400);
+    still_serves(app).await;
+}
+
+async fn requests_that_are_no_http_end_with_an_answer_or_a_close(app: &App) {
+    let many: String = (0..5_000).map(|n| format!("x-{n}: y\r\n")).collect();
+    let line = |bytes: &str| format!("{bytes}\r\nhost: test\r\nconnection: close\r\n\r\n").into_bytes();
+    let get = format!("GET {BASE}/clusters HTTP/1.1");
+    let headers =
+        |headers: &str| format!("{get}\r\nhost: test\r\nconnection: close\r\n{headers}\r\n\r\n").into_bytes();
+    let mut random = Vec::new();
+    let mut state = 0x5eed_u32;
+    for _ in 0..4096 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        random.push((state >> 24) as u8);
+    }
+    for bytes in [
+        b"\r\n\r\n\r\n".to_vec(),
+        b"this is not HTTP\r\n\r\n".to_vec(),
+        vec![0; 4096],
+        random,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        b"GET /\r\n\r\n".to_vec(),
+        b"SSH-2.0-OpenSSH_9\r\n".to_vec(),
+        line("GET / HTTP/9.9"),
+        line("GET / HTTP/1.1 HTTP/1.1"),
+        line("GET  / HTTP/1.1"),
+        line("G\u{0}T / HTTP/1.1"),
+        line("GET /\u{7} HTTP/1.1"),
+        line("GET /a b HTTP/1.1"),
+        line(&format!("GET {BASE}/clusters/é HTTP/1.1")),
+        line(&format!("GET /{} HTTP/1.1", "x".repeat(200_000))),
+        line(&format!("{} / HTTP/1.1", "M".repeat(200_000))),
+        headers("no colon here"),
+        headers(": empty name"),
+        headers("bad name: x"),
+        headers("x-nul: a\u{0}b"),
+        headers("x-fold: a\r\n  b"),
+        headers(&format!("x-long: {}", "x".repeat(1 << 20))),
+        headers(many.trim_end()),
+        headers("content-length: -1"),
+        headers("content-length: 1e3"),
+        headers("content-length: 99999999999999999999999"),
+        headers("content-length: 3\r\ncontent-length: 4"),
+        headers("transfer-encoding: gzip"),
+        headers("transfer-encoding: chunked, gzip"),
+        headers("upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__"),
+        post("transfer-encoding: chunked\r\n", b"ffffffffffffffffff\r\nx"),
+        post("transfer-encoding: chunked\r\n", b"-1\r\nx\r\n"),
+        post("transfer-encoding: chunked\r\n", b"zz\r\nx\r\n"),
+        post("transfer-encoding: chunked\r\n", b"2\r\n{}0\r\n\r\n"),
+        post(
+            "transfer-encoding: chunked\r\n",
+            format!("2;{}\r\n{{}}\r\n0\r\n\r\n", "x".repeat(1 << 20)).as_bytes(),
+        ),
+    ] {
+        sent_and_shut(app, &bytes).await;
+    }
+    still_serves(app).await;
+}
+
+async fn unusual_but_whole_requests_are_answered(app: &App) {
+    let close = "connection: close\r\n\r\n";
+    for (request, expected) in [
+        (format!("GET {BASE}/clusters HTTP/1.0\r\n\r\n"), vec![200]),
+        (format!("GET {BASE}/clusters HTTP/1.0\r\nhost: test\r\n\r\n"), vec![200]),
+        (format!("GET http://elsewhere.example{BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
+        (format!("GET http://elsewhere.example HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
+        (format!("OPTIONS * HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
+        (format!("CONNECT elsewhere.example:443 HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
+        (format!("GET {BASE}/clusters#fragment HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
+        (format!("get {BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![405]),
+        (format!("\r\nGET {BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
+        (
+            format!(
+                "GET {BASE}/clusters HTTP/1.1\r\nhost: a\r\n\r\nGET {BASE}/nowhere HTTP/1.1\r\nhost: a\r\n\r\n\
+                 GET {BASE}/clusters HTTP/1.1\r\nhost: a\r\n{close}"
+            ),
+            vec![200, 404, 200],
+        ),
+    ] {
+        assert_eq!(sent(app, request.as_bytes()).await, expected, "{request}");
+    }
+    for hosts in ["", "host: a\r\nhost: b\r\n", "host:\r\n", "host: ' or 1=1\r\n", "host: a:b:c\r\n"] {
+        let request = format!("GET {BASE}/clusters HTTP/1.1\r\n{hosts}{close}");
+        let answer = sent(app, request.as_bytes()).await;
+        assert!(answer == [200] || answer == [400], "{hosts}: {answer:?}");
+    }
+    still_serves(app).await;
+}
+
+async fn a_request_inside_a_body_is_never_run(app: &App) {
+    let cluster = app.create_cluster("kept").await;
+    let inner = format!("DELETE {} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n", href(&cluster));
+    for (headers, body) in [
+        (
+            format!("content-length: {}\r\ntransfer-encoding: chunked\r\n", inner.len() + 5),
+            format!("0\r\n\r\n{inner}"),
+        ),
+        (format!("content-length: {}\r\n", inner.len()), inner.clone()),
+        (format!("content-length: {}\r\ncontent-length: 0\r\n", inner.len()), inner.clone()),
+        ("content-length: 0\r\n".to_owned(), inner.clone()),
+    ] {
+        sent(app, &post(&headers, body.as_bytes())).await;
+    }
+    assert_eq!(app.read(&cluster).await, cluster);
+    still_serves(app).await;
+}
+
+async fn a_client_that_stops_half_way_leaves_nothing(app: &App) {
+    let whole = r#"{"kind": "Cluster", "name": "half-way", "spec": {}}"#;
+    for (headers, body) in [
+        ("content-length: 1000\r\n", whole.to_owned()),
+        ("transfer-encoding: chunked\r\n", format!("{:x}\r\n{whole}", whole.len())),
+        ("transfer-encoding: chunked\r\n", format!("{:x}\r\n{whole}\r\n", whole.len())),
+        ("transfer-encoding: chunked\r\n", format!("{:x}\r\n{whole}\r\n0\r\n", whole.len())),
+        ("transfer-encoding: chunked\r\n", format!("fff\r\n{whole}")),
+    ] {
+        let answer = sent_and_shut(app, &post(headers, body.as_bytes())).await;
+        assert!(answer.is_empty() || answer == [400], "{answer:?}");
+    }
+    for bytes in ["", "G", "GET /api", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nhost: x\r\nx-a"] {
+        let answer = sent_and_shut(app, bytes.as_bytes()).await;
+        assert!(answer.is_empty() || answer == [400], "{answer:?}");
+    }
+    assert_eq!(app.names("/clusters").await, Vec::<String>::new());
+    still_serves(app).await;
+}
+
+async fn a_client_that_never_goes_on_is_cut_off(app: &App) {
+    assert_eq!(sent(app, &post("content-length: 1000\r\n", b"{\"kind\":")).await, [504]);
+    assert_eq!(sent(app, &post("transfer-encoding: chunked\r\n", b"5\r\n{\"ki")).await, [504]);
+    assert_eq!(sent(app, &post("content-length: 10\r\nexpect: 100-continue\r\n", b"")).await, [100, 504]);
+    for bytes in ["", "GET /api", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+        let answer = sent(app, bytes.as_bytes()).await;
+        assert!(answer.is_empty() || answer == [408], "{answer:?}");
+    }
+    still_serves(app).await;
+}
+
+async fn many_clients_that_never_go_on_do_not_keep_others_out(app: &App) {
+    let mut waiting = Vec::new();
+    for number in 0..200 {
+        let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
+        let part =
+            if number % 2 == 0 { post("content-length: 1000\r\n", b"{") } else { b"GET /api".to_vec() };
+        stream.write_all(&part).await.unwrap();
+        waiting.push(stream);
+    }
+    still_serves(app).await;
+    drop(waiting);
+    still_serves(app).await;
+}
+
+both_stores!(
+    ten_megabytes_are_refused_however_they_come,
+    a_connection_that_a_refusal_ends_says_so,
+    requests_that_are_no_http_end_with_an_answer_or_a_close,
+    unusual_but_whole_requests_are_answered,
+    a_request_inside_a_body_is_never_run,
+    a_client_that_stops_half_way_leaves_nothing,
+    many_clients_that_never_go_on_do_not_keep_others_out,
+);
+both_stores!(config = "server: {timeouts: {read: 300ms}}"; a_client_that_never_goes_on_is_cut_off);

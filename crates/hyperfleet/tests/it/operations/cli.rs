@@ -1,0 +1,261 @@
+//! The command line: what it prints where, how it ends, what it says when it is called wrongly, and `hyperfleet up`.
+
+use hyperfleet_testkit::{Client, eventually};
+use serde_json::{Value, json};
+
+use super::program::{Program, Running, output};
+use super::{BINARY, CLUSTERS, DEADLINE, create_cluster};
+
+/// Lets the system choose every port that is not the subject.
+const FREE_PORTS: [&str; 4] = ["--health-port", "0", "--metrics-port", "0"];
+
+#[tokio::test]
+async fn help_teaches_the_first_steps() {
+    let help = Program::new().run(&["-h"]).await;
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    insta::assert_snapshot!(help.stdout, @r"
+    Keeps the desired state of fleets, and says whether the world matches it
+
+    Usage: hyperfleet <COMMAND>
+
+    Commands:
+      up          Run everything in one process on an embedded database
+      serve       Run the API as configured
+      migrate     Bring the database's schema up to date, and exit
+      config      Print the effective configuration, secrets masked
+      version     Print what this binary was built from
+      completion  Print a completion script for your shell
+      help        Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help
+      -V, --version  Print version
+
+    First steps:
+      hyperfleet up                     everything in one process, data in ./hyperfleet.db
+      curl localhost:8000/api/hyperfleet/v1/clusters
+      open http://localhost:8000/api/hyperfleet/v1/openapi.html
+
+    In production:
+      hyperfleet migrate --database-url postgres://…    bring the schema up to date
+      hyperfleet serve --config /etc/hyperfleet/config.yaml
+      hyperfleet config                 what is configured, and where each value came from
+    ");
+}
+
+#[tokio::test]
+async fn every_command_explains_itself_and_serve_knows_every_key_as_a_flag() {
+    let program = Program::new();
+    for command in ["up", "serve", "migrate", "config", "version", "completion"] {
+        let help = program.run(&[command, "--help"]).await;
+        assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{command}");
+        assert!(help.stdout.contains(&format!("Usage: hyperfleet {command}")), "{}", help.stdout);
+    }
+    let long = program.run(&["serve", "--help"]).await.stdout;
+    for flag in ["--server-port <NUMBER>", "--database-pool-request-timeout <DURATION>", "--entities <YAML>"]
+    {
+        assert!(long.contains(flag), "{flag} is missing in {long}");
+    }
+    let short = program.run(&["serve", "-h"]).await.stdout;
+    assert!(short.contains("--config <FILE>") && !short.contains("--database-pool"), "{short}");
+}
+
+#[tokio::test]
+async fn a_wrong_call_is_told_on_stderr_with_exit_code_2() {
+    let program = Program::new();
+    for (arguments, told) in [
+        (&[][..], "Usage: hyperfleet <COMMAND>"),
+        (&["fly"], "unrecognized subcommand 'fly'"),
+        (&["serve", "--server-prot", "1"], "a similar argument exists: '--server-port'"),
+        (&["up", "--memory", "--data", "x"], "cannot be used with"),
+        (&["completion", "tcsh"], "[possible values: bash, elvish, fish, powershell, zsh]"),
+    ] {
+        let ended = program.run(arguments).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ended.stderr.contains(told), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn version_says_what_was_built_in_text_and_in_json() {
+    let program = Program::new();
+    let json = program.run(&["version", "-o", "json"]).await;
+    assert_eq!((json.code, json.stderr.as_str()), (Some(0), ""));
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    let member = |name: &str| json[name].as_str().unwrap();
+    assert_eq!(json.as_object().unwrap().len(), 3);
+    assert_eq!(member("version"), env!("CARGO_PKG_VERSION"));
+
+    let text = program.run(&["version"]).await.stdout;
+    let (version, sha, built) = (member("version"), member("git_sha"), member("build_timestamp"));
+    assert_eq!(text, format!("hyperfleet {version} (commit {sha}, built {built})\n"));
+    assert_eq!(program.run(&["--version"]).await.stdout, format!("hyperfleet {version}\n"));
+}
+
+#[tokio::test]
+async fn completion_scripts_come_for_every_shell() {
+    let program = Program::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = program.run(&["completion", shell]).await;
+        assert_eq!((script.code, script.stderr.as_str()), (Some(0), ""), "{shell}");
+        for word in ["hyperfleet", "migrate", "database-url"] {
+            assert!(script.stdout.contains(word), "{word} is missing for {shell}");
+        }
+    }
+    let script = program.run(&["completion", "bash"]).await.stdout;
+    let program = program.file("completion.bash", &script);
+    let checked = output(program.command("bash", &["-n", "completion.bash"])).await;
+    assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""));
+}
+
+/// Starts `hyperfleet up` and waits until it has said everything.
+async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
+    let arguments = [&["up"], arguments, &FREE_PORTS].concat();
+    let running = program.start(&arguments);
+    let said = eventually("the welcome", DEADLINE, async || {
+        let lines = running.stderr();
+        lines.last().is_some_and(|line| line == "Ctrl-C stops it.").then(|| lines.join("\n"))
+    })
+    .await;
+    (running, said)
+}
+
+/// The client of the API that a welcome tells of.
+fn client(said: &str) -> Client {
+    let api = said.lines().find_map(|line| line.trim().strip_prefix("API       ")).unwrap();
+    Client::new(api.trim_end_matches("/api/hyperfleet/v1"))
+}
+
+#[tokio::test]
+async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
+    let (mut running, said) = up(&Program::new(), &["--memory", "--port", "0", "--host", "127.0.0.1"]).await;
+    let api = client(&said);
+    create_cluster(&api, "first").await;
+    let base = format!("http://{}", api.authority());
+    let docs = api.get("/api/hyperfleet/v1/openapi.html").await.expect_status(200);
+    assert!(docs.header("content-type").unwrap().starts_with("text/html"));
+
+    let told = said.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let told: String = told.lines().map(|line| mask_port(line) + "\n").collect();
+    insta::assert_snapshot!(told, @r#"
+    HyperFleet VERSION is up
+
+      API       http://127.0.0.1:PORT/api/hyperfleet/v1
+      API docs  http://127.0.0.1:PORT/api/hyperfleet/v1/openapi.html
+      Health    http://localhost:PORT/readyz
+      Metrics   http://localhost:PORT/metrics
+      Data      SQLite in memory, gone when this ends
+      Login     none: reachable from this machine only
+
+    Try it:
+      curl http://127.0.0.1:PORT/api/hyperfleet/v1/clusters -H 'Content-Type: application/json' \
+           -d '{"kind":"Cluster","name":"my-cluster","spec":{}}'
+
+    Ctrl-C stops it.
+    "#);
+    let health = said.lines().find_map(|line| line.trim().strip_prefix("Health    http://")).unwrap();
+    Client::new(health.trim_end_matches("/readyz")).get("/readyz").await.expect_status(200);
+    assert!(said.contains(&format!("curl {base}/api/hyperfleet/v1/clusters")), "{said}");
+
+    running.signal("INT").await;
+    assert_eq!(running.ended().await, Some(0));
+    assert_eq!(running.stdout(), [""; 0], "talk goes to stderr");
+}
+
+/// Digits behind a colon become `PORT`.
+fn mask_port(line: &str) -> String {
+    let mut parts = line.split(':');
+    let mut masked = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        masked += if rest.len() < part.len() { ":PORT" } else { ":" };
+        masked += rest;
+    }
+    masked
+}
+
+#[tokio::test]
+async fn up_keeps_its_data_in_the_directory_it_was_given() {
+    const DATA: &str = "deep/my data %41?#x";
+    let program = Program::new();
+    for names in [&["first"][..], &["first", "second"]] {
+        let (mut running, said) = up(&program, &["--data", DATA, "--port", "0"]).await;
+        assert!(said.contains(&format!("Data      SQLite, {DATA}/hyperfleet.db")), "{said}");
+        let api = client(&said);
+        create_cluster(&api, names.last().unwrap()).await;
+        let list = api.get(&format!("{CLUSTERS}?fields=name&order=name")).await.json();
+        let found: Vec<_> =
+            list["items"].as_array().unwrap().iter().map(|item| item["name"].clone()).collect();
+        assert_eq!(found, names.iter().map(|name| json!(name)).collect::<Vec<_>>());
+        running.signal("TERM").await;
+        assert_eq!(running.ended().await, Some(0));
+    }
+    assert!(program.directory().join(DATA).join("hyperfleet.db").is_file());
+}
+
+#[tokio::test]
+async fn up_refuses_every_address_that_is_not_loopback() {
+    let program = Program::new();
+    for arguments in [["--host", "0.0.0.0"], ["--metrics-host", "::"], ["--health-host", "192.0.2.1"]] {
+        let ended = program.run(&[&["up"][..], &arguments].concat()).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(ended.stderr.contains("listens on loopback only"), "{}", ended.stderr);
+        assert!(ended.stderr.contains(arguments[1]), "{}", ended.stderr);
+    }
+}
+
+#[tokio::test]
+async fn a_second_up_on_the_same_port_says_which_port_is_taken() {
+    let program = Program::new();
+    let (_running, said) = up(&program, &["--memory", "--port", "0", "--host", "127.0.0.1"]).await;
+    let authority = client(&said).authority().to_owned();
+    let port = authority.rsplit(':').next().unwrap();
+    let second = [&["up", "--memory", "--host", "127.0.0.1", "--port", port][..], &FREE_PORTS].concat();
+    let ended = program.run(&second).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert_eq!(
+        ended.stderr,
+        format!(
+            "error: cannot listen on {authority} for api: the address is in use by another process. \
+             Stop it, or choose another port with --server-port, --health-port or --metrics-port\n"
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_reader_that_goes_away_is_no_error() {
+    let program = Program::new();
+    for call in ["completion bash", "config", "version", "--help", "serve --help"] {
+        let script = format!("\"$1\" {call} | true; exit \"${{PIPESTATUS[0]}}\"");
+        let ended = output(program.command("bash", &["-c", &script, "bash", BINARY])).await;
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{call}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_goes_on_when_nobody_reads_its_log() {
+    let program = Program::new();
+    let mut command = program.command(
+        BINARY,
+        &[
+            "serve",
+            "--server-jwt-enabled=false",
+            "--database-url=sqlite::memory:",
+            "--server-port=0",
+            "--health-port=0",
+            "--metrics-port=0",
+        ],
+    );
+    let mut child = command.spawn().unwrap();
+    let mut log = tokio::io::AsyncBufReadExt::lines(tokio::io::BufReader::new(child.stdout.take().unwrap()));
+    let api = loop {
+        let line: Value = serde_json::from_str(&log.next_line().await.unwrap().unwrap()).unwrap();
+        if line["listener"] == "api" {
+            break Client::new(line["address"].as_str().unwrap());
+        }
+    };
+    drop(log);
+    for name in ["one", "two", "three"] {
+        create_cluster(&api, name).await;
+    }
+}

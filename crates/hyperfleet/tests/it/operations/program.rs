@@ -1,0 +1,156 @@
+//! The binary as a person calls it: in a directory of its own, with what it writes kept apart by stream. The
+//! testkit's `Server` is for a server that should become ready; this is for everything else.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use hyperfleet_testkit::{Client, eventually};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+use tokio::process::{Child, Command};
+
+use super::{BINARY, DEADLINE};
+
+/// An empty directory to call the binary in, and the environment of the calls.
+pub(crate) struct Program {
+    directory: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// A call that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Program {
+    pub(crate) fn new() -> Self {
+        Self { directory: tempfile::tempdir().unwrap(), environment: Vec::new() }
+    }
+
+    /// Sets an environment variable.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Puts a file into the directory.
+    pub(crate) fn file(self, path: &str, text: &str) -> Self {
+        let path = self.directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    pub(crate) fn directory(&self) -> &std::path::Path {
+        self.directory.path()
+    }
+
+    /// Another program in the same directory and environment, such as a shell.
+    pub(crate) fn command(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        // A developer's own settings and terminal must not show.
+        let foreign = |name: &str| name.starts_with("HYPERFLEET_") || name == "COLUMNS" || name == "NO_COLOR";
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(foreign)) {
+            command.env_remove(name);
+        }
+        command
+            .args(arguments)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(self.directory.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Calls the binary and waits for its end.
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Ended {
+        output(self.command(BINARY, arguments)).await
+    }
+
+    /// Calls the binary and leaves it at work.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        let mut child = self.command(BINARY, arguments).spawn().unwrap();
+        let stdout = collect(child.stdout.take().unwrap());
+        let stderr = collect(child.stderr.take().unwrap());
+        Running { child, stdout, stderr }
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) async fn output(mut command: Command) -> Ended {
+    let ended = tokio::time::timeout(DEADLINE, command.output()).await.expect("the call must end").unwrap();
+    Ended {
+        code: ended.status.code(),
+        stdout: String::from_utf8(ended.stdout).unwrap(),
+        stderr: String::from_utf8(ended.stderr).unwrap(),
+    }
+}
+
+/// A call at work; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Lines,
+    stderr: Lines,
+}
+
+type Lines = Arc<Mutex<Vec<String>>>;
+
+impl Running {
+    pub(crate) fn stdout(&self) -> Vec<String> {
+        self.stdout.lock().unwrap().clone()
+    }
+
+    pub(crate) fn stderr(&self) -> Vec<String> {
+        self.stderr.lock().unwrap().clone()
+    }
+
+    /// Waits for a log line, in JSON on stdout, with this message.
+    pub(crate) async fn logged(&self, message: &str) -> Value {
+        self.find(message, |line| line["message"] == message).await
+    }
+
+    /// A client of a listener, once the log tells its address.
+    pub(crate) async fn client(&self, listener: &str) -> Client {
+        let told = |line: &Value| line["message"] == "listening" && line["listener"] == listener;
+        let line = self.find(listener, told).await;
+        Client::new(line["address"].as_str().unwrap())
+    }
+
+    async fn find(&self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        eventually(what, DEADLINE, async || {
+            let lines = self.stdout();
+            lines.iter().filter_map(|line| serde_json::from_str(line).ok()).find(&fits)
+        })
+        .await
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.child.id().unwrap().to_string();
+        let sent = Command::new("/bin/sh").args(["-c", "kill -s \"$1\" \"$2\"", "sh", name, &pid]).status();
+        assert!(sent.await.unwrap().success());
+    }
+
+    /// Waits for the end and returns the exit code.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        tokio::time::timeout(DEADLINE, self.child.wait()).await.expect("the process must end").unwrap().code()
+    }
+}
+
+fn collect(pipe: impl AsyncRead + Unpin + Send + 'static) -> Lines {
+    let lines = Lines::default();
+    let kept = Arc::clone(&lines);
+    tokio::spawn(async move {
+        let mut pipe = BufReader::new(pipe).lines();
+        while let Ok(Some(line)) = pipe.next_line().await {
+            kept.lock().unwrap().push(line);
+        }
+    });
+    lines
+}
