@@ -74,7 +74,7 @@ pub(crate) fn create(
             faults.push(Fault::missing(field).bounds(rule.min as u64, None));
         }
     }
-    collected(faults).or(())?;
+    Faults::from(faults).or(())?;
     Ok(Create {
         kind: entity.kind.clone(),
         ancestors: owners,
@@ -158,7 +158,7 @@ pub(crate) fn patch(
             _ => faults.push(Fault::unknown_member(member)),
         }
     }
-    collected(faults).or(PatchBody::Merge(members))
+    Faults::from(faults).or(PatchBody::Merge(members))
 }
 
 /// A force-delete body: its reason.
@@ -196,7 +196,7 @@ pub(crate) fn force_delete(bytes: &[u8]) -> Result<String, Error> {
     if reason.is_none() {
         faults.push(Fault::missing("reason"));
     }
-    collected(faults).or(reason.unwrap_or_default())
+    Faults::from(faults).or(reason.unwrap_or_default())
 }
 
 /// In a merge patch `null` removes a member, whatever its rules.
@@ -207,10 +207,4 @@ fn without_nulls(members: &Map<String, Value>) -> Value {
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect::<Map<_, _>>()
         .into()
-}
-
-fn collected(faults: Vec<Fault>) -> Faults {
-    let mut all = Faults::default();
-    all.extend(faults);
-    all
 }

@@ -97,9 +97,7 @@ pub(super) fn check_targets(
         }
     }
     check_required(entity, references, &mut faults);
-    let mut all = Faults::default();
-    all.extend(faults);
-    all.or(())?;
+    Faults::from(faults).or(())?;
     if finalizing.is_empty() {
         Ok(())
     } else {

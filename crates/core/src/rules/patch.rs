@@ -101,10 +101,11 @@ fn patched(
     references: &References,
     body: &PatchBody,
 ) -> Result<Wish, Error> {
+    let untouched = spelled_out(entity, references);
     let mut document = json!({
         "spec": spec,
         "labels": current.labels.parse::<Value>()?,
-        "references": spelled_out(entity, references),
+        "references": untouched,
     });
     match body {
         PatchBody::Merge(patch) => merge(&mut document, &Value::Object(patch.clone())),
@@ -114,20 +115,25 @@ fn patched(
     let mut faults = Vec::new();
     let Value::Object(mut members) = document else {
         faults.push(Fault::wrong_type("spec", "an object", &Value::Null));
-        return Err(collected(faults).into_error());
+        return Err(Faults::from(faults).into_error());
     };
     let spec = members.remove("spec").unwrap_or(Value::Null);
     let labels = members.remove("labels").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
-    let references = members.remove("references").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
+    let patched = members.remove("references").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
     if spec.is_object() {
         faults.extend(spec_faults(&spec));
     } else {
         faults.push(Fault::wrong_type("spec", "an object", &spec));
     }
     let labels = check_labels(&labels, &mut faults);
-    let references = check_references(entity, &references, &mut faults);
+    // References that stay as they are may break rules that were made after them.
+    let references = if patched == untouched {
+        references.clone()
+    } else {
+        check_references(entity, &patched, &mut faults)
+    };
     faults.extend(members.keys().map(Fault::unknown_member));
-    collected(faults).or(Wish { spec, labels, references })
+    Faults::from(faults).or(Wish { spec, labels, references })
 }
 
 /// References as a caller writes them, so that a JSON Patch can address their entries.
@@ -158,11 +164,5 @@ fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value) -> Result<(), 
                 .bounds(None, rulebook.max_spec_bytes as u64),
         );
     }
-    collected(faults).or(())
-}
-
-fn collected(faults: Vec<Fault>) -> Faults {
-    let mut all = Faults::default();
-    all.extend(faults);
-    all
+    Faults::from(faults).or(())
 }

@@ -4,6 +4,7 @@
 //! commit must lead where the same commands lead one by one.
 
 mod database;
+mod document;
 mod histories;
 mod kinds;
 mod model;
@@ -17,9 +18,9 @@ use database::{Database, targets};
 use histories::{Step, history, planting};
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
-    Action, Catalog, Change, Error, References, Resource, ResourceId, SpecSchemas, Stamp, Timestamp,
+    Action, Catalog, Change, Error, Labels, Phase, References, Resource, ResourceId, SpecSchemas, Stamp,
+    Timestamp,
 };
-use hyperfleet_core::{Labels, Phase};
 use kinds::{descriptors, kind};
 use model::{Model, Thing};
 use proptest::prelude::*;

@@ -92,28 +92,27 @@ pub(super) fn history(batches: usize) -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop::collection::vec(batch, 1..batches)
 }
 
-/// What every history starts from: a few trees.
+/// What every history starts from: a tree that may be deleted although it refers to itself, and
+/// one that may not, because of its restricted children.
 pub(super) fn planting() -> Vec<Step> {
     let plant = |kind: usize, name: usize, pick: usize| Step {
-        verb: Verb::Create {
-            kind,
-            name,
-            spec: json!({}),
-            labelled: false,
-            references: match KINDS[kind].references {
-                [(.., 1, _)] => vec![RefPick { slot: 0, targets: Some(vec![EntryPick::Right(pick)]) }],
-                _ => Vec::new(),
-            },
-        },
+        verb: Verb::Create { kind, name, spec: json!({}), labelled: false, references: Vec::new() },
         pick,
         path: Path::Flat,
         tag: TagPick::Absent,
         seconds: 1,
         actor: "ann@example.com",
     };
-    let roots = [plant(5, 0, 0), plant(0, 0, 0), plant(0, 1, 0), plant(6, 0, 1)];
-    let pools = [plant(1, 0, 0), plant(1, 1, 0), plant(1, 0, 1)];
-    let leaves = [plant(2, 0, 0), plant(2, 1, 0), plant(2, 0, 2), plant(3, 0, 1), plant(4, 0, 1)];
+    let referring = |kind: usize, name: usize, pick: usize| {
+        let mut step = plant(kind, name, pick);
+        if let Verb::Create { references, .. } = &mut step.verb {
+            references.push(RefPick { slot: 0, targets: Some(vec![EntryPick::Right(0)]) });
+        }
+        step
+    };
+    let roots = [plant(5, 0, 0), plant(0, 0, 0), plant(0, 1, 0), plant(6, 0, 0)];
+    let pools = [plant(1, 0, 0), referring(1, 1, 0), plant(1, 0, 1)];
+    let leaves = [referring(2, 0, 0), referring(2, 1, 0), referring(2, 0, 2), plant(3, 0, 2), plant(4, 0, 1)];
     roots.into_iter().chain(pools).chain(leaves).collect()
 }
 

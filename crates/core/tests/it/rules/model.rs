@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use hyperfleet_core::{Labels, References, ResourceId, Target, Timestamp};
 use serde_json::{Value, json};
 
+use super::document::{BODY, Code, MISSING, STATE, VALUE, any, labels, not_found, references};
 use super::kinds::{Kind, kind};
 use super::request::{Request, Tag};
 use crate::naive;
@@ -60,28 +61,6 @@ impl Thing {
     }
 }
 
-type Code = &'static str;
-const MISSING: Code = "HYPERFLEET-VAL-001";
-const VALUE: Code = "HYPERFLEET-VAL-002";
-const BODY: Code = "HYPERFLEET-VAL-003";
-const STATE: Code = "HYPERFLEET-CNF-003";
-
-fn not_found(kind: &str) -> Code {
-    match kind {
-        "Cluster" => "HYPERFLEET-NTF-002",
-        "NodePool" => "HYPERFLEET-NTF-003",
-        _ => "HYPERFLEET-NTF-001",
-    }
-}
-
-fn any(faults: &[Code]) -> Result<(), Code> {
-    match faults {
-        [] => Ok(()),
-        [only] => Err(only),
-        _ => Err("HYPERFLEET-VAL-000"),
-    }
-}
-
 /// Everything there is, and the last state of what is gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
@@ -133,7 +112,7 @@ impl Model {
                 self.change(id, &document, stamp)?;
             }
             Request::Delete { .. } => self.delete(id, stamp)?,
-            Request::ForceDelete { .. } => self.force_delete(id, stamp)?,
+            Request::ForceDelete { .. } => self.force_delete(id)?,
             Request::Create { .. } => {}
         }
         Ok(id)
@@ -320,12 +299,12 @@ impl Model {
         }
     }
 
-    fn force_delete(&mut self, id: ResourceId, stamp: &(Timestamp, String)) -> Result<(), Code> {
+    fn force_delete(&mut self, id: ResourceId) -> Result<(), Code> {
         if self.things[&id].deleted.is_none() {
             return Err(STATE);
         }
         let mut owner = self.things[&id].owner;
-        self.erase(id, stamp);
+        self.erase(id);
         while let Some(id) = owner {
             if self.things[&id].deleted.is_none() {
                 break;
@@ -339,9 +318,9 @@ impl Model {
         Ok(())
     }
 
-    fn erase(&mut self, id: ResourceId, stamp: &(Timestamp, String)) {
+    fn erase(&mut self, id: ResourceId) {
         for child in self.children(id) {
-            self.erase(child.id, stamp);
+            self.erase(child.id);
         }
         self.gone.extend(self.things.remove_entry(&id));
         let holders: Vec<_> = self
@@ -420,82 +399,4 @@ impl Model {
             }
         });
     }
-}
-
-/// Labels of a patched document. Good keys and values of the test hold no space and no hyphen.
-fn labels(given: &Value, faults: &mut Vec<Code>) -> BTreeMap<String, String> {
-    match given {
-        Value::Null => BTreeMap::new(),
-        Value::Object(members) => {
-            let mut labels = BTreeMap::new();
-            for (key, value) in members {
-                if key.contains(' ') {
-                    faults.push(VALUE);
-                }
-                match value {
-                    Value::String(text) => {
-                        if text.contains('-') {
-                            faults.push(VALUE);
-                        }
-                        labels.insert(key.clone(), text.clone());
-                    }
-                    _ => faults.push(VALUE),
-                }
-            }
-            labels
-        }
-        _ => {
-            faults.push(VALUE);
-            BTreeMap::new()
-        }
-    }
-}
-
-fn references(kind: &Kind, given: &Value, faults: &mut Vec<Code>) -> References {
-    let mut references = References::new();
-    let Value::Object(members) = given else {
-        if !given.is_null() {
-            faults.push(VALUE);
-        }
-        return references;
-    };
-    for (ref_type, entries) in members {
-        let rule = kind.references.iter().find(|(name, ..)| name == ref_type);
-        let (Some((_, target_kind, min, max)), Value::Array(entries)) = (rule, entries) else {
-            faults.push(VALUE);
-            continue;
-        };
-        if entries.len() < *min {
-            faults.push(VALUE);
-        }
-        if *max > 0 && entries.len() > *max {
-            faults.push(VALUE);
-        }
-        let mut ids = Vec::new();
-        for entry in entries {
-            let Value::Object(members) = entry else {
-                faults.push(VALUE);
-                continue;
-            };
-            faults.extend(
-                members.keys().filter(|k| !["kind", "id", "href"].contains(&k.as_str())).map(|_| BODY),
-            );
-            if !entry["kind"].is_null() && entry["kind"] != *target_kind {
-                faults.push(VALUE);
-            }
-            match &entry["id"] {
-                Value::Null => faults.push(MISSING),
-                Value::String(text) => match ResourceId::parse(text) {
-                    Some(id) if ids.contains(&id) => faults.push(VALUE),
-                    Some(id) => ids.push(id),
-                    None => faults.push(VALUE),
-                },
-                _ => faults.push(VALUE),
-            }
-        }
-        if !ids.is_empty() {
-            references.insert(ref_type.clone(), ids);
-        }
-    }
-    references
 }
