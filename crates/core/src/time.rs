@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC with microsecond precision.
@@ -45,7 +45,7 @@ impl From<DateTime<Utc>> for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.format("%Y-%m-%dT%H:%M:%S%.6fZ"))
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Micros, true))
     }
 }
 

@@ -24,7 +24,9 @@ const BUILD: BuildInfo = BuildInfo {
 
 fn main() -> ExitCode {
     let matches = cli::command().get_matches();
-    match commands::run(&matches) {
+    let result = commands::run(&matches);
+    hyperfleet_service::logging::flush();
+    match result {
         Ok(code) => code,
         Err(failure) => {
             output::talk(&format!("{} {}", output::red("error:"), failure.text));

@@ -8,9 +8,11 @@
 mod layer;
 mod line;
 mod masking;
+mod outbox;
 
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
+use std::sync::OnceLock;
 
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
@@ -21,6 +23,20 @@ use tracing_subscriber::layer::SubscriberExt;
 use layer::Lines;
 pub(crate) use masking::without_url_password;
 pub use masking::{MASK, Masking};
+use outbox::Outbox;
+
+static OUTBOX: OnceLock<Outbox> = OnceLock::new();
+
+/// Why logging cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// It was started before.
+    #[error("logging was started before")]
+    Twice(#[from] SetGlobalDefaultError),
+    /// There is no thread for it.
+    #[error("cannot start the thread that writes the log: {0}")]
+    Thread(std::io::Error),
+}
 
 /// Start of the name of each of our own crates.
 const OURS: &str = "hyperfleet";
@@ -92,21 +108,38 @@ impl FromStr for Output {
 pub struct UnknownWord;
 
 /// Starts logging for the whole process. Fails when it was started before.
-pub fn init(config: LogConfig) -> Result<(), SetGlobalDefaultError> {
-    // A closed or full output must never stop the work that is logged, so errors are dropped.
-    // The locks hand a whole line to the system in one call.
-    let (write, terminal): (layer::Sink, bool) = match config.output {
-        Output::Stdout => {
-            (Box::new(|line| drop(std::io::stdout().lock().write_all(line))), std::io::stdout().is_terminal())
-        }
-        Output::Stderr => {
-            (Box::new(|line| drop(std::io::stderr().lock().write_all(line))), std::io::stderr().is_terminal())
-        }
+pub fn init(config: LogConfig) -> Result<(), InitError> {
+    let (output, terminal): (Box<dyn Write + Send>, bool) = match config.output {
+        Output::Stdout => (Box::new(std::io::stdout()), std::io::stdout().is_terminal()),
+        Output::Stderr => (Box::new(std::io::stderr()), std::io::stderr().is_terminal()),
     };
+    let notice = dropped_notice(config.format);
+    let outbox = Outbox::start(output, notice).map_err(InitError::Thread)?;
+    let _ = OUTBOX.set(outbox.clone());
+    let write: layer::Sink = Box::new(move |line| outbox.push(line));
     let plain = crate::settings::environment().get("NO_COLOR").is_some_and(|v| !v.is_empty());
     let levels = levels(config.level);
     let lines = Lines::new(config, terminal && !plain, write);
-    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(levels))
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines).with(levels))?;
+    Ok(())
+}
+
+/// Writes out what has gathered. To be called before the process ends.
+pub fn flush() {
+    if let Some(outbox) = OUTBOX.get() {
+        outbox.flush();
+    }
+}
+
+/// Says that lines were dropped, as a line of the log.
+fn dropped_notice(format: Format) -> impl Fn(u64) -> String + Send + 'static {
+    move |dropped| match format {
+        Format::Json => format!(
+            "{{\"timestamp\":\"{}\",\"level\":\"warn\",\"message\":\"log lines dropped: nobody read them\",\"dropped\":{dropped}}}\n",
+            hyperfleet_core::Timestamp::now()
+        ),
+        Format::Text => format!("WARN  {dropped} log lines dropped: nobody read them\n"),
+    }
 }
 
 /// Libraries are quieter than our own crates, until someone is debugging.
