@@ -25,17 +25,16 @@ const WORTH_COMPRESSING: u64 = 256;
 
 /// The whole API.
 pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
-    routes(app.catalog())
+    routes(app.catalog(), document)
         .router
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
         .with_state(app.clone())
-        .layer(Extension(document))
         .layer(middleware::from_fn_with_state(observer, observe::observe))
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
 }
 
-fn routes(catalog: &Catalog) -> Routes {
+fn routes(catalog: &Catalog, document: Arc<Document>) -> Routes {
     let mut routes = Routes::default();
 
     let bare = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::without_parameters));
@@ -43,8 +42,9 @@ fn routes(catalog: &Catalog) -> Routes {
     routes.add(&format!("{ROOT}/metadata"), bare(get(info::metadata)));
     routes.add(&format!("{ROOT}/health"), bare(get(info::health)));
 
-    routes.add(&format!("{BASE}/openapi"), bare(get(openapi::json)));
-    routes.add(&format!("{BASE}/openapi.yaml"), bare(get(openapi::yaml)));
+    let document = Extension(document);
+    routes.add(&format!("{BASE}/openapi"), bare(get(openapi::json)).layer(document.clone()));
+    routes.add(&format!("{BASE}/openapi.yaml"), bare(get(openapi::yaml)).layer(document));
     routes.add(&format!("{BASE}/openapi.html"), bare(get(openapi::page)));
     let asset = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::with_fingerprint));
     routes.add(&format!("{BASE}/openapi/swagger-ui.js"), asset(get(openapi::script)));

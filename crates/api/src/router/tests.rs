@@ -70,9 +70,9 @@ async fn the_router_and_the_document_know_the_same_operations() {
         let document = Arc::new(Document::build(app.catalog()));
         let documented: BTreeSet<_> = document.paths().into_iter().collect();
         let observer = Observer::register(&mut Registry::default(), &app.build);
-        let router = router(&app, document, observer);
+        let router = router(&app, document.clone(), observer);
         let mut routed = BTreeSet::new();
-        for path in routes(app.catalog()).paths {
+        for path in routes(app.catalog(), document).paths {
             for method in methods(&router, &path).await {
                 assert!(routed.insert((method, path.clone())), "{path} is routed twice");
             }

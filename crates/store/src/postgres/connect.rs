@@ -82,6 +82,16 @@ impl Address {
         Ok(Self { config, tls })
     }
 
+    /// A connection whose statements all go by key. Left alone, the planner takes the arrays they
+    /// join with for long lists and reads a small table whole, once per batch.
+    pub(super) async fn connect_by_key(&self) -> Result<Client, Failure> {
+        let client = self.connect().await?;
+        client
+            .batch_execute("set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off")
+            .await?;
+        Ok(client)
+    }
+
     /// One attempt. The connection is driven by its own task, which ends with it.
     pub(super) async fn connect(&self) -> Result<Client, Failure> {
         let (client, connection) = self.config.connect(self.tls.clone()).await?;

@@ -1,93 +1,140 @@
-//! The lane: one connection that all point reads share. Requests are pipelined on it, which is
-//! worth more than many connections that each wait for their own answer.
+//! Point reads, many in one query. Like the committer, a lane takes whatever reads are waiting and
+//! never waits for more, so a lone read pays no delay; under load one query answers many requests,
+//! and requests for the same resource share one row.
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
-use hyperfleet_core::ResourceId;
-use tokio::sync::Mutex;
-use tokio_postgres::{Client, Row, Statement};
+use hyperfleet_core::{Catalog, Resource, ResourceId};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_postgres::{Client, Statement};
+use uuid::Uuid;
 
 use super::connect::Address;
+use super::row;
 use crate::COLUMNS;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 
-pub(super) struct Lane {
-    address: Address,
-    current: ArcSwapOption<Session>,
-    /// Held by the one that connects; remembers how the last attempt failed.
-    connecting: Mutex<Option<(Instant, Failure)>>,
+/// Connections that read side by side: while one waits for the database, the other gathers.
+pub(super) const LANES: usize = 2;
+
+/// Reads that one query may carry.
+const MAX_BATCH: usize = 128;
+
+/// Reads that may wait; callers beyond wait for room, within their own deadline.
+const QUEUE: usize = 4096;
+
+type Answer = Result<Option<Resource>, Failure>;
+
+/// The way in. The lanes end when it is dropped.
+pub(super) struct Lanes {
+    queue: mpsc::Sender<Read>,
 }
 
-/// A connection with its prepared statement.
-pub(super) struct Session {
-    client: Client,
-    get: Statement,
+struct Read {
+    id: ResourceId,
+    reply: oneshot::Sender<Answer>,
+}
+
+impl Lanes {
+    pub(super) fn start(address: &Address, catalog: &Arc<Catalog>, timeout: Duration) -> Self {
+        let (queue, reads) = mpsc::channel(QUEUE);
+        let reads = Arc::new(Mutex::new(reads));
+        for _ in 0..LANES {
+            let lane = Lane { address: address.clone(), catalog: catalog.clone(), timeout, session: None };
+            tokio::spawn(lane.run(reads.clone()));
+        }
+        Self { queue }
+    }
+
+    pub(super) async fn get(&self, id: ResourceId) -> Answer {
+        let (reply, answer) = oneshot::channel();
+        let lost = |_| Failure::new(FailureKind::Defect, "a read was dropped without an answer");
+        self.queue.send(Read { id, reply }).await.map_err(|_| lost(()))?;
+        answer.await.map_err(|_| lost(()))?
+    }
+}
+
+struct Lane {
+    address: Address,
+    catalog: Arc<Catalog>,
+    timeout: Duration,
+    session: Option<(Client, Statement)>,
 }
 
 impl Lane {
-    pub(super) fn new(address: Address) -> Self {
-        Self { address, current: ArcSwapOption::empty(), connecting: Mutex::new(None) }
+    async fn run(mut self, queue: Arc<Mutex<mpsc::Receiver<Read>>>) {
+        let mut reads = Vec::with_capacity(MAX_BATCH);
+        loop {
+            if queue.lock().await.recv_many(&mut reads, MAX_BATCH).await == 0 {
+                return;
+            }
+            // Nobody waits for these any more.
+            reads.retain(|read| !read.reply.is_closed());
+            if !reads.is_empty() {
+                self.answer(std::mem::take(&mut reads)).await;
+            }
+        }
     }
 
-    /// The live session, made if there is none.
-    pub(super) async fn session(&self) -> Result<Arc<Session>, Failure> {
-        if let Some(session) = self.live() {
-            return Ok(session);
+    async fn answer(&mut self, reads: Vec<Read>) {
+        let ids: Vec<Uuid> = reads.iter().map(|read| read.id.uuid()).collect();
+        let result = tokio::time::timeout(self.timeout, self.load(&ids))
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
+        if result.is_err() {
+            self.session = None;
         }
-        let arrived = Instant::now();
-        let mut last_failure = self.connecting.lock().await;
-        if let Some(session) = self.live() {
-            return Ok(session);
-        }
-        // Whoever waited while an attempt failed shares its failure, rather than failing in turn.
-        if let Some((_, failure)) = last_failure.as_ref().filter(|(at, _)| *at >= arrived) {
-            return Err(failure.clone());
-        }
-        match self.connect().await {
-            Ok(session) => {
-                *last_failure = None;
-                self.current.store(Some(session.clone()));
-                Ok(session)
-            }
+        match result {
             Err(failure) => {
-                *last_failure = Some((Instant::now(), failure.clone()));
-                Err(failure)
+                for read in reads {
+                    let _ = read.reply.send(Err(failure.clone()));
+                }
+            }
+            Ok(found) => {
+                for read in reads {
+                    let _ = read.reply.send(Ok(found.get(&read.id).cloned()));
+                }
             }
         }
     }
 
-    async fn connect(&self) -> Result<Arc<Session>, Failure> {
-        let client = self.address.connect().await?;
-        let get = client
-            .prepare(&format!(
-                "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id where r.id = $1"
-            ))
-            .await?;
-        Ok(Arc::new(Session { client, get }))
-    }
-
-    /// A session other than `broken`.
-    pub(super) async fn renew(&self, broken: &Arc<Session>) -> Result<Arc<Session>, Failure> {
-        let current = self.current.load_full();
-        if current.is_some_and(|current| Arc::ptr_eq(&current, broken)) {
-            self.current.store(None);
+    /// Reads them all. The server may have been restarted since the last use: then once more on a
+    /// new connection.
+    async fn load(&mut self, ids: &[Uuid]) -> Result<HashMap<ResourceId, Resource>, Failure> {
+        match self.attempt(ids).await {
+            Err(failure) if failure.kind == FailureKind::Unavailable && self.session.is_some() => {
+                self.session = None;
+                self.attempt(ids).await
+            }
+            other => other,
         }
-        self.session().await
     }
 
-    fn live(&self) -> Option<Arc<Session>> {
-        self.current.load_full().filter(|session| !session.client.is_closed())
+    async fn attempt(&mut self, ids: &[Uuid]) -> Result<HashMap<ResourceId, Resource>, Failure> {
+        let (client, statement) = match &mut self.session {
+            Some(session) => session,
+            slot => slot.insert(open(&self.address).await?),
+        };
+        let rows = client.query(&*statement, &[&ids]).await?;
+        let mut found = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            if let Some(resource) = row::resource(&self.catalog, row)? {
+                found.insert(resource.id, resource);
+            }
+        }
+        Ok(found)
     }
 }
 
-impl Session {
-    pub(super) async fn get(&self, id: ResourceId) -> Result<Option<Row>, Failure> {
-        Ok(self.client.query_opt(&self.get, &[&id.uuid()]).await?)
-    }
-
-    pub(super) async fn ping(&self) -> Result<(), Failure> {
-        Ok(self.client.batch_execute("select 1").await?)
-    }
+async fn open(address: &Address) -> Result<(Client, Statement), Failure> {
+    let client = address.connect_by_key().await?;
+    let statement = client
+        .prepare(&format!(
+            "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
+             where r.id = any($1)"
+        ))
+        .await?;
+    Ok((client, statement))
 }

@@ -1,7 +1,7 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads share one pipelined connection, lists take one from a pool, and the committer has
-//! its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
+//! Point reads share two connections that each carry many in one query, lists take one from a pool,
+//! and the committer has its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
 
 mod connect;
 mod lane;
@@ -15,7 +15,7 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
 
 use crate::failure::{Failure, FailureKind};
@@ -24,12 +24,12 @@ use crate::{ListQuery, Options, Page};
 
 use connect::Address;
 pub use connect::SslMode;
-use lane::Lane;
+use lane::Lanes;
 pub(crate) use writer::Writer;
 
 /// The reading side.
 pub(crate) struct Postgres {
-    lane: Lane,
+    lanes: Lanes,
     pool: Pool,
     catalog: Arc<Catalog>,
 }
@@ -53,9 +53,9 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
         })
         .build()
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-    let lane = Lane::new(address.clone());
+    let lanes = Lanes::start(&address, &catalog, options.request_timeout);
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lane, pool, catalog }, writer))
+    Ok((Postgres { lanes, pool, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -66,48 +66,43 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 
 impl Postgres {
     pub(crate) async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
-        let session = self.lane.session().await?;
-        let row = match session.get(id).await {
-            // The server may have been restarted since the last use: once more on a new connection.
-            Err(failure) if failure.kind == FailureKind::Unavailable => {
-                self.lane.renew(&session).await?.get(id).await?
-            }
-            other => other?,
-        };
-        row.map(|row| row::resource(&self.catalog, &row)).transpose().map(Option::flatten)
+        self.lanes.get(id).await
     }
 
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<Page, Failure> {
         let client = self.pool.get().await?;
         match read::list(&client, &self.catalog, query).await {
             Err(failure) if failure.kind == FailureKind::Unavailable => {
-                // What broke this connection most likely broke those that rest in the pool.
-                drop(deadpool_postgres::Object::take(client));
-                self.pool.retain(|_, _| false);
-                read::list(&self.pool.get().await?, &self.catalog, query).await
+                read::list(&self.another(client).await?, &self.catalog, query).await
             }
             other => other,
         }
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        let session = self.lane.session().await?;
-        match session.ping().await {
-            Err(failure) if failure.kind == FailureKind::Unavailable => {
-                self.lane.renew(&session).await?.ping().await
-            }
-            other => other,
+        let client = self.pool.get().await?;
+        match client.batch_execute("select 1").await {
+            Err(_) => Ok(self.another(client).await?.batch_execute("select 1").await?),
+            Ok(()) => Ok(()),
         }
+    }
+
+    /// A new connection in place of a dead one. What broke it most likely broke those that rest in
+    /// the pool.
+    async fn another(&self, dead: Object) -> Result<Object, Failure> {
+        drop(Object::take(dead));
+        self.pool.retain(|_, _| false);
+        Ok(self.pool.get().await?)
     }
 
     pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
         read::prune_history(&self.pool.get().await?, before).await
     }
 
-    /// Open connections, and those at work. The committer's and the lane's always count as open.
+    /// Open connections, and those at work. The committer's and the lanes' always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
-        (status.size + 2, status.size.saturating_sub(status.available))
+        (status.size + 1 + lane::LANES, status.size.saturating_sub(status.available))
     }
 }
 

@@ -32,14 +32,9 @@ pub(super) struct Session {
     pub(super) persist: persist::Statements,
 }
 
-/// The writer's statements all go by key. Left alone, the planner takes the arrays they join with for
-/// long lists and reads a small table whole, once per batch.
-const BY_KEY: &str = "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off";
-
 impl Session {
     async fn open(address: &Address) -> Result<Self, Failure> {
-        let client = address.connect().await?;
-        client.batch_execute(BY_KEY).await?;
+        let client = address.connect_by_key().await?;
         let load = load::Statements::prepare(&client).await?;
         let persist = persist::Statements::prepare(&client).await?;
         Ok(Self { client, load, persist })
