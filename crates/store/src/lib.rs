@@ -15,6 +15,7 @@ mod metrics;
 mod migrations;
 mod postgres;
 mod sqlite;
+mod thread;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -130,18 +131,8 @@ impl Store {
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
-        let own_thread = matches!(writer, Writer::Sqlite(_));
         let (committer, task) = Committer::new(writer, rulebook, options.queue_limit, metrics.clone());
-        if own_thread {
-            // SQLite blocks while it writes, so its committer does not share a worker.
-            let runtime = tokio::runtime::Handle::current();
-            std::thread::Builder::new()
-                .name("sqlite-writer".into())
-                .spawn(move || runtime.block_on(task))
-                .map_err(|error| OpenError::new(format!("cannot start the writer thread: {error}")))?;
-        } else {
-            tokio::spawn(task);
-        }
+        thread::run_on_own_thread("committer", task)?;
         Ok(Self { reader, committer, timeout: options.request_timeout, metrics })
     }
 

@@ -83,11 +83,15 @@ impl Address {
     }
 
     /// A connection whose statements all go by key. Left alone, the planner takes the arrays they
-    /// join with for long lists and reads a small table whole, once per batch.
+    /// join with for long lists and reads a small table whole, and plans anew for every batch
+    /// because a short array looks cheaper than the average one.
     pub(super) async fn connect_by_key(&self) -> Result<Client, Failure> {
         let client = self.connect().await?;
         client
-            .batch_execute("set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off")
+            .batch_execute(
+                "set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off;
+                 set plan_cache_mode = force_generic_plan",
+            )
             .await?;
         Ok(client)
     }

@@ -15,9 +15,11 @@ use super::connect::Address;
 use super::row;
 use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
+use crate::migrations::OpenError;
+use crate::thread::run_on_own_thread;
 
 /// Connections that read side by side: while one waits for the database, the other gathers.
-pub(super) const LANES: usize = 2;
+pub(super) const LANES: usize = 1;
 
 /// Reads that one query may carry.
 const MAX_BATCH: usize = 128;
@@ -38,14 +40,18 @@ struct Read {
 }
 
 impl Lanes {
-    pub(super) fn start(address: &Address, catalog: &Arc<Catalog>, timeout: Duration) -> Self {
+    pub(super) fn start(
+        address: &Address,
+        catalog: &Arc<Catalog>,
+        timeout: Duration,
+    ) -> Result<Self, OpenError> {
         let (queue, reads) = mpsc::channel(QUEUE);
         let reads = Arc::new(Mutex::new(reads));
         for _ in 0..LANES {
             let lane = Lane { address: address.clone(), catalog: catalog.clone(), timeout, session: None };
-            tokio::spawn(lane.run(reads.clone()));
+            run_on_own_thread("lane", lane.run(reads.clone()))?;
         }
-        Self { queue }
+        Ok(Self { queue })
     }
 
     pub(super) async fn get(&self, id: ResourceId) -> Answer {

@@ -53,7 +53,7 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
         })
         .build()
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-    let lanes = Lanes::start(&address, &catalog, options.request_timeout);
+    let lanes = Lanes::start(&address, &catalog, options.request_timeout)?;
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
     Ok((Postgres { lanes, pool, catalog }, writer))
 }
