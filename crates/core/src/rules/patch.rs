@@ -8,8 +8,8 @@ use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, fi
 use crate::diff::diff;
 use crate::merge_patch::merge;
 use crate::{
-    Action, Entity, Entry, Error, Fault, FaultKind, Faults, Labels, Patch, PatchBody, RawJson, References,
-    Resource, Stamp, Timestamp, check_labels, check_references, json_patch, spec_faults,
+    Action, Entity, Entry, Error, Fault, FaultKind, Faults, FieldChange, Labels, Patch, PatchBody, RawJson,
+    References, Resource, Stamp, Timestamp, check_labels, check_references, json_patch, spec_faults,
 };
 
 /// The three members that a caller may change.
@@ -39,9 +39,9 @@ pub(super) fn decide(
     let wish = patched(entity, current, &spec_before, &references_before, &patch.body)?;
     let spec_changes = diff("spec", &spec_before, &wish.spec);
     let labels = RawJson::from_value(&wish.labels);
-    let label_changes = diff("labels", &current.labels.parse()?, &labels.parse()?);
+    let label_changes = changes("labels", &current.labels, &labels)?;
     let references = RawJson::from_value(&wish.references);
-    let reference_changes = diff("references", &current.references.parse()?, &references.parse()?);
+    let reference_changes = changes("references", &current.references, &references)?;
 
     if !spec_changes.is_empty() {
         check_spec(rulebook, entity, &wish.spec)?;
@@ -75,6 +75,14 @@ pub(super) fn decide(
     let flips = aggregate::refresh(entity, &mut resource, &set.child_counts(current.id))?;
     let entries = [entries, flips].concat();
     Ok(Decision { writes: vec![Write { resource, fate: Fate::Kept, entries }], answer: Answered::Write(0) })
+}
+
+/// What differs between two small members, of which most patches touch neither.
+fn changes(path: &str, before: &RawJson, after: &RawJson) -> Result<Vec<FieldChange>, Error> {
+    if before == after {
+        return Ok(Vec::new());
+    }
+    Ok(diff(path, &before.parse()?, &after.parse()?))
 }
 
 fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> {

@@ -24,7 +24,7 @@ create table resources (
     updated_by text collate "C" not null,
     deleted_time timestamptz,
     deleted_by text collate "C"
-);
+) with (fillfactor = 80); -- room beside a row keeps its updates off the indexes
 -- A name is unique among the active resources of one kind, for children per owner. One expression
 -- rather than three columns: no other index can then be mistaken for this one, not even by a plan
 -- that was made when the table was empty.
