@@ -1,4 +1,4 @@
-# The front door. `make help` lists what it does; every target first makes sure that the machine has what it needs.
+# The front door. `make help` lists what it does; what a target needs on the machine it installs first.
 
 SHELL := /bin/bash
 CARGO ?= cargo

@@ -1,11 +1,12 @@
 //! From JSON bodies to commands: which members there are, which are ignored, which are wrong.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
-    Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, check_labels, check_name,
-    check_references, check_text, spec_faults,
+    Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId, check_labels,
+    check_name, check_references, check_required_references, check_text, spec_faults,
 };
 use serde_json::{Map, Value};
 
@@ -39,6 +40,8 @@ pub(crate) fn create(
     let mut faults = Vec::new();
     let (mut kind, mut name, mut spec) = (None, None, None);
     let (mut labels, mut references) = (Labels::new(), References::new());
+    // Ref types that the body names; what is wrong with them is told where they stand.
+    let mut mentioned = BTreeSet::new();
     for (member, value) in members {
         match member.as_str() {
             "kind" if !value.is_null() => {
@@ -57,7 +60,10 @@ pub(crate) fn create(
                 spec = Some(value);
             }
             "labels" if !value.is_null() => labels = check_labels(&value, &mut faults),
-            "references" if !value.is_null() => references = check_references(entity, &value, &mut faults),
+            "references" if !value.is_null() => {
+                mentioned.extend(value.as_object().into_iter().flat_map(Map::keys).cloned());
+                references = check_references(entity, &value, &mut faults);
+            }
             "kind" | "name" | "spec" | "labels" | "references" => {}
             managed if MANAGED.contains(&managed) => {}
             _ => faults.push(Fault::unknown_member(member)),
@@ -68,14 +74,10 @@ pub(crate) fn create(
             faults.push(Fault::missing(member));
         }
     }
-    for rule in entity.references.iter().filter(|rule| rule.min > 0) {
-        let field = format!("references.{}", rule.ref_type);
-        if !references.contains_key(&rule.ref_type) && !faults.iter().any(|f| f.field.starts_with(&field)) {
-            faults.push(Fault::missing(field).bounds(rule.min as u64, None));
-        }
-    }
+    check_required_references(entity, |ref_type| mentioned.contains(ref_type), &mut faults);
     Faults::from(faults).or(())?;
     Ok(Create {
+        id: ResourceId::generate(),
         kind: entity.kind.clone(),
         ancestors: owners,
         name: name.unwrap_or_default(),

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_core::{Fault, FaultKind, echo};
+use hyperfleet_core::{Fault, FaultKind, echo, nearest};
 use serde_json::{Map, Value};
-
-use crate::nearest::nearest;
 
 const MEMBERS: [&str; 17] = [
     "kind",
@@ -39,6 +37,9 @@ const CONDITION_MEMBERS: [&str; 8] = [
     "last_transition_time",
 ];
 
+/// Each path is looked for in each resource, so their number has a bound.
+const MAX_PATHS: usize = 100;
+
 /// What to keep of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Selection {
@@ -65,6 +66,13 @@ impl Projection {
     pub(crate) fn parse(list: &str) -> Result<Self, Vec<Fault>> {
         let mut members = BTreeMap::from([("id".to_owned(), Selection::Whole)]);
         let mut faults = Vec::new();
+        let count = split_paths(list).count();
+        if count > MAX_PATHS {
+            let message = format!("fields takes at most {MAX_PATHS} paths, not {count}");
+            return Err(vec![
+                Fault::new(FaultKind::Query, "fields", message).rule("max").bounds(None, MAX_PATHS as u64),
+            ]);
+        }
         for path in split_paths(list) {
             match segments(path).and_then(|segments| check(&segments).map(|()| segments)) {
                 Ok(mut segments) => {

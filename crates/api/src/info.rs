@@ -29,8 +29,9 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
     let mut response = match app.health.not_ready_because() {
         None => Json(json!({"status": "ok"})).into_response(),
         Some(reason) => {
-            Failed::from(Error::new(ErrorKind::Overloaded, format!("Not able to serve: {reason}")))
-                .into_response()
+            let draining = app.health.is_draining();
+            let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DatabaseUnavailable };
+            Failed::from(Error::new(kind, format!("Not able to serve: {reason}"))).into_response()
         }
     };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

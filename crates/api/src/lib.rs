@@ -11,7 +11,6 @@ pub mod config;
 mod decode;
 mod fields;
 mod info;
-mod nearest;
 mod observe;
 pub mod openapi;
 mod place;

@@ -97,9 +97,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Path {
             .cloned()
             .ok_or_else(|| Error::internal("a route without a place"))?;
         // An id that is no text at all is nobody's.
-        let ids = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Error::not_found(place.kind(), parts.uri.path()))?;
+        let ids = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
+            Error::not_found(place.kind(), parts.uri.path().rsplit('/').next().unwrap_or_default())
+        })?;
         let mut faults = Faults::default();
         for (name, id) in &ids {
             check_id(name, id, &mut faults);

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Catalog, Error, Fault, FaultKind, Faults, ResourceId, echo};
+use hyperfleet_core::{Catalog, Error, Fault, FaultKind, Faults, ResourceId, echo, nearest};
 use hyperfleet_store::{Direction, SortField};
 use serde_json::Value;
 
 use crate::fields::Projection;
-use crate::nearest::nearest;
 
 const DEFAULT_PAGE_SIZE: u64 = 20;
 const MAX_PAGE_SIZE: u64 = 500;

@@ -157,20 +157,8 @@ pub(crate) async fn force_delete(
     let if_match = precondition(request.headers(), &IF_MATCH)?;
     body::require_json(request.headers())?;
     let reason = decode::force_delete(&body::read(&app, request).await?)?;
-    let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason: reason.clone() });
-    let outcome = execute(&app, caller.clone(), dry_run, intent).await?;
-    if !dry_run {
-        let removed: Vec<String> = outcome.removed.iter().map(ToString::to_string).collect();
-        tracing::warn!(
-            actor = caller.actor,
-            request_id = caller.request_id,
-            resource_type = &*outcome.resource.kind,
-            resource_id = %outcome.resource.id,
-            reason,
-            removed = removed.join(","),
-            "force-deleted"
-        );
-    }
+    let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason });
+    execute(&app, caller, dry_run, intent).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

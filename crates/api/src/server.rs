@@ -161,7 +161,11 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
     let schemas = SpecSchemas::compile(&config.catalog, document.as_ref()).map_err(|faults| {
         StartError::Schemas(faults.iter().map(|f| format!("  {f}")).collect::<Vec<_>>().join("\n"))
     })?;
-    Ok(Rulebook { catalog: config.catalog.clone(), schemas, max_spec_bytes: config.server.limits.body_bytes })
+    Ok(Rulebook {
+        catalog: config.catalog.clone(),
+        schemas,
+        max_member_bytes: config.server.limits.body_bytes,
+    })
 }
 
 async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Result<Listener, BindError> {

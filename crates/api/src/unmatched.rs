@@ -33,7 +33,5 @@ pub(crate) async fn no_such_method(request: Request) -> Failed {
 }
 
 fn is_version(segment: &str) -> bool {
-    segment
-        .strip_prefix('v')
-        .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+    segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

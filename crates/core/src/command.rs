@@ -55,6 +55,8 @@ pub struct Target {
 /// Make a resource of a kind below the owner that the path names.
 #[derive(Debug, Clone)]
 pub struct Create {
+    /// The id it gets.
+    pub id: ResourceId,
     /// The kind.
     pub kind: Arc<str>,
     /// The owners that the path names, outermost first; the last is the direct owner.

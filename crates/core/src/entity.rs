@@ -116,7 +116,8 @@ pub struct Catalog {
 }
 
 /// Segments that the API itself uses right below the version or below a resource.
-const TAKEN_PLURALS: [&str; 10] = [
+const TAKEN_PLURALS: [&str; 11] = [
+    "force-delete",
     "resources",
     "openapi",
     "openapi.yaml",
@@ -248,7 +249,7 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
                 "{at}.plural: must be 1 to 63 lower-case letters, digits, '-' and '.', starting with a letter, not '{}'",
                 d.plural
             ));
-        } else if TAKEN_PLURALS.contains(&d.plural.as_str()) || d.plural == "force-delete" {
+        } else if TAKEN_PLURALS.contains(&d.plural.as_str()) {
             faults.push(format!("{at}.plural: '{}' is taken by the API itself", d.plural));
         }
         match (&d.parent_kind, d.on_parent_delete.as_deref()) {

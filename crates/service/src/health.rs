@@ -79,6 +79,11 @@ impl Health {
         self.0.write().unwrap_or_else(PoisonError::into_inner).draining = true;
     }
 
+    /// Whether the process is stopping.
+    pub fn is_draining(&self) -> bool {
+        self.read(|known| known.draining)
+    }
+
     /// Whether requests can be served.
     pub fn is_ready(&self) -> bool {
         self.read(Known::is_ready)

@@ -309,7 +309,7 @@ impl Settings {
             let full = entry.key.path;
             full.match_indices('.').map(|(dot, _)| &full[..dot]).chain([full])
         });
-        let rule = match faults::nearest(path, known) {
+        let rule = match hyperfleet_core::nearest(path, known) {
             Some(near) => format!("unknown key, did you mean {near}?"),
             None => "unknown key".to_owned(),
         };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use hyperfleet_core::rules::{Needs, Outcome, Rulebook, WorkingSet, decide};
-use hyperfleet_core::{Command, Error, ErrorKind, Timestamp};
+use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, ResourceId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{Failure, FailureKind};
@@ -40,8 +40,24 @@ pub(crate) struct Committer {
 
 struct Job {
     command: Command,
+    caller: Waiting,
+}
+
+/// Whoever waits for an answer, and until when.
+struct Waiting {
     deadline: Instant,
     reply: oneshot::Sender<Result<Outcome, Error>>,
+}
+
+impl Waiting {
+    fn is_over(&self) -> bool {
+        self.deadline <= Instant::now() || self.reply.is_closed()
+    }
+
+    fn answer(self, answer: Result<Outcome, Error>) {
+        // A caller that went away does not need its answer.
+        let _ = self.reply.send(answer);
+    }
 }
 
 /// What came of a batch: the set to persist and an answer per command, in order.
@@ -66,7 +82,7 @@ impl Committer {
     /// Hands a command in and waits for its answer.
     pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> Result<Outcome, Error> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { command, deadline: Instant::now() + timeout, reply };
+        let job = Job { command, caller: Waiting { deadline: Instant::now() + timeout, reply } };
         match self.queue.try_send(job) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -115,9 +131,7 @@ impl Task {
         let mut jobs = Vec::with_capacity(MAX_BATCH);
         while self.jobs.recv_many(&mut jobs, MAX_BATCH).await > 0 {
             self.metrics.queue_length.set(self.jobs.len() as i64);
-            let now = Instant::now();
-            // Nobody waits for these any more.
-            jobs.retain(|job| job.deadline > now && !job.reply.is_closed());
+            jobs.retain(|job| !job.caller.is_over());
             if !jobs.is_empty() {
                 self.settle(std::mem::take(&mut jobs)).await;
             }
@@ -126,37 +140,52 @@ impl Task {
 
     /// Gives every job its answer.
     async fn settle(&mut self, jobs: Vec<Job>) {
-        let (commands, replies): (Vec<_>, Vec<_>) = jobs.into_iter().map(|j| (j.command, j.reply)).unzip();
-        let answers = match self.attempt(&commands).await {
-            Ok(answers) => answers,
-            Err(failure) if matches!(failure.kind, FailureKind::Unavailable | FailureKind::Timeout) => {
-                commands.iter().map(|_| Err(failure.clone().into_error())).collect()
+        let (commands, callers): (Vec<_>, Vec<_>) = jobs.into_iter().map(|j| (j.command, j.caller)).unzip();
+        match self.attempt(&commands).await {
+            Ok(answers) => {
+                callers.into_iter().zip(answers).for_each(|(caller, answer)| caller.answer(answer));
+            }
+            Err(failure) if failure.is_outage() => {
+                callers.into_iter().for_each(|caller| caller.answer(Err(failure.clone().into_error())));
             }
             Err(failure) => {
                 tracing::warn!(error = failure.cause, commands = commands.len(), "a batch was refused");
-                self.one_by_one(&commands).await
+                self.settle_one_by_one(&commands, callers).await;
             }
-        };
-        for (reply, answer) in replies.into_iter().zip(answers) {
-            // A caller that went away does not need its answer.
-            let _ = reply.send(answer);
         }
     }
 
-    async fn one_by_one(&mut self, commands: &[Command]) -> Vec<Result<Outcome, Error>> {
-        let mut answers = Vec::with_capacity(commands.len());
-        for command in commands {
-            let mut tries = 0;
-            answers.push(loop {
-                tries += 1;
-                match self.attempt(std::slice::from_ref(command)).await {
-                    Ok(mut answer) => break answer.swap_remove(0),
-                    Err(failure) if failure.kind == FailureKind::Conflict && tries < MAX_ATTEMPTS => {}
-                    Err(failure) => break Err(failure.into_error()),
+    /// For a batch that was refused as a whole. An outage ends it for all that are left.
+    async fn settle_one_by_one(&mut self, commands: &[Command], callers: Vec<Waiting>) {
+        let mut outage: Option<Failure> = None;
+        for (command, caller) in commands.iter().zip(callers) {
+            if caller.is_over() {
+                continue;
+            }
+            if let Some(failure) = &outage {
+                caller.answer(Err(failure.clone().into_error()));
+                continue;
+            }
+            match self.attempt_alone(command).await {
+                Ok(answer) => caller.answer(answer),
+                Err(failure) => {
+                    outage = failure.is_outage().then(|| failure.clone());
+                    caller.answer(Err(failure.into_error()));
                 }
-            });
+            }
         }
-        answers
+    }
+
+    async fn attempt_alone(&mut self, command: &Command) -> Result<Result<Outcome, Error>, Failure> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.attempt(std::slice::from_ref(command)).await {
+                Ok(mut answers) => return Ok(answers.swap_remove(0)),
+                Err(failure) if failure.kind == FailureKind::Conflict && tries < MAX_ATTEMPTS => {}
+                Err(failure) => return Err(failure),
+            }
+        }
     }
 
     /// One transaction for all of `commands`.
@@ -208,5 +237,26 @@ fn deliberate(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) ->
             })
         })
         .collect();
+    audit(set.changes());
     Verdicts { set, answers }
+}
+
+/// Force-deletes go to the log before they are done, so that no crash and no caller that hangs up
+/// can keep them out of it.
+fn audit(changes: &[Change]) {
+    let list = |ids: &[ResourceId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    for change in changes {
+        for entry in change.entries.iter().filter(|entry| entry.action == Action::ForceDeleted) {
+            tracing::warn!(
+                actor = change.actor,
+                request_id = change.request_id,
+                resource_type = &*change.kind,
+                resource_id = %change.resource,
+                reason = entry.reason,
+                removed = list(&entry.removed),
+                dropped_references_of = list(&entry.dropped_references_of),
+                "force-delete"
+            );
+        }
+    }
 }

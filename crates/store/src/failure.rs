@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use deadpool_postgres::TimeoutType;
 use hyperfleet_core::{Error, ErrorKind};
 
 /// A failed database operation. Cheap to copy, because one failed commit answers many callers.
@@ -30,6 +31,11 @@ pub(crate) enum FailureKind {
 impl Failure {
     pub(crate) fn new(kind: FailureKind, cause: impl fmt::Display) -> Self {
         Self { kind, cause: cause.to_string() }
+    }
+
+    /// Whether the database itself is the trouble, so that nothing else would fare better.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self.kind, FailureKind::Unavailable | FailureKind::Timeout)
     }
 
     /// The label of the error metric.
@@ -69,8 +75,8 @@ impl From<Error> for Failure {
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let kind = match error.code().map(tokio_postgres::error::SqlState::code) {
-            // The server never judged it: a value of ours did not fit its column, or the connection broke.
-            None if error.to_string().contains("serializing") => FailureKind::Defect,
+            // The server never judged it: a value of ours did not fit, or the connection broke.
+            None if is_ours(&error) => FailureKind::Defect,
             None => FailureKind::Unavailable,
             Some("57014" | "55P03") => FailureKind::Timeout,
             Some("40001" | "40P01") => FailureKind::Conflict,
@@ -85,6 +91,12 @@ impl From<tokio_postgres::Error> for Failure {
     }
 }
 
+/// Trouble on this side of the wire, which the driver tells only in words.
+fn is_ours(error: &tokio_postgres::Error) -> bool {
+    let text = error.to_string();
+    text.contains("serializing") || text.contains("encoding message")
+}
+
 /// Connection trouble, a server that starts or stops, one without room, or one that takes no writes.
 fn is_outage(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") || code == "25006"
@@ -94,7 +106,9 @@ impl From<deadpool_postgres::PoolError> for Failure {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(error) => error.into(),
-            deadpool_postgres::PoolError::Timeout(_) => Self::new(FailureKind::Timeout, error),
+            deadpool_postgres::PoolError::Timeout(TimeoutType::Wait) => {
+                Self::new(FailureKind::Timeout, error)
+            }
             other => Self::new(FailureKind::Unavailable, other),
         }
     }

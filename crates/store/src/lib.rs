@@ -140,7 +140,7 @@ impl Store {
     pub async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Error> {
         self.door("get", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.get(id),
+                Reader::Sqlite(sqlite) => sqlite.get(id).await,
                 Reader::Postgres(postgres) => postgres.get(id).await,
             }
         })
@@ -151,7 +151,7 @@ impl Store {
     pub async fn list(&self, query: ListQuery) -> Result<Page, Error> {
         self.door("list", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.clone().list(query).await,
+                Reader::Sqlite(sqlite) => sqlite.list(query, self.timeout).await,
                 Reader::Postgres(postgres) => postgres.list(&query).await,
             }
         })
@@ -167,7 +167,7 @@ impl Store {
     pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
         let ping = async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.ping(),
+                Reader::Sqlite(sqlite) => sqlite.ping().await,
                 Reader::Postgres(postgres) => postgres.ping().await,
             }
         };

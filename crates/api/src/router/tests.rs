@@ -17,7 +17,7 @@ use crate::app::Parts;
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let catalog = Arc::new(Catalog::new(kinds).unwrap());
     let schemas = SpecSchemas::compile(&catalog, None).unwrap();
-    let rulebook = Arc::new(Rulebook { catalog, schemas, max_spec_bytes: 1 << 20 });
+    let rulebook = Arc::new(Rulebook { catalog, schemas, max_member_bytes: 1 << 20 });
     let options = Options {
         target: Target::Sqlite { path: None },
         max_connections: 1,

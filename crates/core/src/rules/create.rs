@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::Value;
 
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path};
-use crate::references::{check_required, no_such_target};
+use crate::references::{check_required_references, no_such_target};
 use crate::{
-    Action, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource,
-    ResourceId, Stamp, Timestamp, Version,
+    Action, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource, Stamp,
+    Timestamp, Version,
 };
 
 pub(super) fn decide(
@@ -36,7 +36,7 @@ pub(super) fn decide(
 
     let stamp = Stamp { at: now, by: actor.to_owned() };
     let mut resource = Resource {
-        id: ResourceId::generate(),
+        id: create.id,
         kind: create.kind.clone(),
         name: create.name.clone(),
         ancestors: owner.map_or_else(Vec::new, |o| [o.ancestors.as_slice(), &[o.id]].concat()),
@@ -96,7 +96,7 @@ pub(super) fn check_targets(
             }
         }
     }
-    check_required(entity, references, &mut faults);
+    check_required_references(entity, |ref_type| references.contains_key(ref_type), &mut faults);
     Faults::from(faults).or(())?;
     if finalizing.is_empty() {
         Ok(())

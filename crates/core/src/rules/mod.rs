@@ -26,8 +26,8 @@ pub struct Rulebook {
     pub catalog: std::sync::Arc<Catalog>,
     /// Their spec schemas.
     pub schemas: SpecSchemas,
-    /// The largest spec that may be stored, in bytes.
-    pub max_spec_bytes: usize,
+    /// The largest spec that may be stored, in bytes; labels and references may be as large each.
+    pub max_member_bytes: usize,
 }
 
 /// What a command leads to.

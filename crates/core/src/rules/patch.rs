@@ -44,7 +44,11 @@ pub(super) fn decide(
     let reference_changes = changes("references", &current.references, &references)?;
 
     if !spec_changes.is_empty() {
-        check_spec(rulebook, entity, &wish.spec)?;
+        Faults::from(rulebook.schemas.check(&entity.kind, &wish.spec)).or(())?;
+    }
+    let spec = RawJson::from_value(&wish.spec);
+    for (member, raw) in [("spec", &spec), ("labels", &labels), ("references", &references)] {
+        check_size(rulebook, member, raw)?;
     }
     if !reference_changes.is_empty() {
         check_targets(entity, set, &wish.references, &references_before)?;
@@ -66,7 +70,7 @@ pub(super) fn decide(
     let new_generation = entries.iter().any(|e| e.action != Action::LabelsChanged);
     let mut resource = Resource {
         generation: current.generation + i64::from(new_generation),
-        spec: RawJson::from_value(&wish.spec),
+        spec,
         labels,
         references,
         updated: Stamp { at: now.max(current.updated.at), by: actor.to_owned() },
@@ -160,17 +164,13 @@ fn spelled_out(entity: &Entity, references: &References) -> Value {
         .into()
 }
 
-fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value) -> Result<(), Error> {
-    let mut faults = rulebook.schemas.check(&entity.kind, spec);
-    let size = spec.to_string().len();
-    if size > rulebook.max_spec_bytes {
-        let message =
-            format!("spec would have {size} bytes, more than the {} allowed", rulebook.max_spec_bytes);
-        faults.push(
-            Fault::new(FaultKind::Value, "spec", message)
-                .rule("max_length")
-                .bounds(None, rulebook.max_spec_bytes as u64),
-        );
+/// A member may not grow without end by one patch after the other.
+fn check_size(rulebook: &Rulebook, member: &str, raw: &RawJson) -> Result<(), Error> {
+    let (size, max) = (raw.as_str().len(), rulebook.max_member_bytes);
+    if size <= max {
+        return Ok(());
     }
-    Faults::from(faults).or(())
+    let message = format!("{member} would have {size} bytes, more than the {max} allowed");
+    let fault = Fault::new(FaultKind::Value, member, message).rule("max_length").bounds(None, max as u64);
+    Err(Faults::one(fault).into_error())
 }

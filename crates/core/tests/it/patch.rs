@@ -17,7 +17,7 @@ use crate::{cases, naive};
 static RULEBOOK: LazyLock<Rulebook> = LazyLock::new(|| {
     let descriptor = EntityDescriptor { kind: "Thing".into(), plural: "things".into(), ..Default::default() };
     let catalog = Arc::new(Catalog::new(vec![descriptor]).unwrap());
-    Rulebook { catalog, schemas: SpecSchemas::default(), max_spec_bytes: 1 << 20 }
+    Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 }
 });
 
 /// A store with one resource.
@@ -29,6 +29,7 @@ struct Shelf {
 impl Shelf {
     fn with(spec: &Value) -> Self {
         let create = Create {
+            id: hyperfleet_core::ResourceId::generate(),
             kind: "Thing".into(),
             ancestors: Vec::new(),
             name: "thing".to_owned(),

@@ -47,7 +47,7 @@ proptest! {
 fn empty_database() -> Database {
     let catalog = Arc::new(Catalog::new(descriptors()).unwrap());
     let schemas = SpecSchemas::compile(&catalog, None).unwrap();
-    Database::new(Arc::new(Rulebook { catalog, schemas, max_spec_bytes: 1 << 20 }))
+    Database::new(Arc::new(Rulebook { catalog, schemas, max_member_bytes: 1 << 20 }))
 }
 
 struct World {

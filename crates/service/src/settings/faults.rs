@@ -88,27 +88,3 @@ fn escape(text: &str) -> String {
     }
     out
 }
-
-/// The known name closest to `path`, if one is close enough to be meant.
-pub(super) fn nearest<'k>(path: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    known
-        .map(|candidate| (distance(path, candidate), candidate))
-        .min()
-        .filter(|(steps, _)| *steps <= 2.max(path.chars().count() / 4))
-        .map(|(_, candidate)| candidate)
-}
-
-/// Levenshtein distance, with one row of the table.
-fn distance(from: &str, to: &str) -> usize {
-    let mut row: Vec<usize> = (0..=to.chars().count()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.chars().enumerate() {
-            let replaced = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[row.len() - 1]
-}

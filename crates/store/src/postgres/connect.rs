@@ -14,7 +14,7 @@ use tokio_postgres::config::SslMode as Demand;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::milliseconds;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::migrations::OpenError;
 use crate::{Options, Target};
 
@@ -98,7 +98,10 @@ impl Address {
 
     /// One attempt. The connection is driven by its own task, which ends with it.
     pub(super) async fn connect(&self) -> Result<Client, Failure> {
-        let (client, connection) = self.config.connect(self.tls.clone()).await?;
+        // The driver's own timeout covers the socket only, and not a server that never greets.
+        let (client, connection) = tokio::time::timeout(TIMEOUT, self.config.connect(self.tls.clone()))
+            .await
+            .map_err(|_| Failure::new(FailureKind::Unavailable, "the server did not answer in time"))??;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = %error, "a database connection ended");

@@ -1,13 +1,15 @@
-//! Point reads, many in one query. Like the committer, a lane takes whatever reads are waiting and
+//! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
 //! never waits for more, so a lone read pays no delay; under load one query answers many requests,
 //! and requests for the same resource share one row.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hyperfleet_core::{Catalog, Resource, ResourceId};
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
@@ -18,9 +20,6 @@ use crate::failure::{Failure, FailureKind};
 use crate::migrations::OpenError;
 use crate::thread::run_on_own_thread;
 
-/// Connections that read side by side: while one waits for the database, the other gathers.
-pub(super) const LANES: usize = 1;
-
 /// Reads that one query may carry.
 const MAX_BATCH: usize = 128;
 
@@ -29,8 +28,8 @@ const QUEUE: usize = 4096;
 
 type Answer = Result<Option<Resource>, Failure>;
 
-/// The way in. The lanes end when it is dropped.
-pub(super) struct Lanes {
+/// The way in. The lane ends when it is dropped.
+pub(super) struct Lane {
     queue: mpsc::Sender<Read>,
 }
 
@@ -39,18 +38,15 @@ struct Read {
     reply: oneshot::Sender<Answer>,
 }
 
-impl Lanes {
+impl Lane {
     pub(super) fn start(
-        address: &Address,
-        catalog: &Arc<Catalog>,
+        address: Address,
+        catalog: Arc<Catalog>,
         timeout: Duration,
     ) -> Result<Self, OpenError> {
         let (queue, reads) = mpsc::channel(QUEUE);
-        let reads = Arc::new(Mutex::new(reads));
-        for _ in 0..LANES {
-            let lane = Lane { address: address.clone(), catalog: catalog.clone(), timeout, session: None };
-            run_on_own_thread("lane", lane.run(reads.clone()))?;
-        }
+        let task = Task { address, catalog, timeout, session: None, reads };
+        run_on_own_thread("lane", supervise(task))?;
         Ok(Self { queue })
     }
 
@@ -62,20 +58,26 @@ impl Lanes {
     }
 }
 
-struct Lane {
+struct Task {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
     session: Option<(Client, Statement)>,
+    reads: mpsc::Receiver<Read>,
 }
 
-impl Lane {
-    async fn run(mut self, queue: Arc<Mutex<mpsc::Receiver<Read>>>) {
+/// Runs the task for as long as anyone may ask, whatever happens inside.
+async fn supervise(mut task: Task) {
+    while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
+        tracing::error!("the read lane failed and is started again");
+        task.session = None;
+    }
+}
+
+impl Task {
+    async fn run(&mut self) {
         let mut reads = Vec::with_capacity(MAX_BATCH);
-        loop {
-            if queue.lock().await.recv_many(&mut reads, MAX_BATCH).await == 0 {
-                return;
-            }
+        while self.reads.recv_many(&mut reads, MAX_BATCH).await > 0 {
             // Nobody waits for these any more.
             reads.retain(|read| !read.reply.is_closed());
             if !reads.is_empty() {

@@ -1,10 +1,11 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads share two connections that each carry many in one query, lists take one from a pool,
-//! and the committer has its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
+//! Point reads share one connection that carries many in one query, lists take one from a pool, and the
+//! committer has its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
 
 mod connect;
 mod lane;
+mod lease;
 mod load;
 mod migrate;
 mod persist;
@@ -15,8 +16,10 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Timeouts};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
+
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::{MigrationReport, OpenError};
@@ -24,13 +27,15 @@ use crate::{ListQuery, Options, Page};
 
 use connect::Address;
 pub use connect::SslMode;
-use lane::Lanes;
+use lane::Lane;
+use lease::Lease;
 pub(crate) use writer::Writer;
 
 /// The reading side.
 pub(crate) struct Postgres {
-    lanes: Lanes,
+    lane: Lane,
     pool: Pool,
+    tls: MakeRustlsConnect,
     catalog: Arc<Catalog>,
 }
 
@@ -53,9 +58,10 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
         })
         .build()
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-    let lanes = Lanes::start(&address, &catalog, options.request_timeout)?;
+    let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout)?;
+    let tls = address.tls.clone();
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lanes, pool, catalog }, writer))
+    Ok((Postgres { lane, pool, tls, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -66,47 +72,62 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 
 impl Postgres {
     pub(crate) async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
-        self.lanes.get(id).await
+        self.lane.get(id).await
     }
 
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<Page, Failure> {
-        let client = self.pool.get().await?;
-        match read::list(&client, &self.catalog, query).await {
+        let lease = self.lease().await?;
+        let result = read::list(lease.client(), &self.catalog, query).await;
+        match result {
             Err(failure) if failure.kind == FailureKind::Unavailable => {
-                read::list(&self.another(client).await?, &self.catalog, query).await
+                self.forget_all(lease);
+                let lease = self.lease().await?;
+                let result = read::list(lease.client(), &self.catalog, query).await;
+                lease.give_back();
+                result
             }
-            other => other,
+            result => {
+                lease.give_back();
+                result
+            }
         }
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        let client = self.pool.get().await?;
-        match client.batch_execute("select 1").await {
-            Err(_) => Ok(self.another(client).await?.batch_execute("select 1").await?),
-            Ok(()) => Ok(()),
+        let lease = self.lease().await?;
+        if lease.client().batch_execute("select 1").await.is_ok() {
+            lease.give_back();
+            return Ok(());
         }
+        self.forget_all(lease);
+        let lease = self.lease().await?;
+        lease.client().batch_execute("select 1").await?;
+        lease.give_back();
+        Ok(())
     }
 
-    /// A new connection in place of a dead one. What broke it most likely broke those that rest in
-    /// the pool.
-    async fn another(&self, dead: Object) -> Result<Object, Failure> {
-        drop(Object::take(dead));
+    async fn lease(&self) -> Result<Lease, Failure> {
+        Ok(Lease::new(self.pool.get().await?, self.tls.clone()))
+    }
+
+    /// Drops a dead connection, and those that rest in the pool: what broke one most likely broke all.
+    fn forget_all(&self, dead: Lease) {
+        drop(dead);
         self.pool.retain(|_, _| false);
-        Ok(self.pool.get().await?)
     }
 
     pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
         read::prune_history(&self.pool.get().await?, before).await
     }
 
-    /// Open connections, and those at work. The committer's and the lanes' always count as open.
+    /// Open connections, and those at work. The committer's and the lane's always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
-        (status.size + 1 + lane::LANES, status.size.saturating_sub(status.available))
+        (status.size + 2, status.size.saturating_sub(status.available))
     }
 }
 
-/// Seconds as PostgreSQL's settings want them.
+/// A duration as PostgreSQL's settings want it.
 fn milliseconds(duration: Duration) -> String {
     format!("{}ms", duration.as_millis().max(1))
 }

@@ -116,22 +116,24 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
 
     let feed: [&(dyn ToSql + Sync); 1] = [&version];
     let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(9);
-    if !inserted.is_empty() {
-        flight.push((&statements.insert_resources, wide.all()));
-        flight.push((&statements.insert_status, new_status.all()));
-    }
-    if !updated.is_empty() {
-        flight.push((&statements.update_resources, changed.changing()));
-    }
-    if !restated.is_empty() {
-        flight.push((&statements.update_status, moved_status.all()));
-    }
+    // What goes and what frees its name comes before what is new, so that one batch can delete a name
+    // and use it again.
     if !unlinked.is_empty() {
         flight.push((&statements.delete_references, vec![&unlinked]));
     }
     if !removed.is_empty() {
         flight.push((&statements.delete_resources, vec![&removed]));
         flight.push((&statements.delete_status, vec![&removed]));
+    }
+    if !updated.is_empty() {
+        flight.push((&statements.update_resources, changed.changing()));
+    }
+    if !inserted.is_empty() {
+        flight.push((&statements.insert_resources, wide.all()));
+        flight.push((&statements.insert_status, new_status.all()));
+    }
+    if !restated.is_empty() {
+        flight.push((&statements.update_status, moved_status.all()));
     }
     if !sources.is_empty() {
         flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));

@@ -63,7 +63,12 @@ pub(super) async fn list(
          left join resource_status s on s.resource_id = r.id
          order by page.position"
     );
-    let rows = client.query(&client.prepare_cached(&statement).await?, &values).await?;
+    // Callers can write very many orders, and a cached statement stays for as long as its connection.
+    let statement = match query.order.as_slice() {
+        [_] => client.prepare_cached(&statement).await?,
+        _ => client.prepare(&statement).await?,
+    };
+    let rows = client.query(&statement, &values).await?;
 
     let mut page = Page { version: Version::default(), total: None, items: Vec::with_capacity(rows.len()) };
     for found in &rows {

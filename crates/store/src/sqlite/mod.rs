@@ -27,6 +27,9 @@ pub(crate) use writer::Writer;
 
 const READERS: usize = 4;
 
+/// How many steps of SQLite's machine a list runs between two looks at the clock.
+const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+
 /// How long a connection waits for another process that holds the write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -135,17 +138,32 @@ pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError>
 }
 
 impl Sqlite {
-    pub(crate) fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
-        read::get(&self.reader(), &self.catalog, id)
+    /// On the caller's thread when a reader is free, else on one that may wait.
+    pub(crate) async fn get(self: &Arc<Self>, id: ResourceId) -> Result<Option<Resource>, Failure> {
+        if let Some(reader) = self.free_reader() {
+            return read::get(&reader, &self.catalog, id);
+        }
+        let this = self.clone();
+        off_thread(move || read::get(&this.reader(), &this.catalog, id)).await
     }
 
-    /// Lists may scan, so they leave the caller's thread.
-    pub(crate) async fn list(self: Arc<Self>, query: ListQuery) -> Result<Page, Failure> {
-        off_thread(move || read::list(&self.reader(), &self.catalog, &query)).await
+    /// Lists may scan, so they leave the caller's thread, and are ended when their time is over.
+    pub(crate) async fn list(self: &Arc<Self>, query: ListQuery, time: Duration) -> Result<Page, Failure> {
+        let this = self.clone();
+        let deadline = Instant::now() + time;
+        off_thread(move || {
+            let mut reader = this.reader();
+            reader.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
+            let page = read::list(&reader, &this.catalog, &query);
+            reader.progress_handler(0, None::<fn() -> bool>)?;
+            page
+        })
+        .await
     }
 
-    pub(crate) fn ping(&self) -> Result<(), Failure> {
-        Ok(self.reader().query_row("select version from feed", (), |_| Ok(()))?)
+    pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
+        let this = self.clone();
+        off_thread(move || Ok(this.reader().query_row("select version from feed", (), |_| Ok(()))?)).await
     }
 
     pub(crate) async fn prune_history(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
@@ -159,16 +177,19 @@ impl Sqlite {
         (self.readers.len() + 1, busy)
     }
 
-    /// A free reader, or the next in turn. A reader whose user panicked is as good as before: it
-    /// only reads.
-    fn reader(&self) -> MutexGuard<'_, Connection> {
+    /// A reader that nobody uses.
+    fn free_reader(&self) -> Option<MutexGuard<'_, Connection>> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
-        for i in 0..self.readers.len() {
-            if let Ok(reader) = self.readers[(start + i) % self.readers.len()].try_lock() {
-                return reader;
-            }
-        }
-        self.readers[start % self.readers.len()].lock().unwrap_or_else(PoisonError::into_inner)
+        (0..self.readers.len()).find_map(|i| self.readers[(start + i) % self.readers.len()].try_lock().ok())
+    }
+
+    /// A free reader, or the next in turn; waits for it. A reader whose user panicked is as good as
+    /// before: it only reads.
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.free_reader().unwrap_or_else(|| {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.readers.len();
+            self.readers[next].lock().unwrap_or_else(PoisonError::into_inner)
+        })
     }
 }
 

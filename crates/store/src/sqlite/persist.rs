@@ -1,4 +1,5 @@
-//! Writes the differences of a batch, table by table, in the order that keeps every reference valid.
+//! Writes the differences of a batch, table by table. What goes and what frees its name comes before
+//! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Phase, RawJson, Resource};
@@ -10,9 +11,6 @@ use crate::failure::Failure;
 
 pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
-    insert(connection, &differences.inserted)?;
-    update(connection, &differences.updated)?;
-    restate(connection, &differences.restated)?;
     for id in &differences.unlinked {
         connection
             .prepare_cached("delete from resource_references where source_id = ?1")?
@@ -23,6 +21,9 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
         connection.prepare_cached("delete from resources where id = ?1")?.execute([&id])?;
         connection.prepare_cached("delete from resource_status where resource_id = ?1")?.execute([&id])?;
     }
+    update(connection, &differences.updated)?;
+    insert(connection, &differences.inserted)?;
+    restate(connection, &differences.restated)?;
     for link in &differences.links {
         connection
             .prepare_cached(

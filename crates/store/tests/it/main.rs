@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
-use hyperfleet_core::{Caller, Catalog, Command, Create, Error, ErrorKind, Intent, SpecSchemas};
+use hyperfleet_core::{Caller, Catalog, Command, Create, Error, ErrorKind, Intent, ResourceId, SpecSchemas};
 use hyperfleet_store::{Metrics, Options, Store, Target};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -32,12 +32,13 @@ impl Embedded {
         };
         let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
         let rulebook =
-            Arc::new(Rulebook { catalog, schemas: SpecSchemas::default(), max_spec_bytes: 1 << 20 });
+            Arc::new(Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 });
         Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap(), directory }
     }
 
     async fn create(&self, name: &str) -> Result<Outcome, Error> {
         let create = Create {
+            id: ResourceId::generate(),
             kind: "Cluster".into(),
             ancestors: Vec::new(),
             name: name.to_owned(),

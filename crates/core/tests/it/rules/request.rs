@@ -72,6 +72,7 @@ impl Request {
     fn intent(&self) -> Intent {
         match self.clone() {
             Self::Create { kind, path, name, spec, labels, references } => Intent::Create(Create {
+                id: hyperfleet_core::ResourceId::generate(),
                 kind: kind.name.into(),
                 ancestors: path.into_iter().map(|(kind, id)| (kind.into(), id)).collect(),
                 name: name.to_owned(),

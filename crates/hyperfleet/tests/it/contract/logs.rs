@@ -107,7 +107,7 @@ async fn neither_secrets_nor_bodies_are_logged(app: &App) {
     }
 }
 
-async fn a_force_delete_leaves_a_line_of_who_why_and_what(app: &App) {
+async fn a_force_delete_leaves_a_line_of_who_why_and_what_for_each_resource(app: &App) {
     let cluster = app.create_cluster("doomed").await;
     let pool = app.create_nodepool(&cluster, "doomed").await;
     app.remove(&cluster).await;
@@ -121,20 +121,23 @@ async fn a_force_delete_leaves_a_line_of_who_why_and_what(app: &App) {
     app.post(&path).header("x-request-id", "force-1").json(&body).await.expect_status(204);
 
     let lines = lines_of(app, "force-1").await;
-    let audit: Vec<_> = lines.iter().filter(|line| line["message"] == "force-deleted").collect();
-    assert_eq!(audit.len(), 1, "{lines:?}");
-    assert_eq!(audit[0]["actor"], "system@hyperfleet.local");
-    assert_eq!(audit[0]["reason"], "the adapter is gone");
-    assert_eq!(audit[0]["resource_type"], "Cluster");
-    assert_eq!(audit[0]["resource_id"], id(&cluster));
-    assert!(text(&audit[0]["removed"]).contains(id(&pool)), "{}", audit[0]);
-    assert!(lines_of(app, "try-1").await.iter().all(|line| line["message"] != "force-deleted"));
+    let audit: Vec<_> = lines.iter().filter(|line| line["message"] == "force-delete").collect();
+    assert_eq!(audit.len(), 2, "{lines:?}");
+    for line in &audit {
+        assert_eq!(line["actor"], "system@hyperfleet.local");
+        assert_eq!(line["reason"], "the adapter is gone");
+    }
+    assert_eq!(audit[0]["resource_id"], id(&pool));
+    assert_eq!(audit[1]["resource_type"], "Cluster");
+    assert_eq!(audit[1]["resource_id"], id(&cluster));
+    assert_eq!(audit[1]["removed"], id(&pool));
+    assert!(lines_of(app, "try-1").await.iter().all(|line| line["message"] != "force-delete"));
 }
 
 both_stores!(
     a_request_leaves_one_line_with_method_route_status_and_duration,
     an_error_is_logged_once_with_its_code_type_cause_and_context,
     neither_secrets_nor_bodies_are_logged,
-    a_force_delete_leaves_a_line_of_who_why_and_what,
+    a_force_delete_leaves_a_line_of_who_why_and_what_for_each_resource,
 );
 both_stores!(config = "server: {timeouts: {read: 300ms}}"; an_error_of_the_servers_is_logged_as_one);

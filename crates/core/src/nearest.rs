@@ -1,7 +1,7 @@
 //! The nearest known word to a misspelt one, for errors that teach.
 
 /// The candidate with the fewest edits from `word`, if it is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: String = word.chars().take(64).collect::<String>().to_lowercase();
     candidates
         .into_iter()
