@@ -210,3 +210,40 @@ fn without_nulls(members: &Map<String, Value>) -> Value {
         .collect::<Map<_, _>>()
         .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperfleet_core::{Catalog, EntityDescriptor, ReferenceDescriptor, SpecSchemas};
+    use serde_json::json;
+
+    #[test]
+    fn a_missing_reference_is_told_beside_a_broken_one_of_a_longer_name() {
+        let reference = |ref_type: &str, min| ReferenceDescriptor {
+            ref_type: ref_type.into(),
+            target_kind: "Thing".into(),
+            min,
+            max: 0,
+        };
+        let user = EntityDescriptor {
+            kind: "User".into(),
+            plural: "users".into(),
+            references: vec![reference("wif", 1), reference("wif_config", 0)],
+            ..EntityDescriptor::default()
+        };
+        let thing =
+            EntityDescriptor { kind: "Thing".into(), plural: "things".into(), ..EntityDescriptor::default() };
+        let catalog = Arc::new(Catalog::new(vec![user, thing]).unwrap());
+        let entity = catalog.get("User").unwrap().clone();
+        let rulebook = Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 };
+        let Value::Object(body) =
+            json!({"kind": "User", "name": "me", "spec": {}, "references": {"wif_config": "x"}})
+        else {
+            unreachable!()
+        };
+        let error = create(&rulebook, &entity, Vec::new(), body).unwrap_err();
+        let fields: Vec<_> = error.faults.iter().map(|fault| fault.field.as_str()).collect();
+        assert_eq!(fields, ["references.wif_config", "references.wif"]);
+        assert_eq!(error.code(), "HYPERFLEET-VAL-000");
+    }
+}

@@ -35,3 +35,14 @@ pub(crate) async fn no_such_method(request: Request) -> Failed {
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_looks_like_a_version_is_one() {
+        assert!(["v2", "v10", "v1beta1"].into_iter().all(is_version));
+        assert!(!["v", "volumes", "clusters", ""].into_iter().any(is_version));
+    }
+}

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
-use hyperfleet_core::{Caller, Catalog, Command, Create, Error, ErrorKind, Intent, ResourceId, SpecSchemas};
+use hyperfleet_core::{
+    Caller, Catalog, Command, Create, Delete, Error, ErrorKind, Intent, ResourceId, SpecSchemas,
+};
 use hyperfleet_store::{Metrics, Options, Store, Target};
+use prometheus_client::registry::Registry;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 struct Embedded {
     store: Store,
+    registry: Registry,
     directory: TempDir,
 }
 
@@ -33,7 +37,9 @@ impl Embedded {
         let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
         let rulebook =
             Arc::new(Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 });
-        Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap(), directory }
+        let (metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        Self { store: Store::open(&options, rulebook, metrics).await.unwrap(), registry, directory }
     }
 
     async fn create(&self, name: &str) -> Result<Outcome, Error> {
@@ -46,8 +52,27 @@ impl Embedded {
             labels: Default::default(),
             references: Default::default(),
         };
+        self.execute(Intent::Create(create)).await
+    }
+
+    async fn delete(&self, id: ResourceId) -> Result<Outcome, Error> {
+        let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
+        self.execute(Intent::Delete(Delete { target, if_match: None })).await
+    }
+
+    async fn execute(&self, intent: Intent) -> Result<Outcome, Error> {
         let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
-        self.store.execute(Command { caller, dry_run: false, intent: Intent::Create(create) }).await
+        self.store.execute(Command { caller, dry_run: false, intent }).await
+    }
+
+    /// How many commits the database refused.
+    fn refused_commits(&self) -> usize {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let refused = |line: &&str| line.contains("operation=\"commit\"") && line.contains("\"refused\"");
+        let lines =
+            text.lines().filter(|line| line.starts_with("hyperfleet_db_errors_total")).filter(refused);
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<usize>().ok()).sum()
     }
 
     /// Does something to the database behind the store's back.
@@ -91,6 +116,26 @@ async fn one_poisonous_command_does_not_cost_its_neighbours_their_commit() {
         }
     }
     assert_eq!(embedded.create("after").await.unwrap().resource.version.0, 32);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_batch_can_delete_a_name_and_use_it_again() {
+    let embedded = Embedded::open(256).await;
+    for _ in 0..20 {
+        let names: Vec<String> = (0..20).map(|i| format!("cluster-{i}")).collect();
+        let made = join_all(names.iter().map(|name| embedded.create(name))).await;
+        let ids: Vec<_> = made.into_iter().map(|made| made.unwrap().resource.id).collect();
+        // Deletions and creations wait together, so that most share a commit.
+        let again = names.iter().zip(&ids).map(async |(name, id)| {
+            let (deleted, created) = tokio::join!(embedded.delete(*id), embedded.create(name));
+            deleted.unwrap();
+            if let Ok(created) = created {
+                embedded.delete(created.resource.id).await.unwrap();
+            }
+        });
+        join_all(again).await;
+    }
+    assert_eq!(embedded.refused_commits(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

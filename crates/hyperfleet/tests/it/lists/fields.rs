@@ -81,6 +81,9 @@ async fn an_unknown_path_is_refused_even_where_there_is_nothing(app: &App) {
         assert!(text(&answer.json()["detail"]).contains(hint), "{fields}: {answer}");
         app.get(&format!("/clusters/nobody?fields={fields}")).await.expect_status(400);
     }
+    let many = vec!["name"; 101].join(",");
+    let too_many = app.get(&format!("/clusters?fields={many}")).await.expect_status(400);
+    assert!(text(&too_many.json()["detail"]).contains("at most 100 paths"), "{too_many}");
     let several = app.get("/clusters?fields=nmae,kidn").await.expect_status(400);
     assert_eq!(several.problem_code(), "HYPERFLEET-VAL-000");
     assert_eq!(several.json()["errors"].as_array().unwrap().len(), 2);

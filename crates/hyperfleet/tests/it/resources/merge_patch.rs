@@ -23,6 +23,23 @@ both_stores!(
     a_child_is_patched_by_every_path,
 );
 
+both_stores!(config = "server: {limits: {body_bytes: 4096}}"; patches_cannot_grow_a_resource_without_end);
+
+async fn patches_cannot_grow_a_resource_without_end(app: &App) {
+    let created = app.create_cluster("growing").await;
+    for member in ["labels", "spec"] {
+        let grow = async |round: usize| {
+            let more: serde_json::Map<_, _> =
+                (0..100).map(|i| (format!("key-{round}-{i}"), json!("value"))).collect();
+            app.patch(href(&created)).json(&json!({member: more})).await
+        };
+        grow(1).await.expect_status(200);
+        let refused = grow(2).await.expect_status(400);
+        assert_eq!(refused.json()["errors"][0]["field"], member);
+        assert_eq!(refused.json()["errors"][0]["constraint"], "max_length");
+    }
+}
+
 async fn members_that_are_sent_change_and_the_others_stay(app: &App) {
     let body = json!({
         "kind": "Cluster", "name": "merge", "labels": {"a": "1", "b": "2"},
