@@ -30,7 +30,7 @@ async fn patches_cannot_grow_a_resource_without_end(app: &App) {
     for member in ["labels", "spec"] {
         let grow = async |round: usize| {
             let more: serde_json::Map<_, _> =
-                (0..100).map(|i| (format!("key-{round}-{i}"), json!("value"))).collect();
+                (0..150).map(|i| (format!("key-{round}-{i}"), json!("value"))).collect();
             app.patch(href(&created)).json(&json!({member: more})).await
         };
         grow(1).await.expect_status(200);
