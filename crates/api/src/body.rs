@@ -30,7 +30,7 @@ pub(crate) fn patch_language(headers: &HeaderMap) -> Result<PatchLanguage, Error
     match media_type(headers)?.as_deref() {
         None | Some("application/json" | "application/merge-patch+json") => Ok(PatchLanguage::Merge),
         Some("application/json-patch+json") => Ok(PatchLanguage::Json),
-        Some(other) => Err(unsupported(other, crate::problem::PATCH_TYPES)),
+        Some(other) => Err(unsupported(other, hyperfleet_service::problem::PATCH_TYPES)),
     }
 }
 

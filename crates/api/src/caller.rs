@@ -5,8 +5,8 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use hyperfleet_core::{Caller, Error};
 
-use crate::observe::RequestIds;
-use crate::problem::Failed;
+use hyperfleet_service::problem::Failed;
+use hyperfleet_service::request_ids::RequestIds;
 
 /// The actor when authentication is off.
 const SYSTEM: &str = "system@hyperfleet.local";

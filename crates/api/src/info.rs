@@ -9,8 +9,8 @@ use hyperfleet_core::{Error, ErrorKind};
 use serde_json::json;
 
 use crate::app::App;
-use crate::problem::Failed;
 use crate::query;
+use hyperfleet_service::problem::Failed;
 
 /// `GET /api/hyperfleet` and `GET /api/hyperfleet/metadata`.
 pub(crate) async fn metadata(State(app): State<App>) -> Response {

@@ -14,7 +14,6 @@ mod info;
 mod observe;
 pub mod openapi;
 mod place;
-mod problem;
 mod query;
 mod render;
 mod resources;

@@ -9,8 +9,8 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
-use http::header::{HeaderName, VARY};
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
+use http::header::VARY;
 use hyperfleet_core::{Error, ResourceId};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -18,25 +18,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
-use uuid::Uuid;
 
-use crate::problem::{self, Failed, Occasion};
 use hyperfleet_service::build_info::BuildInfo;
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const MAX_REQUEST_ID: usize = 128;
-
-/// The ids of a request, in its extensions.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestIds {
-    /// The caller's `X-Request-Id`, or a new one.
-    pub(crate) request_id: Arc<str>,
-    /// The trace that the request belongs to.
-    pub(crate) trace_id: Arc<str>,
-    /// Whether the request id is the caller's.
-    given: bool,
-}
+use hyperfleet_service::problem::{self, Failed};
+use hyperfleet_service::request_ids::RequestIds;
 
 /// The one resource that an answer is about, in its extensions.
 #[derive(Debug, Clone)]
@@ -111,18 +96,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
         .catch_unwind()
         .await
         .unwrap_or_else(|panic| Failed::from(Error::internal(panic_text(&*panic))).into_response());
-    let mut response = match response.extensions().get::<Arc<Error>>().cloned() {
-        None => response,
-        Some(error) => {
-            let trace_id = if ids.given { &ids.request_id } else { &ids.trace_id };
-            let occasion =
-                Occasion { method: method.as_str(), path: &path, request_id: &ids.request_id, trace_id };
-            problem::render(&error, &occasion, response)
-        }
-    };
-    if let Ok(id) = HeaderValue::from_str(&ids.request_id) {
-        response.headers_mut().insert(X_REQUEST_ID, id);
-    }
+    let mut response = problem::rendered(response, &ids, method.as_str(), &path);
+    ids.mark(&mut response);
     response.headers_mut().insert(VARY, HeaderValue::from_static("Authorization, Accept-Encoding"));
 
     let took = started.elapsed();
@@ -142,30 +117,6 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
         "request"
     );
     response
-}
-
-impl RequestIds {
-    fn of(headers: &HeaderMap) -> Self {
-        let given = headers.get(X_REQUEST_ID).and_then(|value| value.to_str().ok()).filter(|id| {
-            (1..=MAX_REQUEST_ID).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
-        });
-        let trace_id: Arc<str> =
-            match headers.get(TRACEPARENT).and_then(|value| trace_of(value.to_str().ok()?)) {
-                Some(trace) => trace.into(),
-                None => Uuid::now_v7().simple().to_string().into(),
-            };
-        let request_id = given.map_or_else(|| trace_id.clone(), Into::into);
-        Self { request_id, trace_id, given: given.is_some() }
-    }
-}
-
-/// The trace id of a W3C `traceparent`: `00-<32 hex>-<16 hex>-<2 hex>`.
-fn trace_of(traceparent: &str) -> Option<&str> {
-    let mut parts = traceparent.split('-');
-    let (_version, trace) = (parts.next()?, parts.next()?);
-    let hex = trace.len() == 32 && trace.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    (hex && trace.bytes().any(|b| b != b'0') && parts.next().is_some_and(|span| span.len() == 16))
-        .then_some(trace)
 }
 
 /// A method as a label: callers can invent methods, labels must stay few.
@@ -209,19 +160,5 @@ mod tests {
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
         assert!(body.contains("HYPERFLEET-INT-001") && !body.contains("secret"), "{body}");
-    }
-
-    #[test]
-    fn a_trace_is_taken_from_a_good_traceparent_only() {
-        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(trace_of(good), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
-        for bad in [
-            "",
-            "00",
-            "00-4bf9-00f067aa0ba902b7-01",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-        ] {
-            assert_eq!(trace_of(bad), None, "{bad}");
-        }
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
 use hyperfleet_core::{Catalog, Entity, Error, Fault, FaultKind, Faults, Resource, Target, echo};
 
-use crate::problem::Failed;
+use hyperfleet_service::problem::Failed;
 
 /// The longest id that a path may hold.
 const MAX_ID_BYTES: usize = 255;

@@ -17,10 +17,10 @@ use crate::app::App;
 use crate::caller::Identified;
 use crate::observe::Subject;
 use crate::place::{Path, parameter};
-use crate::problem::Failed;
 use crate::query::{self, ListParameters};
 use crate::router::BASE;
 use crate::{body, decode, render};
+use hyperfleet_service::problem::Failed;
 
 type Answer = Result<Response, Failed>;
 

@@ -3,8 +3,8 @@
 use axum::extract::Request;
 use hyperfleet_core::{Error, ErrorKind, echo};
 
-use crate::problem::Failed;
 use crate::router::ROOT;
+use hyperfleet_service::problem::Failed;
 
 /// No route has this path.
 pub(crate) async fn no_such_route(request: Request) -> Failed {

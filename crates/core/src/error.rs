@@ -58,6 +58,17 @@ pub enum ErrorKind {
     Timeout,
 }
 
+/// What a family of errors is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProblemType {
+    /// For machines, such as `HYPERFLEET-VAL-001`.
+    pub code: &'static str,
+    /// The last part of the type's URI.
+    pub slug: &'static str,
+    /// For people.
+    pub title: &'static str,
+}
+
 /// An error of HyperFleet.
 #[derive(Debug)]
 pub struct Error {
@@ -117,39 +128,51 @@ impl Error {
 
     /// The machine-readable code.
     pub fn code(&self) -> &'static str {
-        match &self.kind {
+        self.problem_type().code
+    }
+
+    /// The family that the error belongs to, as callers see it.
+    pub fn problem_type(&self) -> ProblemType {
+        const VALIDATION: &str = "validation-error";
+        const NOT_FOUND: &str = "resource-not-found";
+        const CONFLICT: &str = "resource-conflict";
+        const UNAVAILABLE: &str = "service-unavailable";
+        let (code, slug, title) = match &self.kind {
             ErrorKind::Invalid => match self.faults.as_slice() {
                 [only] => match only.kind {
-                    FaultKind::Missing => "HYPERFLEET-VAL-001",
-                    FaultKind::Value => "HYPERFLEET-VAL-002",
-                    FaultKind::Body => "HYPERFLEET-VAL-003",
-                    FaultKind::Query => "HYPERFLEET-VAL-004",
-                    FaultKind::Path => "HYPERFLEET-VAL-005",
+                    FaultKind::Missing => ("HYPERFLEET-VAL-001", VALIDATION, "Required Field Missing"),
+                    FaultKind::Value => ("HYPERFLEET-VAL-002", VALIDATION, "Invalid Field Value"),
+                    FaultKind::Body => ("HYPERFLEET-VAL-003", "invalid-request", "Invalid Request Body"),
+                    FaultKind::Query => ("HYPERFLEET-VAL-004", VALIDATION, "Invalid Query Parameter"),
+                    FaultKind::Path => ("HYPERFLEET-VAL-005", VALIDATION, "Invalid Path Parameter"),
                 },
-                _ => "HYPERFLEET-VAL-000",
+                _ => ("HYPERFLEET-VAL-000", VALIDATION, "Validation Error"),
             },
-            ErrorKind::Unprocessable => "HYPERFLEET-VAL-002",
+            ErrorKind::Unprocessable => ("HYPERFLEET-VAL-002", VALIDATION, "Invalid Field Value"),
             ErrorKind::MalformedBody | ErrorKind::BodyTooLarge | ErrorKind::UnsupportedMediaType => {
-                "HYPERFLEET-VAL-003"
+                ("HYPERFLEET-VAL-003", "invalid-request", "Invalid Request Body")
             }
             ErrorKind::NoSuchRoute | ErrorKind::MethodNotAllowed | ErrorKind::ApiVersionMissing => {
-                "HYPERFLEET-NTF-000"
+                ("HYPERFLEET-NTF-000", NOT_FOUND, "Endpoint Not Found")
             }
-            ErrorKind::ApiVersionUnknown(_) => "HYPERFLEET-NTF-005",
+            ErrorKind::ApiVersionUnknown(_) => ("HYPERFLEET-NTF-005", NOT_FOUND, "API Version Not Supported"),
             ErrorKind::NotFound { kind } => match kind.as_str() {
-                "Cluster" => "HYPERFLEET-NTF-002",
-                "NodePool" => "HYPERFLEET-NTF-003",
-                _ => "HYPERFLEET-NTF-001",
+                "Cluster" => ("HYPERFLEET-NTF-002", NOT_FOUND, "Cluster Not Found"),
+                "NodePool" => ("HYPERFLEET-NTF-003", NOT_FOUND, "NodePool Not Found"),
+                _ => ("HYPERFLEET-NTF-001", NOT_FOUND, "Resource Not Found"),
             },
-            ErrorKind::AlreadyExists => "HYPERFLEET-CNF-001",
-            ErrorKind::VersionConflict { .. } => "HYPERFLEET-CNF-002",
-            ErrorKind::StateConflict => "HYPERFLEET-CNF-003",
-            ErrorKind::Internal => "HYPERFLEET-INT-001",
-            ErrorKind::Database => "HYPERFLEET-INT-002",
-            ErrorKind::Overloaded => "HYPERFLEET-SVC-001",
-            ErrorKind::DatabaseUnavailable => "HYPERFLEET-SVC-002",
-            ErrorKind::Timeout => "HYPERFLEET-SVC-003",
-        }
+            ErrorKind::AlreadyExists => ("HYPERFLEET-CNF-001", CONFLICT, "Resource Already Exists"),
+            ErrorKind::VersionConflict { .. } => {
+                ("HYPERFLEET-CNF-002", "version-conflict", "Version Conflict")
+            }
+            ErrorKind::StateConflict => ("HYPERFLEET-CNF-003", CONFLICT, "State Conflict"),
+            ErrorKind::Internal => ("HYPERFLEET-INT-001", "internal-error", "Internal Server Error"),
+            ErrorKind::Database => ("HYPERFLEET-INT-002", "internal-error", "Database Error"),
+            ErrorKind::Overloaded => ("HYPERFLEET-SVC-001", UNAVAILABLE, "Service Unavailable"),
+            ErrorKind::DatabaseUnavailable => ("HYPERFLEET-SVC-002", UNAVAILABLE, "Dependency Unavailable"),
+            ErrorKind::Timeout => ("HYPERFLEET-SVC-003", "upstream-error", "Upstream Timeout"),
+        };
+        ProblemType { code, slug, title }
     }
 
     /// The whole chain of causes in one line, for the log.

@@ -33,7 +33,7 @@ pub use diff::FieldChange;
 pub use entity::{
     Catalog, Entity, EntityDescriptor, OnParentDelete, Parent, ReferenceDescriptor, ReferenceRule,
 };
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, ProblemType};
 pub use fault::{Fault, FaultKind, Faults, echo};
 pub use id::{ResourceId, Version};
 pub use json::{MAX_DEPTH, RawJson, check_text, same, spec_faults};

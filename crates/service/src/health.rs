@@ -7,16 +7,16 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::HeaderValue;
-use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyperfleet_core::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, json};
 
-use crate::surface::{self, Problem};
+use crate::problem::{Failed, Members};
+use crate::surface;
 
 /// How one thing that the service depends on is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -132,27 +132,16 @@ async fn healthz() -> Response {
     answer(&json!({"status": "ok"}))
 }
 
-async fn readyz(State(health): State<Health>, request: Request) -> Response {
+async fn readyz(State(health): State<Health>) -> Response {
     let (because, draining, checks) =
         health.read(|known| (known.not_ready_because(), known.draining, json!(known.checks)));
     let Some(because) = because else {
         return answer(&json!({"status": "ok", "checks": checks}));
     };
-    let (code, title) = if draining {
-        ("HYPERFLEET-SVC-001", "Service Unavailable")
-    } else {
-        ("HYPERFLEET-SVC-002", "Dependency Unavailable")
-    };
-    let problem = Problem {
-        status: StatusCode::SERVICE_UNAVAILABLE,
-        slug: "service-unavailable",
-        title,
-        code,
-        detail: &because,
-    };
+    let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DatabaseUnavailable };
     let members = Map::from_iter([("checks".to_owned(), checks), ("draining".to_owned(), json!(draining))]);
-    let mut response = problem.answer(&request, members);
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    let mut response = Failed::from(Error::new(kind, because)).into_response();
+    response.extensions_mut().insert(Members(members));
     response
 }
 

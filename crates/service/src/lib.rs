@@ -7,6 +7,8 @@ pub mod health;
 pub mod listener;
 pub mod logging;
 pub mod metrics;
+pub mod problem;
+pub mod request_ids;
 pub mod settings;
 pub mod shutdown;
 mod surface;

@@ -6,19 +6,19 @@ use std::fs;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use hyperfleet_core::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use serde_json::Map;
 
-use crate::surface::{self, Problem};
+use crate::problem::Failed;
+use crate::surface;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -32,21 +32,11 @@ pub fn router(registry: Arc<Registry>) -> Router {
     )
 }
 
-async fn metrics(State(registry): State<Arc<Registry>>, request: Request) -> Response {
+async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
     let mut text = String::new();
     match prometheus_client::encoding::text::encode(&mut text, &registry) {
         Ok(()) => ([(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")], text).into_response(),
-        Err(error) => {
-            tracing::error!(%error, error_code = "HYPERFLEET-INT-001", "a metric could not be written");
-            Problem {
-                status: StatusCode::INTERNAL_SERVER_ERROR,
-                slug: "internal-error",
-                title: "Internal Server Error",
-                code: "HYPERFLEET-INT-001",
-                detail: "The metrics could not be written.",
-            }
-            .answer(&request, Map::new())
-        }
+        Err(error) => Failed::from(Error::internal(error)).into_response(),
     }
 }
 

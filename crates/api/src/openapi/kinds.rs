@@ -10,7 +10,9 @@ use std::sync::Arc;
 use hyperfleet_core::{Catalog, Entity};
 use serde_json::{Map, Value, json};
 
-const BASE: &str = "/api/hyperfleet/v1";
+use crate::place::parameter;
+use crate::router::BASE;
+
 const ROOT: Mark = Mark { kind: "Cluster", title: "Clusters", plural: "clusters", stem: "cluster" };
 const CHILD: Mark = Mark { kind: "NodePool", title: "NodePools", plural: "nodepools", stem: "nodepool" };
 /// Where the nested paths of the child pattern start.
@@ -329,10 +331,6 @@ fn title(entity: &Entity) -> String {
         title.push_str(letters.as_str());
     }
     if ending.is_some() { format!("{}{title}", entity.kind) } else { title }
-}
-
-fn parameter(entity: &Entity) -> String {
-    format!("{}_id", entity.kind.to_ascii_lowercase())
 }
 
 fn reference(entity: &Arc<Entity>) -> Value {

@@ -5,19 +5,20 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, StatusCode};
-use hyperfleet_core::{Error, ErrorKind, Faults, Timestamp};
+use hyperfleet_core::{Error, ErrorKind, Faults, ProblemType, Timestamp};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+
+use crate::request_ids::RequestIds;
 
 const TYPES: &str = "https://api.hyperfleet.io/errors/";
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 /// What PATCH understands.
-pub(crate) const PATCH_TYPES: &str =
-    "application/merge-patch+json, application/json-patch+json, application/json";
+pub const PATCH_TYPES: &str = "application/merge-patch+json, application/json-patch+json, application/json";
 
 /// An error on its way out of a handler.
 #[derive(Debug)]
-pub(crate) struct Failed(Arc<Error>);
+pub struct Failed(Arc<Error>);
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
@@ -41,37 +42,46 @@ impl IntoResponse for Failed {
     }
 }
 
+/// More members for the body of an error, in the extensions of its answer.
+#[derive(Debug, Clone)]
+pub struct Members(pub Map<String, Value>);
+
 /// What a problem needs to know of its request.
-pub(crate) struct Occasion<'a> {
-    /// The request's method.
-    pub(crate) method: &'a str,
-    /// The request's path.
-    pub(crate) path: &'a str,
-    /// The id that the answer carries in `X-Request-Id`.
-    pub(crate) request_id: &'a str,
-    /// The caller's request id, or the id of the request's trace.
-    pub(crate) trace_id: &'a str,
+struct Occasion<'a> {
+    method: &'a str,
+    path: &'a str,
+    request_id: &'a str,
+    trace_id: &'a str,
 }
 
-/// The error's answer. Headers that routing set (such as `Allow`) stay.
-pub(crate) fn render(error: &Error, occasion: &Occasion<'_>, response: Response) -> Response {
+/// Renders the error that an answer carries, if it does. Headers that routing set (such as `Allow`) stay.
+pub fn rendered(response: Response, ids: &RequestIds, method: &str, path: &str) -> Response {
+    let Some(error) = response.extensions().get::<Arc<Error>>().cloned() else { return response };
+    let occasion = Occasion { method, path, request_id: &ids.request_id, trace_id: ids.trace() };
+    render(&error, &occasion, response)
+}
+
+fn render(error: &Error, occasion: &Occasion<'_>, response: Response) -> Response {
     log(error, occasion);
     let mut body = Map::new();
-    let (slug, title) = slug_and_title(error);
+    let ProblemType { code, slug, title } = error.problem_type();
     body.insert("type".into(), format!("{TYPES}{slug}").into());
     body.insert("title".into(), title.into());
     body.insert("status".into(), status(error).as_u16().into());
     body.insert("detail".into(), error.detail.clone().into());
     body.insert("instance".into(), occasion.path.into());
-    body.insert("code".into(), error.code().into());
+    body.insert("code".into(), code.into());
     body.insert("timestamp".into(), Timestamp::now().to_string().into());
     body.insert("trace_id".into(), occasion.trace_id.into());
     if !error.faults.is_empty() {
         body.insert("errors".into(), json!(error.faults));
     }
     extend(error, &mut body);
-
     let (mut parts, _) = response.into_parts();
+    if let Some(Members(members)) = parts.extensions.remove() {
+        body.extend(members);
+    }
+
     parts.status = status(error);
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     match error.kind {
@@ -110,7 +120,7 @@ fn extend(error: &Error, body: &mut Map<String, Value>) {
 }
 
 /// The status of an error.
-pub(crate) fn status(error: &Error) -> StatusCode {
+fn status(error: &Error) -> StatusCode {
     match error.kind {
         ErrorKind::Invalid | ErrorKind::MalformedBody => StatusCode::BAD_REQUEST,
         ErrorKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
@@ -130,38 +140,14 @@ pub(crate) fn status(error: &Error) -> StatusCode {
     }
 }
 
-fn slug_and_title(error: &Error) -> (&'static str, &'static str) {
-    match error.code() {
-        "HYPERFLEET-VAL-000" => ("validation-error", "Validation Error"),
-        "HYPERFLEET-VAL-001" => ("validation-error", "Required Field Missing"),
-        "HYPERFLEET-VAL-002" => ("validation-error", "Invalid Field Value"),
-        "HYPERFLEET-VAL-003" => ("invalid-request", "Invalid Request Body"),
-        "HYPERFLEET-VAL-004" => ("validation-error", "Invalid Query Parameter"),
-        "HYPERFLEET-VAL-005" => ("validation-error", "Invalid Path Parameter"),
-        "HYPERFLEET-NTF-000" => ("resource-not-found", "Endpoint Not Found"),
-        "HYPERFLEET-NTF-002" => ("resource-not-found", "Cluster Not Found"),
-        "HYPERFLEET-NTF-003" => ("resource-not-found", "NodePool Not Found"),
-        "HYPERFLEET-NTF-005" => ("resource-not-found", "API Version Not Supported"),
-        "HYPERFLEET-CNF-001" => ("resource-conflict", "Resource Already Exists"),
-        "HYPERFLEET-CNF-002" => ("version-conflict", "Version Conflict"),
-        "HYPERFLEET-CNF-003" => ("resource-conflict", "State Conflict"),
-        "HYPERFLEET-INT-002" => ("internal-error", "Database Error"),
-        "HYPERFLEET-SVC-001" => ("service-unavailable", "Service Unavailable"),
-        "HYPERFLEET-SVC-002" => ("service-unavailable", "Dependency Unavailable"),
-        "HYPERFLEET-SVC-003" => ("upstream-error", "Upstream Timeout"),
-        "HYPERFLEET-NTF-001" => ("resource-not-found", "Resource Not Found"),
-        _ => ("internal-error", "Internal Server Error"),
-    }
-}
-
 fn log(error: &Error, occasion: &Occasion<'_>) {
-    let (slug, _) = slug_and_title(error);
+    let ProblemType { code, slug, .. } = error.problem_type();
     let error_type = format!("{TYPES}{slug}");
     let mut context = json!({"method": occasion.method, "path": occasion.path});
     if let [first, ..] = error.faults.as_slice() {
         context["field"] = first.field.clone().into();
     }
-    let (code, cause) = (error.code(), error.chain());
+    let cause = error.chain();
     let Occasion { request_id, trace_id, .. } = occasion;
     if status(error).is_server_error() {
         tracing::error!(error_code = code, error_type, error = cause, request_id, trace_id, json.request_context = %context, "request failed");
