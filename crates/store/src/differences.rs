@@ -1,5 +1,7 @@
 //! What a batch did to the tables, the same for both stores.
 
+use std::collections::BTreeMap;
+
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{References, Resource, ResourceId};
 
@@ -20,6 +22,8 @@ pub(crate) struct Differences<'a> {
     pub(crate) unlinked: Vec<ResourceId>,
     /// References to write.
     pub(crate) links: Vec<Link>,
+    /// By how much the number of resources of a kind changed: active and finalizing.
+    pub(crate) counts: BTreeMap<&'a str, (i64, i64)>,
 }
 
 /// One reference.
@@ -33,6 +37,8 @@ impl<'a> Differences<'a> {
     pub(crate) fn of(set: &'a WorkingSet) -> Result<Self, Failure> {
         let mut all = Self::default();
         for (id, before, after) in set.differences() {
+            all.count(before, -1);
+            all.count(after, 1);
             match (before, after) {
                 (None, Some(after)) => {
                     all.inserted.push(after);
@@ -57,7 +63,15 @@ impl<'a> Differences<'a> {
                 (None, None) => {}
             }
         }
+        all.counts.retain(|_, change| *change != (0, 0));
         Ok(all)
+    }
+
+    fn count(&mut self, resource: Option<&'a Resource>, by: i64) {
+        if let Some(resource) = resource {
+            let (active, finalizing) = self.counts.entry(&resource.kind).or_default();
+            *(if resource.is_active() { active } else { finalizing }) += by;
+        }
     }
 
     fn link(&mut self, resource: &Resource) -> Result<(), Failure> {

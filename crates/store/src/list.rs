@@ -90,6 +90,22 @@ impl SortField {
 }
 
 impl ListQuery {
+    /// The number of all resources in `scope`, as an expression. Whole kinds are counted already; a
+    /// narrower scope is small or has to be counted.
+    pub(crate) fn total(&self, scope: &str, kinds: &str) -> String {
+        let columns = if self.show_deleted { "active + finalizing" } else { "active" };
+        match (self.count, self.owner, &self.referring_to) {
+            (false, _, _) => "cast(null as bigint)".to_owned(),
+            (true, None, None) => {
+                let counts = kinds.replace("r.kind", "kind");
+                format!(
+                    "(select cast(coalesce(sum({columns}), 0) as bigint) from kind_counts where {counts})"
+                )
+            }
+            _ => format!("(select count(*) from resources r where {scope})"),
+        }
+    }
+
     /// The `order by` clause over table `r`, the same on both stores. `href` and `owner_kind` are
     /// not columns: they are ranked by kind, whose names are letters and digits by the catalog's
     /// own check.

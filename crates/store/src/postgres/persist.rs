@@ -22,6 +22,7 @@ pub(super) struct Statements {
     insert_references: Statement,
     delete_resources: Statement,
     delete_status: Statement,
+    change_counts: Statement,
     insert_changes: Statement,
     advance_feed: Statement,
 }
@@ -37,6 +38,7 @@ impl Statements {
             insert_references,
             delete_resources,
             delete_status,
+            change_counts,
             insert_changes,
             advance_feed,
         ] = prepare(
@@ -72,6 +74,12 @@ impl Statements {
                     .to_owned(),
                 "delete from resources where id = any($1)".to_owned(),
                 "delete from resource_status where resource_id = any($1)".to_owned(),
+                "insert into kind_counts (kind, active, finalizing)
+                 select * from unnest($1::text[], $2::bigint[], $3::bigint[])
+                 on conflict (kind) do update
+                 set active = kind_counts.active + excluded.active,
+                     finalizing = kind_counts.finalizing + excluded.finalizing"
+                    .to_owned(),
                 "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
                  select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
                                       $6::text[], $7::text[])"
@@ -89,6 +97,7 @@ impl Statements {
             insert_references,
             delete_resources,
             delete_status,
+            change_counts,
             insert_changes,
             advance_feed,
         })
@@ -101,7 +110,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     let statements = &session.persist;
     let differences = Differences::of(set)?;
     let version = set.version().0;
-    let Differences { inserted, updated, restated, removed, unlinked, links } = &differences;
+    let Differences { inserted, updated, restated, removed, unlinked, links, counts } = &differences;
 
     let wide = Columns::of(inserted);
     let changed = Columns::of(updated);
@@ -112,10 +121,12 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     let sources: Vec<Uuid> = links.iter().map(|link| link.source.uuid()).collect();
     let ref_types: Vec<&str> = links.iter().map(|link| link.ref_type.as_str()).collect();
     let targets: Vec<Uuid> = links.iter().map(|link| link.target.uuid()).collect();
+    let kinds: Vec<&str> = counts.keys().copied().collect();
+    let (active, finalizing): (Vec<i64>, Vec<i64>) = counts.values().copied().unzip();
     let changes = ChangeColumns::of(set);
 
     let feed: [&(dyn ToSql + Sync); 1] = [&version];
-    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(9);
+    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(11);
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
     if !unlinked.is_empty() {
@@ -137,6 +148,9 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     }
     if !sources.is_empty() {
         flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));
+    }
+    if !kinds.is_empty() {
+        flight.push((&statements.change_counts, vec![&kinds, &active, &finalizing]));
     }
     flight.push((&statements.insert_changes, changes.all()));
     flight.push((&statements.advance_feed, feed.to_vec()));

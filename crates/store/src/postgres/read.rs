@@ -26,12 +26,12 @@ pub(super) async fn list(
         values.push(value);
         format!("${}", values.len())
     };
-    let mut scope = Vec::new();
     // One kind by equality: only then does its index give the order.
-    match kinds.as_slice() {
-        [_] => scope.push(format!("r.kind = {}", bind(&kinds[0]))),
-        _ => scope.push(format!("r.kind = any({})", bind(&kinds))),
-    }
+    let of_kind = match kinds.as_slice() {
+        [_] => format!("r.kind = {}", bind(&kinds[0])),
+        _ => format!("r.kind = any({})", bind(&kinds)),
+    };
+    let mut scope = vec![of_kind.clone()];
     if let Some(owner) = &owner {
         scope.push(format!("r.owner_id = {}", bind(owner)));
     }
@@ -46,12 +46,8 @@ pub(super) async fn list(
         ));
     }
     let scope = scope.join(" and ");
+    let total = query.total(&scope, &of_kind);
     let order = query.order_by(catalog);
-    let total = if query.count {
-        format!("(select count(*) from resources r where {scope})")
-    } else {
-        "null::bigint".to_owned()
-    };
     let statement = format!(
         "select {COLUMNS}, f.version, {total}
          from feed f

@@ -31,6 +31,15 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
             )?
             .execute((link.source.to_string(), &link.ref_type, link.target.to_string()))?;
     }
+    for (kind, (active, finalizing)) in &differences.counts {
+        connection
+            .prepare_cached(
+                "insert into kind_counts (kind, active, finalizing) values (?1, ?2, ?3)
+                 on conflict (kind) do update
+                 set active = active + excluded.active, finalizing = finalizing + excluded.finalizing",
+            )?
+            .execute((kind, active, finalizing))?;
+    }
     record(connection, set)
 }
 

@@ -40,10 +40,11 @@ pub(super) fn list(connection: &Connection, catalog: &Catalog, query: &ListQuery
         format!("?{}", values.len())
     };
     let kinds: Vec<String> = query.kinds.iter().map(|kind| bind(Box::new(kind.to_string()))).collect();
-    let mut scope = match kinds.as_slice() {
-        [kind] => vec![format!("r.kind = {kind}")],
-        kinds => vec![format!("r.kind in ({})", kinds.join(", "))],
+    let of_kind = match kinds.as_slice() {
+        [kind] => format!("r.kind = {kind}"),
+        kinds => format!("r.kind in ({})", kinds.join(", ")),
     };
+    let mut scope = vec![of_kind.clone()];
     if let Some(owner) = query.owner {
         scope.push(format!("r.owner_id = {}", bind(Box::new(owner.to_string()))));
     }
@@ -59,11 +60,7 @@ pub(super) fn list(connection: &Connection, catalog: &Catalog, query: &ListQuery
     }
     let scope = scope.join(" and ");
     let order = query.order_by(catalog);
-    let total = if query.count {
-        format!("(select count(*) from resources r where {scope})")
-    } else {
-        "null".to_owned()
-    };
+    let total = query.total(&scope, &of_kind);
     let mut statement = connection.prepare_cached(&format!(
         "select {COLUMNS}, f.version, {total}
          from feed f

@@ -193,17 +193,23 @@ impl Writer {
 
 /// What must hold between the tables whatever happened.
 async fn check_tables(home: &Home) {
-    let [feed, changes, status, resources] = home
+    let [feed, changes, status, resources, kept, counted] = home
         .snapshot([
             "select version from feed",
             "select version, resource_id, entries from changes order by version",
             "select resource_id, version, conditions from resource_status",
             "select id, owner_id, generation, spec from resources",
+            "select kind, active, finalizing from kind_counts where active + finalizing > 0 order by kind",
+            "select kind, sum(case when deleted_time is null then 1 else 0 end),
+                 sum(case when deleted_time is null then 0 else 1 end)
+             from resources group by kind order by kind",
         ])
         .await;
     let versions: Vec<i64> = changes.iter().map(|row| row[0].parse().unwrap()).collect();
     let newest: i64 = feed[0][0].parse().unwrap();
     assert_eq!(versions, (1..=newest).collect::<Vec<_>>(), "one change per version, without gaps");
+
+    assert_eq!(kept, counted, "the counts of the kinds are kept right");
 
     let told = histories(&changes);
     let status: HashMap<&str, (&str, &str)> =

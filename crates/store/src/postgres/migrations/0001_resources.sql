@@ -36,6 +36,14 @@ create index resources_by_kind on resources (kind, created_time, id);
 create index resources_by_owner on resources (owner_id, kind, created_time, id) where owner_id is not null;
 create index resources_by_creation on resources (created_time, id);
 
+-- How many resources of each kind there are, kept by every commit that changes it: counting them
+-- would read the whole kind for each page of its list.
+create table kind_counts (
+    kind text collate "C" primary key,
+    active bigint not null,
+    finalizing bigint not null
+);
+
 -- The narrow row: what aggregation writes, apart from the wide one so that it stays cheap. Rows come
 -- and go in the transaction of their resource, so a foreign key would guard nothing and cost: it
 -- doubled the time of an insert.

@@ -32,6 +32,14 @@ create index resources_by_kind on resources (kind, created_time, id);
 create index resources_by_owner on resources (owner_id, kind, created_time, id) where owner_id is not null;
 create index resources_by_creation on resources (created_time, id);
 
+-- How many resources of each kind there are, kept by every commit that changes it: counting them
+-- would read the whole kind for each page of its list.
+create table kind_counts (
+    kind text primary key not null,
+    active integer not null,
+    finalizing integer not null
+);
+
 -- The narrow row: what aggregation writes, apart from the wide one so that it stays cheap.
 create table resource_status (
     resource_id text primary key not null,
