@@ -76,6 +76,8 @@ pub async fn run(
     ready: impl FnOnce(&Addresses),
 ) -> Result<(), StartError> {
     let rulebook = Arc::new(rulebook(config)?);
+    let options = store_options(config);
+    tracing::info!(database = %options.target, kinds = rulebook.catalog.kinds().count(), "starting");
     let mut registry = Registry::default();
     metrics::register_process(&mut registry);
     let observer = Observer::register(&mut registry, &build);
@@ -101,7 +103,6 @@ pub async fn run(
         tokio::spawn(metrics_listener.serve(metrics::router(Arc::new(registry)), rest_down.clone())),
     ];
 
-    let options = store_options(config);
     let store = tokio::select! {
         store = Store::open(&options, rulebook.clone(), store_metrics) => store?,
         signal = signals.next() => return Err(StartError::Interrupted(signal)),

@@ -46,8 +46,8 @@ fn up() -> Command {
         .args([
             Arg::new("port").long("port").value_name("PORT").value_parser(value_parser!(u16)).help("Port of the API [default: 8000]"),
             Arg::new("host").long("host").value_name("HOST").help("Loopback host to listen on [default: localhost]"),
-            Arg::new("data").long("data").value_name("DIR").value_parser(value_parser!(PathBuf)).conflicts_with("memory").help("Directory of the database [default: the current one]"),
-            Arg::new("memory").long("memory").action(ArgAction::SetTrue).help("Keep the data in memory; it ends with the process"),
+            Arg::new("data").long("data").value_name("DIR").value_parser(value_parser!(PathBuf)).conflicts_with_all(["memory", "database.url"]).help("Directory of the database [default: the current one]"),
+            Arg::new("memory").long("memory").action(ArgAction::SetTrue).conflicts_with("database.url").help("Keep the data in memory; it ends with the process"),
         ])
         .args(configuration())
         .after_help("Try it:\n  hyperfleet up --memory --port 9000")

@@ -64,6 +64,22 @@ impl fmt::Debug for Target {
     }
 }
 
+impl fmt::Display for Target {
+    /// Where the data is, for people; nothing of a URL but its host and name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sqlite { path: Some(path) } => write!(f, "SQLite, {}", path.display()),
+            Self::Sqlite { path: None } => f.write_str("SQLite in memory, gone when this ends"),
+            Self::Postgres { url, .. } => {
+                // Parameters and credentials may hold secrets, so they go first.
+                let place = url.split('?').next().unwrap_or_default();
+                let place = place.split_once("://").map_or("", |(_, rest)| rest);
+                write!(f, "PostgreSQL, {}", place.rsplit_once('@').map_or(place, |(_, place)| place))
+            }
+        }
+    }
+}
+
 /// How to work with the database.
 #[derive(Debug, Clone)]
 pub struct Options {

@@ -54,7 +54,7 @@ pub(crate) fn pending(known: &[Migration], current: i32) -> Result<&[Migration],
 /// The error of a database that is behind while migrations are manual.
 pub(crate) fn behind(pending: &[Migration], current: i32) -> OpenError {
     OpenError::new(format!(
-        "the database's schema is number {current} and {} steps behind this release ({}): \
+        "the database's schema is number {current} and lacks {} of this release's steps ({}): \
          run `hyperfleet migrate`, or set database.migrate: auto",
         pending.len(),
         pending.iter().map(|m| m.name).collect::<Vec<_>>().join(", ")

@@ -19,9 +19,7 @@ use crate::{BUILD, cli};
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let sources = sources(matches)?;
     let config = Config::load(&sources)?;
-    if config.server.jwt.enabled {
-        config.check_serving().map_err(Failure::usage)?;
-    }
+    config.check_serving().map_err(Failure::usage)?;
     for (key, host) in [
         ("server.host", &config.server.bind.host),
         ("health.host", &config.health.bind.host),
@@ -31,8 +29,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     logging::init(config.log_config("up", BUILD.version)).map_err(Failure::new)?;
     block_on(|mut signals| async move {
-        let store = store_text(&config);
-        serve(&config, &mut signals, |addresses| welcome(&config, addresses, &store)).await
+        serve(&config, &mut signals, |addresses| welcome(&config, addresses)).await
     })
 }
 
@@ -74,16 +71,7 @@ fn refuse_others(key: &str, host: &str) -> Result<(), Failure> {
     )))
 }
 
-fn store_text(config: &Config) -> String {
-    use hyperfleet_api::server::store_options;
-    match store_options(config).target {
-        hyperfleet_store::Target::Sqlite { path: Some(path) } => format!("SQLite, {}", path.display()),
-        hyperfleet_store::Target::Sqlite { path: None } => "SQLite in memory, gone when this ends".to_owned(),
-        hyperfleet_store::Target::Postgres { .. } => "PostgreSQL".to_owned(),
-    }
-}
-
-fn welcome(config: &Config, addresses: &Addresses, store: &str) {
+fn welcome(config: &Config, addresses: &Addresses) {
     let url = |bind: &hyperfleet_api::config::Bind, at: &[SocketAddr]| {
         let scheme = if bind.tls.is_some() { "https" } else { "http" };
         let port = at.first().map_or(bind.port, SocketAddr::port);
@@ -94,17 +82,17 @@ fn welcome(config: &Config, addresses: &Addresses, store: &str) {
     let base = format!("{api}/api/hyperfleet/v1");
     talk(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
     for (name, value) in [
-        ("API", base.clone()),
+        ("API", format!("{base}/clusters")),
         ("API docs", format!("{base}/openapi.html")),
         ("Health", format!("{}/readyz", url(&config.health.bind, &addresses.health))),
         ("Metrics", format!("{}/metrics", url(&config.metrics.bind, &addresses.metrics))),
-        ("Data", store.to_owned()),
+        ("Data", config.database.target().to_string()),
         ("Login", "none: reachable from this machine only".to_owned()),
     ] {
         talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
     }
     talk(&format!(
-        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json' \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"my-cluster\",\"spec\":{{}}}}'\n\n{}",
+        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json' \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"first-try\",\"spec\":{{}}}}'\n\n{}",
         dim("Ctrl-C stops it.")
     ));
 }

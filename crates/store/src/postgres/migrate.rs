@@ -54,9 +54,7 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
     loop {
         match address.connect().await {
             Ok(client) => return Ok(client),
-            Err(failure)
-                if attempt <= options.connect_attempts && failure.kind == FailureKind::Unavailable =>
-            {
+            Err(failure) if attempt <= options.connect_attempts && may_pass(&failure) => {
                 tracing::warn!(
                     attempt,
                     of = options.connect_attempts,
@@ -68,13 +66,20 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
             }
             Err(failure) => {
                 return Err(OpenError::new(format!(
-                    "cannot connect to the database (tried {attempt} times): {}. \
-                     Check database.url or database.host, and that the server runs",
+                    "cannot connect to the database after {attempt} {}: {}. Check that the server runs, and \
+                     what database.url or database.host say: host, name, user, password, TLS",
+                    if attempt == 1 { "attempt" } else { "attempts" },
                     failure.cause
                 )));
             }
         }
     }
+}
+
+/// Whether waiting can help. What the driver finds wrong by itself, such as a password that is not
+/// there, stays wrong.
+fn may_pass(failure: &Failure) -> bool {
+    failure.kind == FailureKind::Unavailable && !failure.cause.contains("invalid configuration")
 }
 
 async fn check_server(client: &Client) -> Result<(), OpenError> {

@@ -123,7 +123,7 @@ async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
 /// The client of the API that a welcome tells of.
 fn client(said: &str) -> Client {
     let api = said.lines().find_map(|line| line.trim().strip_prefix("API       ")).unwrap();
-    Client::new(api.trim_end_matches("/api/hyperfleet/v1"))
+    Client::new(api.trim_end_matches("/api/hyperfleet/v1/clusters"))
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
     insta::assert_snapshot!(told, @r#"
     HyperFleet VERSION is up
 
-      API       http://127.0.0.1:PORT/api/hyperfleet/v1
+      API       http://127.0.0.1:PORT/api/hyperfleet/v1/clusters
       API docs  http://127.0.0.1:PORT/api/hyperfleet/v1/openapi.html
       Health    http://localhost:PORT/readyz
       Metrics   http://localhost:PORT/metrics
@@ -149,7 +149,7 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
 
     Try it:
       curl http://127.0.0.1:PORT/api/hyperfleet/v1/clusters -H 'Content-Type: application/json' \
-           -d '{"kind":"Cluster","name":"my-cluster","spec":{}}'
+           -d '{"kind":"Cluster","name":"first-try","spec":{}}'
 
     Ctrl-C stops it.
     "#);

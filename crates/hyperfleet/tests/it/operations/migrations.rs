@@ -100,7 +100,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and 1 steps behind this release (0001_resources): \
+                "error: the database's schema is number 0 and lacks 1 of this release's steps (0001_resources): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
