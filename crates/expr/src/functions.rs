@@ -1,0 +1,255 @@
+//! The functions that expressions may call, besides the macros: how each is called, and what it does.
+
+use std::fmt::Write;
+
+use crate::evaluate::{Evaluation, Stop};
+use crate::value::{Key, List, Map, Text, Value};
+
+/// A function on at most two values, a receiver being the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    Bool,
+    Contains,
+    Dig,
+    Double,
+    Dyn,
+    EndsWith,
+    HasValue,
+    Int,
+    OptionalNone,
+    OptionalOf,
+    OptionalOfNonZero,
+    Size,
+    StartsWith,
+    String,
+    ToJson,
+    Type,
+    UInt,
+    Value,
+}
+
+/// Whether a function stands alone, `size(x)`, or is called on a value, `x.size()`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Global,
+    Member,
+}
+
+/// Every function with its style and the number of its values, a receiver counted.
+pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 19] = [
+    ("bool", Style::Global, 1, Function::Bool),
+    ("contains", Style::Member, 2, Function::Contains),
+    ("dig", Style::Global, 2, Function::Dig),
+    ("double", Style::Global, 1, Function::Double),
+    ("dyn", Style::Global, 1, Function::Dyn),
+    ("endsWith", Style::Member, 2, Function::EndsWith),
+    ("hasValue", Style::Member, 1, Function::HasValue),
+    ("int", Style::Global, 1, Function::Int),
+    ("optional.none", Style::Global, 0, Function::OptionalNone),
+    ("optional.of", Style::Global, 1, Function::OptionalOf),
+    ("optional.ofNonZeroValue", Style::Global, 1, Function::OptionalOfNonZero),
+    ("size", Style::Global, 1, Function::Size),
+    ("size", Style::Member, 1, Function::Size),
+    ("startsWith", Style::Member, 2, Function::StartsWith),
+    ("string", Style::Global, 1, Function::String),
+    ("toJson", Style::Global, 1, Function::ToJson),
+    ("type", Style::Global, 1, Function::Type),
+    ("uint", Style::Global, 1, Function::UInt),
+    ("value", Style::Member, 1, Function::Value),
+];
+
+impl Function {
+    pub(crate) fn name(self) -> &'static str {
+        FUNCTIONS.iter().find(|(_, _, _, function)| *function == self).map_or("", |(name, ..)| name)
+    }
+
+    /// Calls it; a value that it does not take is null.
+    pub(crate) fn call<'s>(
+        self,
+        run: &mut Evaluation<'s>,
+        a: Value<'s>,
+        b: Value<'s>,
+    ) -> Result<Value<'s>, Stop> {
+        Ok(match (self, a, b) {
+            (Self::Dyn, a, _) => a,
+            (Self::Type, a, _) => Value::Type(a.kind()),
+            (Self::ToJson, a, _) => {
+                let mut json = String::new();
+                write_json(run, &a, &mut json, 0)?;
+                Value::text(json)
+            }
+            (Self::Dig, a, Value::Text(path)) => {
+                run.spend_keys(path.len())?;
+                dig(a, &path)
+            }
+            (Self::Size, Value::Text(text), _) => {
+                run.spend_text(text.len())?;
+                Value::Int(text.chars().count() as i64)
+            }
+            (Self::Size, Value::List(list), _) => Value::Int(list.len() as i64),
+            (Self::Size, Value::Map(map), _) => Value::Int(map.len() as i64),
+            (Self::Contains | Self::StartsWith | Self::EndsWith, Value::Text(text), Value::Text(part)) => {
+                run.spend_text(text.len() + part.len())?;
+                Value::Bool(match self {
+                    Self::Contains => text.contains(&*part),
+                    Self::StartsWith => text.starts_with(&*part),
+                    _ => text.ends_with(&*part),
+                })
+            }
+            (Self::OptionalNone, ..) => Value::Optional(None),
+            (Self::OptionalOfNonZero, a, _) if is_zero(&a) => Value::Optional(None),
+            (Self::OptionalOf | Self::OptionalOfNonZero, a, _) => Value::some(a),
+            (Self::HasValue, Value::Optional(held), _) => Value::Bool(held.is_some()),
+            (Self::Value, Value::Optional(Some(held)), _) => (*held).clone(),
+            (Self::Value, Value::Optional(None), _) => return Err(Stop::failed("the optional is empty")),
+            (Self::Bool | Self::Int | Self::UInt | Self::Double | Self::String, a, _) => {
+                if let Value::Text(text) = &a {
+                    run.spend_text(text.len())?;
+                }
+                let from = a.kind();
+                convert(self, a)
+                    .ok_or_else(|| Stop::failed(format!("this {from} does not convert to {}", self.name())))?
+            }
+            (_, a, b) => {
+                let kinds = if matches!(b, Value::Null) {
+                    a.kind().to_owned()
+                } else {
+                    format!("{}, {}", a.kind(), b.kind())
+                };
+                return Err(Stop::failed(format!("{}() does not take {kinds}", self.name())));
+            }
+        })
+    }
+}
+
+fn convert<'s>(to: Function, from: Value<'s>) -> Option<Value<'s>> {
+    Some(match (to, from) {
+        (Function::Bool, held @ Value::Bool(_)) => held,
+        (Function::Bool, Value::Text(text)) => Value::Bool(match &*text {
+            "1" | "t" | "true" | "TRUE" | "True" => true,
+            "0" | "f" | "false" | "FALSE" | "False" => false,
+            _ => return None,
+        }),
+        (Function::Int, whole @ Value::Int(_)) | (Function::UInt, whole @ Value::UInt(_)) => whole,
+        (Function::Int, Value::UInt(whole)) => Value::Int(whole.try_into().ok()?),
+        (Function::UInt, Value::Int(whole)) => Value::UInt(whole.try_into().ok()?),
+        // Both ends of the range as doubles are its neighbours outside, or round to them.
+        (Function::Int, Value::Double(real)) => {
+            (real > i64::MIN as f64 && real < i64::MAX as f64).then_some(Value::Int(real as i64))?
+        }
+        (Function::UInt, Value::Double(real)) => {
+            (real >= 0.0 && real < u64::MAX as f64).then_some(Value::UInt(real as u64))?
+        }
+        (Function::Int, Value::Text(text)) => Value::Int(text.parse().ok()?),
+        (Function::UInt, Value::Text(text)) => Value::UInt(text.parse().ok()?),
+        (Function::Double, real @ Value::Double(_)) => real,
+        (Function::Double, Value::Int(whole)) => Value::Double(whole as f64),
+        (Function::Double, Value::UInt(whole)) => Value::Double(whole as f64),
+        (Function::Double, Value::Text(text)) => Value::Double(text.parse().ok()?),
+        (Function::String, text @ Value::Text(_)) => text,
+        (Function::String, Value::Bool(held)) => Value::text(held.to_string()),
+        (Function::String, Value::Int(whole)) => Value::text(whole.to_string()),
+        (Function::String, Value::UInt(whole)) => Value::text(whole.to_string()),
+        (Function::String, Value::Double(real)) => Value::text(real.to_string()),
+        _ => return None,
+    })
+}
+
+fn is_zero(value: &Value<'_>) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) | Value::Int(0) | Value::UInt(0) => true,
+        Value::Double(real) => *real == 0.0,
+        Value::Text(text) => text.is_empty(),
+        Value::List(list) => list.len() == 0,
+        Value::Map(map) => map.len() == 0,
+        _ => false,
+    }
+}
+
+/// Follows a path such as `conditions.0.type`; null where it leads nowhere. Empty segments lead nowhere else.
+fn dig<'s>(from: Value<'s>, path: &str) -> Value<'s> {
+    let mut at = from;
+    for segment in path.split('.').map(str::trim).filter(|segment| !segment.is_empty()) {
+        if let Value::Optional(Some(held)) = at {
+            at = (*held).clone();
+        }
+        let next = match &at {
+            Value::Map(map) => map.get(&Key::Text(Text::Given(segment))),
+            Value::List(list) => segment.parse().ok().and_then(|place| list.get(place)),
+            _ => None,
+        };
+        match next {
+            Some(next) => at = next,
+            None => return Value::Null,
+        }
+    }
+    at
+}
+
+fn write_json<'s>(
+    run: &mut Evaluation<'s>,
+    value: &Value<'s>,
+    json: &mut String,
+    depth: usize,
+) -> Result<(), Stop> {
+    run.spend_level(depth)?;
+    match value {
+        Value::Null | Value::Optional(None) => json.push_str("null"),
+        Value::Bool(held) => json.push_str(if *held { "true" } else { "false" }),
+        Value::Int(whole) => _ = write!(json, "{whole}"),
+        Value::UInt(whole) => _ = write!(json, "{whole}"),
+        Value::Double(real) => json.push_str(&serde_json::Value::from(*real).to_string()),
+        Value::Text(text) => write_text(run, text, json)?,
+        Value::Type(name) => write_text(run, name, json)?,
+        Value::Optional(Some(held)) => write_json(run, held, json, depth + 1)?,
+        Value::List(list) => write_list(run, list, json, depth)?,
+        Value::Map(map) => write_map(run, map, json, depth)?,
+    }
+    Ok(())
+}
+
+fn write_list<'s>(
+    run: &mut Evaluation<'s>,
+    list: &List<'s>,
+    json: &mut String,
+    depth: usize,
+) -> Result<(), Stop> {
+    json.push('[');
+    for (i, item) in list.iter().enumerate() {
+        if i > 0 {
+            json.push(',');
+        }
+        write_json(run, &item, json, depth + 1)?;
+    }
+    json.push(']');
+    Ok(())
+}
+
+fn write_map<'s>(
+    run: &mut Evaluation<'s>,
+    map: &Map<'s>,
+    json: &mut String,
+    depth: usize,
+) -> Result<(), Stop> {
+    json.push('{');
+    for (i, key) in run.keys(map)?.into_iter().enumerate() {
+        if i > 0 {
+            json.push(',');
+        }
+        match &key {
+            Key::Text(text) => write_text(run, text, json)?,
+            Key::Bool(held) => _ = write!(json, "\"{held}\""),
+            Key::Number(whole) => _ = write!(json, "\"{whole}\""),
+        }
+        json.push(':');
+        write_json(run, &map.get(&key).unwrap_or(Value::Null), json, depth + 1)?;
+    }
+    json.push('}');
+    Ok(())
+}
+
+fn write_text(run: &mut Evaluation<'_>, text: &str, json: &mut String) -> Result<(), Stop> {
+    run.spend_text(text.len())?;
+    json.push_str(&serde_json::Value::from(text).to_string());
+    Ok(())
+}

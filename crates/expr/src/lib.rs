@@ -1,0 +1,101 @@
+//! Expressions in CEL behind one small type: compiled and checked once, evaluated often.
+//!
+//! The language's parser is the `cel` crate's. Its interpreter is not used, because expressions run on
+//! input that others wrote, inside a transaction: an evaluation here ends after a fixed number of steps, walks
+//! maps in the order of their keys so that equal input gives equal output, shows no secret, and fails
+//! with messages that repeat nothing of the input.
+#![forbid(unsafe_code)]
+
+mod evaluate;
+mod functions;
+mod lower;
+mod names;
+mod operators;
+mod parse;
+mod program;
+mod scope;
+mod value;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use scope::{REDACTED, Scope};
+
+use evaluate::Evaluation;
+use program::Node;
+use value::Value;
+
+/// Longest source in bytes.
+pub const MAX_SOURCE_BYTES: usize = 4096;
+
+/// Longest message of a failure in characters.
+const MAX_MESSAGE_CHARS: usize = 256;
+
+/// A checked expression. Two are equal when their source and variables are.
+#[derive(Clone)]
+pub struct Expression {
+    source: Box<str>,
+    variables: Box<[Box<str>]>,
+    root: Arc<Node>,
+}
+
+/// What an expression came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A truth value.
+    Bool(bool),
+    /// A text.
+    Text(String),
+    /// Something else, by the name of its type.
+    Other(&'static str),
+}
+
+impl Expression {
+    /// Compiles a source that may use `variables` and no other. The error is one line that says what is
+    /// wrong and where.
+    pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
+        let root = parse::parse(source, variables).map_err(|message| cut(&message))?;
+        Ok(Self {
+            source: source.into(),
+            variables: variables.iter().map(|name| Box::from(*name)).collect(),
+            root: Arc::new(root),
+        })
+    }
+
+    /// What it was compiled from.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Evaluates it. The error is one short line without anything of the scope's values in it.
+    pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Outcome, String> {
+        let mut variables = Vec::with_capacity(self.variables.len() + 4);
+        for name in &self.variables {
+            variables.push(scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")))?);
+        }
+        match Evaluation::new(variables).run(&self.root) {
+            Ok(Value::Bool(held)) => Ok(Outcome::Bool(held)),
+            Ok(Value::Text(text)) => Ok(Outcome::Text(text.to_string())),
+            Ok(other) => Ok(Outcome::Other(other.kind())),
+            Err(stop) => Err(cut(&stop.to_string())),
+        }
+    }
+}
+
+fn cut(message: &str) -> String {
+    message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_MESSAGE_CHARS).collect()
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.variables == other.variables
+    }
+}
+
+impl Eq for Expression {}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Expression").field(&self.source).finish()
+    }
+}

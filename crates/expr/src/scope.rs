@@ -1,0 +1,200 @@
+//! What an expression can see: JSON values by name. Whatever stands under a key that looks like a secret
+//! reads as [`REDACTED`], and this file is the only one that touches the members of a JSON object, so no
+//! function of the language can reach around the mask. Nothing is copied or converted beforehand: a scope
+//! over a large document costs nothing until an expression looks at it.
+
+use serde_json::Value as Json;
+
+use crate::value::{List, Map, Text, Value};
+
+/// What a secret reads as, whatever it was.
+pub const REDACTED: &str = "***REDACTED***";
+
+/// A key that contains one of these, in any case and with any punctuation between the letters, holds a
+/// secret. Rather too many than too few: `author` is masked for the sake of `authorization`.
+const SECRET_WORDS: [&str; 23] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "secret",
+    "token",
+    "credential",
+    "private",
+    "auth",
+    "bearer",
+    "cert",
+    "kubeconfig",
+    "apikey",
+    "accesskey",
+    "sshkey",
+    "accountkey",
+    "servicekey",
+    "registrykey",
+    "signingkey",
+    "encryptionkey",
+    "connection",
+    "cookie",
+    "jwt",
+];
+
+/// A longer key is no name, and is masked instead of searched for words each time somebody looks.
+const MAX_KEY_BYTES: usize = 320;
+
+/// The variables of an evaluation.
+#[derive(Clone, Default)]
+pub struct Scope<'a> {
+    variables: Vec<(&'a str, &'a Json)>,
+}
+
+impl<'a> Scope<'a> {
+    /// A scope without variables.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a variable.
+    #[must_use]
+    pub fn with(mut self, name: &'a str, value: &'a Json) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
+        let (_, value) = self.variables.iter().rev().find(|(known, _)| *known == name)?;
+        Some(seen(value))
+    }
+}
+
+/// The members of a JSON object, secrets masked.
+#[derive(Clone, Copy)]
+pub(crate) struct Members<'s>(&'s serde_json::Map<String, Json>);
+
+impl<'s> Members<'s> {
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn key_bytes(self) -> usize {
+        self.0.keys().map(String::len).sum()
+    }
+
+    pub(crate) fn get(self, key: &str) -> Option<Value<'s>> {
+        self.0.get(key).map(|value| seen_under(key, value))
+    }
+
+    /// By name, so that the order in which somebody wrote a document decides nothing.
+    pub(crate) fn names(self) -> Vec<&'s str> {
+        let mut names: Vec<_> = self.0.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn seen_under<'s>(key: &str, value: &'s Json) -> Value<'s> {
+    if is_secret(key) { Value::Text(Text::Given(REDACTED)) } else { seen(value) }
+}
+
+/// A JSON value as an expression sees it.
+pub(crate) fn seen(json: &Json) -> Value<'_> {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(held) => Value::Bool(*held),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => Value::Int(whole),
+            (None, Some(whole)) => Value::UInt(whole),
+            (None, None) => Value::Double(number.as_str().parse().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::Text(Text::Given(text)),
+        Json::Array(items) => Value::List(List::Given(items)),
+        Json::Object(members) => Value::Map(Map::Given(Members(members))),
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.as_bytes();
+    let starts = |at: usize| {
+        let first = key[at].to_ascii_lowercase();
+        first.is_ascii_lowercase()
+            && FIRST_LETTERS & (1 << (first - b'a')) != 0
+            && SECRET_WORDS.iter().any(|word| word.as_bytes()[0] == first && starts_with(&key[at..], word))
+    };
+    key.len() > MAX_KEY_BYTES || (0..key.len()).any(starts)
+}
+
+/// The letters that secret words start with, one bit each: most places in a key are passed over by these.
+const FIRST_LETTERS: u32 = {
+    let (mut letters, mut i) = (0, 0);
+    while i < SECRET_WORDS.len() {
+        letters |= 1 << (SECRET_WORDS[i].as_bytes()[0] - b'a');
+        i += 1;
+    }
+    letters
+};
+
+fn starts_with(key: &[u8], word: &str) -> bool {
+    let mut letters = key.iter().filter(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
+    word.bytes().all(|byte| letters.next().is_some_and(|letter| letter.eq_ignore_ascii_case(&byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_look_like_secrets_are_told_from_those_that_do_not() {
+        for key in [
+            "password",
+            "DB_PASSWORD",
+            "adminPasswd",
+            "clientSecret",
+            "pull-secret",
+            "token",
+            "access_token",
+            "x-auth-request",
+            "Authorization",
+            "credentials",
+            "private_key",
+            "tls.crt-cert",
+            "certificate",
+            "kube-config",
+            "kubeConfig",
+            "API_KEY",
+            "api-key",
+            "access.key",
+            "ssh_key",
+            "serviceAccountKey",
+            "connection_string",
+            "pass-phrase",
+            "sEcReT",
+        ] {
+            assert!(is_secret(key), "{key}");
+        }
+        for key in [
+            "",
+            "type",
+            "status",
+            "reason",
+            "message",
+            "observed_generation",
+            "adapter",
+            "conditions",
+            "data",
+            "last_transition_time",
+            "kind",
+            "id",
+            "href",
+            "name",
+            "labels",
+            "spec",
+            "generation",
+            "created_by",
+            "owner_references",
+            "key",
+            "pass",
+            "région",
+        ] {
+            assert!(!is_secret(key), "{key}");
+        }
+    }
+}
