@@ -19,6 +19,8 @@ pub enum Action {
     LabelsChanged,
     /// Its references changed.
     ReferencesChanged,
+    /// An adapter reported something new.
+    ReportChanged,
     /// One of its conditions flipped.
     ConditionChanged,
     /// Somebody asked for its deletion.
@@ -37,6 +39,9 @@ pub struct Entry {
     /// Field by field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
+    /// The adapter that reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<String>,
     /// The condition that flipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
@@ -57,6 +62,7 @@ impl Entry {
         Self {
             action,
             changes,
+            adapter: None,
             condition: None,
             reason: None,
             removed: Vec::new(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json_patch::Operation;
-use crate::{IfMatch, Labels, References, ResourceId};
+use crate::{IfMatch, Labels, References, ResourceId, Submission};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,10 @@ pub enum Intent {
     Delete(Delete),
     /// Remove what does not finish finalizing.
     ForceDelete(ForceDelete),
+    /// Take in what an adapter says.
+    Report(SubmitReport),
+    /// Compute the conditions of these resources anew, by the configuration of now.
+    Recompute(Vec<ResourceId>),
 }
 
 /// Which resource a path names.
@@ -109,6 +113,15 @@ pub struct ForceDelete {
     pub if_match: Option<IfMatch>,
     /// Why, for the audit record.
     pub reason: String,
+}
+
+/// Take in what an adapter says about a resource.
+#[derive(Debug, Clone)]
+pub struct SubmitReport {
+    /// Which resource.
+    pub target: Target,
+    /// What the adapter says.
+    pub submission: Submission,
 }
 
 impl PatchBody {

@@ -1,8 +1,16 @@
 //! Conditions: what the API says about a resource, in Kubernetes' words.
+//!
+//! They are kept as the text that the API prints. Times have a fixed length there, so a report that only
+//! moves times is written as a few numbers beside the text, and laid over it when it is read.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Timestamp;
+use crate::time::PRINTED;
+use crate::{Error, RawJson, Timestamp};
+
+/// What stands before each condition's `last_updated_time`. Inside a JSON string a quote is escaped, so
+/// no message can hold this.
+const LAST_UPDATED: &str = ",\"last_updated_time\":\"";
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,6 +19,16 @@ pub enum Status {
     True,
     /// It does not.
     False,
+}
+
+impl Status {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+        }
+    }
 }
 
 /// One entry of `status.conditions`.
@@ -33,4 +51,68 @@ pub struct Condition {
     pub last_updated_time: Timestamp,
     /// When its status last flipped.
     pub last_transition_time: Timestamp,
+}
+
+/// The `last_updated_time` of each condition in `conditions`, in order.
+pub fn last_updated_times(conditions: &RawJson) -> Result<Vec<Timestamp>, Error> {
+    positions(conditions.as_str())
+        .map(|at| {
+            let text = conditions.as_str().get(at..at + PRINTED);
+            text.and_then(Timestamp::parse).ok_or_else(|| Error::internal("a condition without its time"))
+        })
+        .collect()
+}
+
+/// `conditions` with these `last_updated_time`s, in order.
+pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item = Timestamp>) -> RawJson {
+    let mut text = conditions.to_owned();
+    for (at, time) in positions(conditions).zip(times) {
+        if let Ok(time) = str::from_utf8(&time.printed()) {
+            text.replace_range(at..at + PRINTED, time);
+        }
+    }
+    RawJson::from_stored(text)
+}
+
+fn positions(conditions: &str) -> impl Iterator<Item = usize> {
+    conditions
+        .match_indices(LAST_UPDATED)
+        .map(|(at, _)| at + LAST_UPDATED.len())
+        .filter(|at| at + PRINTED <= conditions.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn condition(message: String, micros: i64) -> Condition {
+        let time = Timestamp::from_micros(micros);
+        Condition {
+            kind: "Reconciled".into(),
+            status: Status::True,
+            reason: message.clone(),
+            message,
+            observed_generation: 1,
+            created_time: time,
+            last_updated_time: time,
+            last_transition_time: time,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn laying_times_over_the_text_is_the_same_as_printing_them(
+            given in prop::collection::vec((".*", 0..4_000_000_000_000_000_i64, 0..4_000_000_000_000_000_i64), 0..5)
+        ) {
+            let tricky = |text: &str| format!("{text},\"last_updated_time\":\"");
+            let mut conditions: Vec<_> = given.iter().map(|(m, t, _)| condition(tricky(m), *t)).collect();
+            let before = RawJson::from_value(&conditions);
+            let times: Vec<_> = given.iter().map(|(_, _, t)| Timestamp::from_micros(*t)).collect();
+            conditions.iter_mut().zip(&times).for_each(|(c, t)| c.last_updated_time = *t);
+            let after = with_last_updated_times(before.as_str(), times.iter().copied());
+            prop_assert_eq!(last_updated_times(&after).unwrap(), times);
+            prop_assert_eq!(after, RawJson::from_value(&conditions));
+        }
+    }
 }

@@ -4,11 +4,15 @@
 
 mod checks;
 
-use std::collections::HashMap;
+pub(crate) use checks::adapter_condition_type;
+
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::mapping::{ConditionDescriptor, Mapping};
 
 /// One entry of `entities` as configuration writes it, not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,9 +37,9 @@ pub struct EntityDescriptor {
     pub require_spec_schema: bool,
     /// What a resource of this kind may refer to.
     pub references: Vec<ReferenceDescriptor>,
-    /// Condition mapping rules. None are supported yet, so the list must be empty.
+    /// Rules that lift findings of adapters into the conditions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<serde_json::Value>,
+    pub conditions: Vec<ConditionDescriptor>,
     /// Shortest name allowed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name_min_len: Option<usize>,
@@ -75,6 +79,8 @@ pub struct Entity {
     pub require_spec_schema: bool,
     /// What a resource may refer to, by ref type.
     pub references: Vec<ReferenceRule>,
+    /// Conditions lifted out of reports, by type.
+    pub mappings: Vec<Mapping>,
     /// Allowed length of a name, in characters.
     pub name_len: RangeInclusive<usize>,
 }
@@ -166,6 +172,18 @@ impl Catalog {
         self.by_kind.get(kind)
     }
 
+    /// Whether any kind has conditions that are lifted out of reports.
+    pub fn has_mappings(&self) -> bool {
+        self.entities.iter().any(|entity| !entity.mappings.is_empty())
+    }
+
+    /// The adapters that any kind requires, each once.
+    pub fn required_adapters(&self) -> impl Iterator<Item = &str> {
+        let adapters: BTreeSet<&str> =
+            self.entities.iter().flat_map(|entity| &entity.required_adapters).map(String::as_str).collect();
+        adapters.into_iter()
+    }
+
     /// The kinds owned directly by `kind`, in configured order.
     pub fn children_of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Entity>> {
         self.entities.iter().filter(move |e| e.parent.as_ref().is_some_and(|p| &*p.kind == kind))
@@ -184,14 +202,26 @@ impl Catalog {
     }
 }
 
-impl From<EntityDescriptor> for Entity {
-    /// Only for descriptors that passed the checks: an unknown `on_parent_delete` cannot occur.
-    fn from(d: EntityDescriptor) -> Self {
-        let (min, max) = match d.kind.as_str() {
+impl EntityDescriptor {
+    /// Allowed length of a name, in characters.
+    fn name_len(&self) -> RangeInclusive<usize> {
+        let (min, max) = match self.kind.as_str() {
             "Cluster" => (3, 53),
             "NodePool" => (3, 15),
             _ => (1, 100),
         };
+        self.name_min_len.unwrap_or(min)..=self.name_max_len.unwrap_or(max)
+    }
+}
+
+impl From<EntityDescriptor> for Entity {
+    /// Only for descriptors that passed the checks: an unknown `on_parent_delete` cannot occur, nor a rule
+    /// that does not compile.
+    fn from(d: EntityDescriptor) -> Self {
+        let name_len = d.name_len();
+        let mut mappings: Vec<_> =
+            d.conditions.iter().filter_map(|rule| Mapping::compile(rule).ok()).collect();
+        mappings.sort_by(|a, b| a.kind.cmp(&b.kind));
         let on_delete = match d.on_parent_delete.as_deref() {
             Some("restrict") => OnParentDelete::Restrict,
             _ => OnParentDelete::Cascade,
@@ -213,7 +243,8 @@ impl From<EntityDescriptor> for Entity {
                     max: (r.max > 0).then_some(r.max),
                 })
                 .collect(),
-            name_len: d.name_min_len.unwrap_or(min)..=d.name_max_len.unwrap_or(max),
+            mappings,
+            name_len,
         }
     }
 }
@@ -221,6 +252,7 @@ impl From<EntityDescriptor> for Entity {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::{ExpressionDescriptor, OutputDescriptor};
 
     fn kind(kind: &str, plural: &str) -> EntityDescriptor {
         EntityDescriptor { kind: kind.into(), plural: plural.into(), ..EntityDescriptor::default() }
@@ -274,6 +306,77 @@ mod tests {
         ] {
             assert!(faults.iter().any(|f| f.starts_with(expected)), "{expected} not in {faults:#?}");
         }
+    }
+
+    fn rule(kind: &str, when: &str) -> ConditionDescriptor {
+        ConditionDescriptor {
+            kind: kind.into(),
+            when: ExpressionDescriptor { expression: when.into() },
+            output: OutputDescriptor {
+                status: ExpressionDescriptor { expression: "'True'".into() },
+                ..OutputDescriptor::default()
+            },
+        }
+    }
+
+    #[test]
+    fn rules_for_conditions_are_kept_by_type() {
+        let mut cluster = kind("Cluster", "clusters");
+        cluster.conditions =
+            vec![rule("ZonesReady", "true"), rule("DnsAvailable", "resource.generation > 1")];
+        let catalog = Catalog::new(vec![cluster]).unwrap();
+        let kinds: Vec<_> =
+            catalog.get("Cluster").unwrap().mappings.iter().map(|m| m.kind.as_str()).collect();
+        assert_eq!(kinds, ["DnsAvailable", "ZonesReady"]);
+    }
+
+    #[test]
+    fn every_faulty_rule_for_a_condition_is_reported_at_once() {
+        let mut cluster = kind("Cluster", "clusters");
+        cluster.conditions = vec![
+            rule("", "true"),
+            rule(&"x".repeat(101), "true"),
+            rule("bell\u{7}", "true"),
+            rule("Twice", "true"),
+            rule("Twice", "statuss.size() > 0"),
+            rule("Reconciled", "true"),
+            rule("LastKnownReconciled", "true"),
+            rule("MyAdapterSuccessful", "true"),
+            rule("Ready", "true"),
+            rule("Available", ""),
+        ];
+        let reserved = |kind| format!("'{kind}' is a type of the API's own conditions");
+        assert_eq!(
+            Catalog::new(vec![kind("Rack", "racks"), cluster]).unwrap_err(),
+            [
+                "entities[1].conditions[0].type: must be 1 to 100 characters, none of them a control character".into(),
+                "entities[1].conditions[1].type: must be 1 to 100 characters, none of them a control character".into(),
+                "entities[1].conditions[2].type: must be 1 to 100 characters, none of them a control character".into(),
+                "entities[1].conditions[4].type: 'Twice' is declared twice".into(),
+                "entities[1].conditions[4].when.expression: line 1, column 1: unknown name 'statuss'; did you mean \
+                 statuses?"
+                    .into(),
+                format!("entities[1].conditions[5].type: {}", reserved("Reconciled")),
+                format!("entities[1].conditions[6].type: {}", reserved("LastKnownReconciled")),
+                format!("entities[1].conditions[7].type: {}", reserved("MyAdapterSuccessful")),
+                format!("entities[1].conditions[8].type: {}", reserved("Ready")),
+                format!("entities[1].conditions[9].type: {}", reserved("Available")),
+                "entities[1].conditions[9].when.expression: required".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_rule_reads_as_configuration_writes_it() {
+        let given = serde_json::json!({
+            "type": "ZonesReady",
+            "when": {"expression": "true"},
+            "output": {"status": {"expression": "'True'"}, "message": {"expression": "'all'"}},
+        });
+        let read: ConditionDescriptor = serde_json::from_value(given.clone()).unwrap();
+        assert_eq!(read.kind, "ZonesReady");
+        assert_eq!(read.output.reason, None);
+        assert_eq!(serde_json::to_value(&read).unwrap(), given);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_core::{Fault, FaultKind, echo, nearest};
 use serde_json::{Map, Value};
+
+use crate::{Fault, FaultKind, echo, nearest};
 
 const MEMBERS: [&str; 17] = [
     "kind",
@@ -49,7 +50,7 @@ enum Selection {
 
 /// A checked `fields` parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Projection(BTreeMap<String, Selection>);
+pub struct Projection(BTreeMap<String, Selection>);
 
 /// How a member is to be printed.
 pub(crate) enum Wanted<'a> {
@@ -63,7 +64,7 @@ pub(crate) enum Wanted<'a> {
 
 impl Projection {
     /// Reads a comma-separated list of paths. Every unknown path is one fault.
-    pub(crate) fn parse(list: &str) -> Result<Self, Vec<Fault>> {
+    pub fn parse(list: &str) -> Result<Self, Vec<Fault>> {
         let mut members = BTreeMap::from([("id".to_owned(), Selection::Whole)]);
         let mut faults = Vec::new();
         let count = split_paths(list).count();

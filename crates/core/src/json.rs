@@ -7,6 +7,7 @@ use std::{fmt, io};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::ser::Formatter;
+use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
 use crate::{Error, Fault};
@@ -41,6 +42,13 @@ impl RawJson {
     /// Reads it as `T`. Fails only when the store holds something that was not written by us.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.0).map_err(Error::internal)
+    }
+}
+
+impl Serialize for RawJson {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
+        raw.serialize(serializer)
     }
 }
 
@@ -82,21 +90,18 @@ fn push_member(path: &mut String, key: &str) {
     }
 }
 
-/// What is wrong with a spec's depth and texts.
-pub fn spec_faults(spec: &Value) -> Vec<Fault> {
+/// What is wrong with the depth and the texts of a document that a caller wants kept, such as `spec`.
+pub fn document_faults(path: &str, document: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if depth_exceeds(spec, MAX_DEPTH) {
+    if depth_exceeds(document, MAX_DEPTH) {
+        let message = format!("{path} is nested deeper than {MAX_DEPTH} levels");
         faults.push(
-            Fault::new(
-                crate::FaultKind::Value,
-                "spec",
-                format!("spec is nested deeper than {MAX_DEPTH} levels"),
-            )
-            .rule("max_depth")
-            .bounds(None, MAX_DEPTH as u64),
+            Fault::new(crate::FaultKind::Value, path, message)
+                .rule("max_depth")
+                .bounds(None, MAX_DEPTH as u64),
         );
     }
-    check_text("spec", spec, &mut faults);
+    check_text(path, document, &mut faults);
     faults
 }
 
@@ -237,13 +242,13 @@ mod tests {
     #[test]
     fn depth_is_counted_from_the_spec_itself() {
         let nested = |levels: usize| json(&format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels)));
-        assert!(spec_faults(&nested(64)).is_empty());
-        assert_eq!(spec_faults(&nested(65))[0].constraint, Some("max_depth"));
+        assert!(document_faults("spec", &nested(64)).is_empty());
+        assert_eq!(document_faults("spec", &nested(65))[0].constraint, Some("max_depth"));
     }
 
     #[test]
     fn a_nul_is_named_by_its_path() {
-        let faults = spec_faults(&json(r#"{"a":{"b c":["x","y\u0000"]},"k\u0000":1}"#));
+        let faults = document_faults("spec", &json(r#"{"a":{"b c":["x","y\u0000"]},"k\u0000":1}"#));
         let fields: Vec<_> = faults.iter().map(|f| f.field.as_str()).collect();
         assert_eq!(fields, ["spec.a['b c'][1]", "spec['k']"]);
     }

@@ -8,41 +8,53 @@
 mod change;
 mod command;
 mod condition;
+mod contract;
 mod diff;
 mod entity;
 mod error;
 mod fault;
+mod fields;
 mod id;
 mod json;
 mod json_patch;
 mod labels;
+mod mapping;
 mod merge_patch;
 mod name;
 mod nearest;
 mod precondition;
 mod references;
+mod report;
 mod resource;
 pub mod rules;
 mod schema;
 mod time;
+mod view;
 
 pub use change::{Action, Change, Entry};
-pub use command::{Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, Target};
-pub use condition::{Condition, Status};
+pub use command::{
+    Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, SubmitReport, Target,
+};
+pub use condition::{Condition, Status, last_updated_times, with_last_updated_times};
+pub use contract::{Contract, PageRules};
 pub use diff::FieldChange;
 pub use entity::{
     Catalog, Entity, EntityDescriptor, OnParentDelete, Parent, ReferenceDescriptor, ReferenceRule,
 };
 pub use error::{Error, ErrorKind, ProblemType};
 pub use fault::{Fault, FaultKind, Faults, echo};
+pub use fields::Projection;
 pub use id::{ResourceId, Version};
-pub use json::{MAX_DEPTH, RawJson, check_text, same, spec_faults};
+pub use json::{MAX_DEPTH, RawJson, check_text, document_faults, same};
 pub use json_patch::Operation;
 pub use labels::{Labels, check_labels};
+pub use mapping::{ConditionDescriptor, ExpressionDescriptor, Mapping, MappingFailure, OutputDescriptor};
 pub use name::check_name;
 pub use nearest::nearest;
 pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
+pub use report::{Finding, MANDATORY, Report, ReportedCondition, ReportedStatus, Standing, Submission};
 pub use resource::{Phase, Resource, Stamp};
 pub use schema::SpecSchemas;
 pub use time::Timestamp;
+pub use view::{BASE, View, printed_size};

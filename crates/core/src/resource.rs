@@ -51,6 +51,8 @@ pub struct Resource {
     pub phase: Phase,
     /// A JSON array of [`crate::Condition`].
     pub conditions: RawJson,
+    /// Since when the world does not match the wish; `None` while it does.
+    pub pending_since: Option<Timestamp>,
     /// The version of the last write that changed it.
     pub version: Version,
 }

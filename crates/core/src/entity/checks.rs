@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Entity, EntityDescriptor};
+use super::EntityDescriptor;
+use crate::mapping::{MAX_TYPE_CHARS, Mapping};
 
 /// Segments that the API itself uses right below the version or below a resource.
 const TAKEN_PLURALS: [&str; 11] = [
@@ -19,6 +20,12 @@ const TAKEN_PLURALS: [&str; 11] = [
     "timeline",
     "explain",
 ];
+
+/// Types of conditions that the API computes itself, besides those of adapters.
+const RESERVED_TYPES: [&str; 4] = ["Reconciled", "LastKnownReconciled", "Ready", "Available"];
+
+/// How the type of an adapter's own condition ends.
+const ADAPTER_SUFFIX: &str = "Successful";
 
 /// Everything that is wrong with the descriptors.
 pub(super) fn faults(descriptors: &[EntityDescriptor]) -> Vec<String> {
@@ -59,7 +66,7 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
             }
             _ => {}
         }
-        let name_len = Entity::from(d.clone()).name_len;
+        let name_len = d.name_len();
         if *name_len.start() < 1 || name_len.end() > &253 || name_len.is_empty() {
             faults.push(format!(
                 "{at}.name_min_len: names must be allowed at least 1 and at most 253 characters, not {} to {}",
@@ -67,14 +74,31 @@ fn check_each(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {
                 name_len.end()
             ));
         }
-        if !d.conditions.is_empty() {
-            faults
-                .push(format!("{at}.conditions: condition mapping rules are not supported by this release"));
-        }
         if d.require_spec_schema && d.spec_schema_name.is_none() {
             faults.push(format!("{at}.spec_schema_name: required when require_spec_schema is true"));
         }
         check_adapters(d, &at, faults);
+        check_conditions(d, &at, faults);
+    }
+}
+
+fn check_conditions(d: &EntityDescriptor, at: &str, faults: &mut Vec<String>) {
+    let mut types = BTreeSet::new();
+    for (k, rule) in d.conditions.iter().enumerate() {
+        let at = format!("{at}.conditions[{k}]");
+        let length = rule.kind.chars().count();
+        if !(1..=MAX_TYPE_CHARS).contains(&length) || rule.kind.chars().any(char::is_control) {
+            faults.push(format!(
+                "{at}.type: must be 1 to {MAX_TYPE_CHARS} characters, none of them a control character"
+            ));
+        } else if RESERVED_TYPES.contains(&rule.kind.as_str()) || rule.kind.ends_with(ADAPTER_SUFFIX) {
+            faults.push(format!("{at}.type: '{}' is a type of the API's own conditions", rule.kind));
+        } else if !types.insert(&rule.kind) {
+            faults.push(format!("{at}.type: '{}' is declared twice", rule.kind));
+        }
+        if let Err(found) = Mapping::compile(rule) {
+            faults.extend(found.into_iter().map(|fault| format!("{at}.{fault}")));
+        }
     }
 }
 
@@ -95,14 +119,14 @@ fn check_adapters(d: &EntityDescriptor, at: &str, faults: &mut Vec<String>) {
 }
 
 /// The type of an adapter's own condition: `my-adapter` becomes `MyAdapterSuccessful`.
-fn adapter_condition_type(adapter: &str) -> String {
-    let mut name = String::with_capacity(adapter.len() + 10);
+pub(crate) fn adapter_condition_type(adapter: &str) -> String {
+    let mut name = String::with_capacity(adapter.len() + ADAPTER_SUFFIX.len());
     for part in adapter.split('-') {
         let mut letters = part.chars();
         name.extend(letters.next().into_iter().flat_map(char::to_uppercase));
         name.extend(letters);
     }
-    name + "Successful"
+    name + ADAPTER_SUFFIX
 }
 
 fn check_unique(descriptors: &[EntityDescriptor], faults: &mut Vec<String>) {

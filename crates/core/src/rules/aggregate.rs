@@ -1,166 +1,111 @@
-//! Conditions computed from what is known about a resource: `Reconciled` says whether the world
-//! matches the present wish, `LastKnownReconciled` whether it matched one that is known to be good.
+//! Puts the conditions of a resource together, and says what flipped. Each condition has a file of its own;
+//! here are only their order and what is common to all recomputations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Action, Condition, Entity, Entry, Error, FieldChange, RawJson, Resource, Status, Timestamp};
+use super::facts::{Facts, Standings};
+use super::{Rulebook, WorkingSet, last_known, legacy, mapped, reconciled, successful};
+use crate::{
+    Action, Condition, Entity, Entry, Error, FieldChange, MappingFailure, RawJson, Report, Resource, Status,
+    Submission, Timestamp,
+};
 
-/// What a condition says, apart from its times.
-struct Verdict {
-    status: Status,
-    reason: &'static str,
-    message: String,
+/// What is known around a resource when its conditions are computed.
+pub(super) struct Known<'a> {
+    /// Where its adapters stand.
+    pub(super) standings: &'a Standings,
+    /// The whole reports, which only mapped conditions look at.
+    pub(super) reports: Vec<&'a Report>,
+    /// The children that are left, by kind.
+    pub(super) children: &'a BTreeMap<Arc<str>, usize>,
+    /// The report that is the reason for computing.
+    pub(super) cause: Option<&'a Submission>,
+    /// The present.
+    pub(super) now: Timestamp,
 }
 
-impl Verdict {
-    fn new(status: Status, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { status, reason, message: message.into() }
+impl<'a> Known<'a> {
+    /// What is known of a resource that is just being made.
+    pub(super) fn nothing(now: Timestamp) -> Self {
+        static NO_STANDINGS: Standings = Standings::new();
+        static NO_CHILDREN: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        Self { standings: &NO_STANDINGS, reports: Vec::new(), children: &NO_CHILDREN, cause: None, now }
+    }
+
+    /// What the working set knows of `resource`, when something else than a report is the reason.
+    pub(super) fn of(
+        set: &'a WorkingSet,
+        resource: &Resource,
+        children: &'a BTreeMap<Arc<str>, usize>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            standings: set.standings(resource.id),
+            reports: set.reports(resource.id).collect(),
+            children,
+            cause: None,
+            now,
+        }
     }
 }
 
-/// Recomputes the conditions of `resource` in place, and returns an entry per flipped condition.
-/// `children` counts what is left below it, by kind.
+/// What came of computing the conditions anew.
+#[derive(Debug, Default)]
+pub(super) struct Refreshed {
+    /// One entry per flipped condition.
+    pub(super) flips: Vec<Entry>,
+    /// Mapped conditions that could not be computed.
+    pub(super) failures: Vec<MappingFailure>,
+    /// Whether a finalizing resource has nothing left to wait for.
+    pub(super) gone: bool,
+}
+
+/// Recomputes the conditions of `resource` in place.
 pub(super) fn refresh(
+    rulebook: &Rulebook,
     entity: &Entity,
     resource: &mut Resource,
-    children: &BTreeMap<Arc<str>, usize>,
-) -> Result<Vec<Entry>, Error> {
-    let previous: Vec<Condition> = resource.conditions.parse()?;
-    let previous = |kind: &str| previous.iter().find(|c| c.kind == kind);
-    let generation = resource.generation;
-    let changed = resource.updated.at;
+    known: &Known<'_>,
+) -> Result<Refreshed, Error> {
+    let before: Vec<Condition> = resource.conditions.parse()?;
+    let previous = |kind: &str| before.iter().find(|c| c.kind == kind);
+    let facts = Facts::of(entity, resource, known.standings, known.children, known.cause, known.now);
+    let gone = facts.is_gone();
 
-    let known = previous("LastKnownReconciled");
-    let last_known_generation = if entity.required_adapters.is_empty() {
-        generation
+    let claim = reconciled::claim(&facts);
+    let mut conditions = vec![facts.condition(reconciled::TYPE, previous(reconciled::TYPE), claim)];
+    let claim = last_known::claim(&facts, previous(last_known::TYPE));
+    conditions.push(facts.condition(last_known::TYPE, previous(last_known::TYPE), claim));
+    if rulebook.legacy_conditions {
+        conditions.extend(legacy::conditions(&facts, previous));
+    }
+    conditions.extend(successful::conditions(&facts, previous));
+    let mapped = if entity.mappings.is_empty() {
+        mapped::Mapped::default()
     } else {
-        known.map_or(1, |p| p.observed_generation)
+        mapped::conditions(rulebook, entity, resource, &conditions, &facts, &known.reports, previous)?
     };
-    let last_known_updated = if entity.required_adapters.is_empty() {
-        changed
-    } else {
-        known.map_or(changed, |p| p.last_updated_time)
-    };
+    conditions.extend(mapped.conditions);
 
-    let conditions = [
-        condition(
-            "Reconciled",
-            previous("Reconciled"),
-            reconciled(entity, resource, children),
-            generation,
-            changed,
-            changed,
-        ),
-        condition(
-            "LastKnownReconciled",
-            known,
-            last_known(entity),
-            last_known_generation,
-            last_known_updated,
-            changed,
-        ),
-    ];
     let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now)).collect();
+    resource.pending_since = pending_since(&conditions[0]);
     resource.conditions = RawJson::from_value(&conditions);
-    Ok(flips)
+    Ok(Refreshed { flips, failures: mapped.failures, gone })
 }
 
-fn reconciled(entity: &Entity, resource: &Resource, children: &BTreeMap<Arc<str>, usize>) -> Verdict {
-    let adapters = entity.required_adapters.join(", ");
-    match (resource.is_active(), entity.required_adapters.is_empty()) {
-        (true, true) => no_adapters(),
-        (true, false) => Verdict::new(
-            Status::False,
-            "ReconciledMissingAdapters",
-            format!(
-                "Required adapters have not yet reported status at generation {}: {adapters}",
-                resource.generation
-            ),
-        ),
-        (false, true) => {
-            let left: Vec<_> = children
-                .iter()
-                .filter(|(_, count)| **count > 0)
-                .map(|(kind, count)| format!("{kind} ({count})"))
-                .collect();
-            if left.is_empty() {
-                return Verdict::new(
-                    Status::True,
-                    "ReconciledAll",
-                    "All required adapters reported Available=True or Finalized=True at the current generation",
-                );
-            }
-            Verdict::new(
-                Status::False,
-                "ReconciledWaitingForChildren",
-                format!("Deletion in progress: waiting for child resources: {}", left.join(", ")),
-            )
-        }
-        (false, false) => Verdict::new(
-            Status::False,
-            "ReconciledMissingAdapters",
-            format!(
-                "Required adapters not reporting Finalized=True at generation {}: {adapters}",
-                resource.generation
-            ),
-        ),
-    }
-}
-
-fn last_known(entity: &Entity) -> Verdict {
-    if entity.required_adapters.is_empty() {
-        no_adapters()
-    } else {
-        Verdict::new(
-            Status::False,
-            "AdaptersMissingReports",
-            "Required adapters have not yet reported status",
-        )
-    }
-}
-
-fn no_adapters() -> Verdict {
-    Verdict::new(Status::True, "NoRequiredAdapters", "No adapters are required for this kind")
-}
-
-/// `changed` is the resource's `updated_time`: the moment of anything that no report caused.
-fn condition(
-    kind: &str,
-    previous: Option<&Condition>,
-    verdict: Verdict,
-    observed_generation: i64,
-    last_updated_time: Timestamp,
-    changed: Timestamp,
-) -> Condition {
-    Condition {
-        kind: kind.to_owned(),
-        last_transition_time: previous
-            .filter(|p| p.status == verdict.status)
-            .map_or(changed, |p| p.last_transition_time),
-        status: verdict.status,
-        reason: verdict.reason.to_owned(),
-        message: verdict.message,
-        observed_generation,
-        created_time: previous.map_or(changed, |p| p.created_time),
-        last_updated_time,
-    }
+/// Since when the world does not match the wish.
+fn pending_since(reconciled: &Condition) -> Option<Timestamp> {
+    (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
 }
 
 fn flip(before: &Condition, now: &Condition) -> Option<Entry> {
     (before.status != now.status).then(|| {
         let change = FieldChange {
             path: format!("status.conditions.{}", now.kind),
-            from: Some(status_text(before.status).into()),
-            to: Some(status_text(now.status).into()),
+            from: Some(before.status.name().into()),
+            to: Some(now.status.name().into()),
         };
         Entry { condition: Some(now.kind.clone()), ..Entry::new(Action::ConditionChanged, vec![change]) }
     })
-}
-
-fn status_text(status: Status) -> &'static str {
-    match status {
-        Status::True => "True",
-        Status::False => "False",
-    }
 }

@@ -1,10 +1,11 @@
 //! Create: a new resource at generation 1, below an active owner, with a name that is free and
 //! references to what exists.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::aggregate::Known;
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path};
 use crate::references::{check_required_references, no_such_target};
 use crate::{
@@ -19,8 +20,7 @@ pub(super) fn decide(
     actor: &str,
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let entity =
-        rulebook.catalog.get(&create.kind).ok_or_else(|| Error::internal("unknown kind in a command"))?;
+    let entity = rulebook.entity(&create.kind)?;
     let owner = check_path(set, &create.ancestors)?.and_then(|id| set.by_id(id));
     if let Some(owner) = owner.filter(|o| !o.is_active()) {
         return Err(Error::state_conflict(format!(
@@ -48,9 +48,11 @@ pub(super) fn decide(
         updated: stamp,
         phase: Phase::Active,
         conditions: RawJson::from_value(&Vec::<Value>::new()),
+        pending_since: None,
         version: Version::default(),
     };
-    aggregate::refresh(entity, &mut resource, &BTreeMap::new())?;
+    let known = Known::nothing(now);
+    let failures = aggregate::refresh(rulebook, entity, &mut resource, &known)?.failures;
 
     let mut changes = vec![FieldChange { path: "spec".into(), from: None, to: Some(create.spec.clone()) }];
     for (path, raw) in [("labels", &resource.labels), ("references", &resource.references)] {
@@ -59,7 +61,8 @@ pub(super) fn decide(
         }
     }
     let entries = vec![Entry::new(Action::Created, changes)];
-    Ok(Decision { writes: vec![Write { resource, fate: Fate::Kept, entries }], answer: Answered::Write(0) })
+    let write = Write { resource, fate: Fate::Kept, entries, failures };
+    Ok(Decision::new(vec![write], Answered::Write(0)))
 }
 
 /// Checks the targets that are new since `known`: each must exist, be of the declared kind, and

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::removal::{children_left, is_complete, refuse_hidden_children, settle_owners};
+use super::aggregate::Known;
+use super::removal::{children_left, refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
     Action, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource, Stamp,
@@ -24,7 +25,7 @@ pub(super) fn decide(
         if_match.check(target)?;
     }
     if !target.is_active() {
-        return Ok(Decision { writes: Vec::new(), answer: Answered::Unchanged(Box::new(target.clone())) });
+        return Ok(Decision::unchanged(target));
     }
     let mut tree = Vec::new();
     collect(rulebook, set, target, &mut tree)?;
@@ -38,9 +39,9 @@ pub(super) fn decide(
     }
     let answer = Answered::Write(writes.len() - 1);
     if gone.contains(&target.id) {
-        settle_owners(rulebook, set, target, &mut gone, &mut writes)?;
+        settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
     }
-    Ok(Decision { writes, answer })
+    Ok(Decision::new(writes, answer))
 }
 
 /// The active resources of the tree, children before their owner.
@@ -99,8 +100,7 @@ fn finalize(
     now: Timestamp,
     gone: &mut HashSet<crate::ResourceId>,
 ) -> Result<Write, Error> {
-    let entity =
-        rulebook.catalog.get(&node.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+    let entity = rulebook.entity(&node.kind)?;
     let left = children_left(set, node.id, gone);
     let stamp = Stamp { at: now.max(node.updated.at), by: actor.to_owned() };
     let mut resource = Resource {
@@ -110,7 +110,7 @@ fn finalize(
         phase: Phase::Finalizing(stamp),
         ..node.clone()
     };
-    let flips = aggregate::refresh(entity, &mut resource, &left)?;
+    let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, node, &left, now))?;
     let dropped: Vec<_> = (node.references != resource.references)
         .then(|| node.references.parse::<Value>())
         .transpose()?
@@ -118,11 +118,12 @@ fn finalize(
         .into_iter()
         .collect();
     let mut entries = vec![Entry::new(Action::DeletionRequested, dropped)];
-    entries.extend(flips);
-    if is_complete(entity, &left) {
+    entries.extend(refreshed.flips);
+    let mut fate = Fate::Kept;
+    if refreshed.gone {
+        fate = Fate::Removed;
         gone.insert(node.id);
         entries.push(Entry::new(Action::Deleted, Vec::new()));
-        return Ok(Write { resource, fate: Fate::Removed, entries });
     }
-    Ok(Write { resource, fate: Fate::Kept, entries })
+    Ok(Write { resource, fate, entries, failures: refreshed.failures })
 }

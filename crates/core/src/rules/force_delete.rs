@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use super::aggregate::Known;
 use super::removal::{refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
@@ -44,11 +45,11 @@ pub(super) fn decide(
             entry.removed.clone_from(&below);
             entry.dropped_references_of = dropped.iter().copied().collect();
         }
-        writes.push(Write { resource: (*node).clone(), fate: Fate::Removed, entries: vec![entry] });
+        writes.push(Write { resource: (*node).clone(), fate: Fate::Removed, entries: vec![entry], failures: Vec::new() });
     }
     let answer = Answered::Write(writes.len() - 1);
-    settle_owners(rulebook, set, target, &mut gone, &mut writes)?;
-    Ok(Decision { writes, answer })
+    settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
+    Ok(Decision::new(writes, answer))
 }
 
 /// Everything below and including `node`, children first.
@@ -78,8 +79,7 @@ fn drop_references(
     actor: &str,
     now: Timestamp,
 ) -> Result<Write, Error> {
-    let entity =
-        rulebook.catalog.get(&source.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+    let entity = rulebook.entity(&source.kind)?;
     let mut references: References = source.references.parse()?;
     references.values_mut().for_each(|ids| ids.retain(|id| !gone.contains(id)));
     references.retain(|_, ids| !ids.is_empty());
@@ -91,6 +91,9 @@ fn drop_references(
     };
     let changes = diff("references", &source.references.parse()?, &resource.references.parse()?);
     let mut entries = vec![Entry::new(Action::ReferencesChanged, changes)];
-    entries.extend(aggregate::refresh(entity, &mut resource, &set.child_counts(source.id))?);
-    Ok(Write { resource, fate: Fate::Kept, entries })
+    let children = set.child_counts(source.id);
+    let refreshed =
+        aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, source, &children, now))?;
+    entries.extend(refreshed.flips);
+    Ok(Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures })
 }

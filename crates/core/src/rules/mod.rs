@@ -8,26 +8,68 @@
 mod aggregate;
 mod create;
 mod delete;
+mod facts;
 mod force_delete;
+mod last_known;
+mod legacy;
+mod mapped;
 mod needs;
 mod patch;
+mod recompute;
+mod reconciled;
 mod removal;
+mod report;
+mod successful;
 mod working_set;
 
-use crate::{Catalog, Command, Entry, Error, Intent, Resource, SpecSchemas, Target, Timestamp};
+use std::sync::Arc;
+
+use crate::{
+    Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report, Resource, ResourceId,
+    SpecSchemas, Target, Timestamp, View,
+};
 
 pub use needs::Needs;
-pub use working_set::{Outcome, WorkingSet};
+pub use report::Reported;
+pub use working_set::{LeftOut, Outcome, Subject, WorkingSet};
 
 /// What every rule may look at besides the working set.
 #[derive(Debug)]
 pub struct Rulebook {
     /// The configured kinds.
-    pub catalog: std::sync::Arc<Catalog>,
+    pub catalog: Arc<Catalog>,
     /// Their spec schemas.
     pub schemas: SpecSchemas,
     /// The largest spec that may be stored, in bytes; labels and references may be as large each.
     pub max_member_bytes: usize,
+    /// Whose contract is kept.
+    pub contract: Contract,
+    /// Whether the conditions of the first API revision are there too.
+    pub legacy_conditions: bool,
+}
+
+impl Rulebook {
+    /// How resources are shown by these rules.
+    pub fn view(&self) -> View<'_> {
+        View { catalog: &self.catalog, contract: self.contract }
+    }
+
+    /// Everything in the configuration that decides the conditions of a kind, as a text that differs when
+    /// any of it does.
+    pub fn basis(&self, entity: &Entity) -> String {
+        let mappings: Vec<String> = entity.mappings.iter().map(crate::Mapping::source).collect();
+        serde_json::json!({
+            "required_adapters": entity.required_adapters,
+            "conditions": mappings,
+            "legacy_conditions": self.legacy_conditions,
+        })
+        .to_string()
+    }
+
+    /// The entity of a stored resource, whose kind is always configured: others are not loaded.
+    fn entity(&self, kind: &str) -> Result<&Arc<Entity>, Error> {
+        self.catalog.get(kind).ok_or_else(|| Error::internal("unknown kind in the store"))
+    }
 }
 
 /// What a command leads to.
@@ -35,14 +77,33 @@ pub struct Rulebook {
 pub struct Decision {
     /// The resources that change, in the order of their versions.
     writes: Vec<Write>,
-    /// What the caller is told. An index into `writes`, or a resource that stays as it is.
+    /// What the caller is told.
     answer: Answered,
+    /// A report to keep, unless its resource goes.
+    report: Option<(ResourceId, Report)>,
 }
 
 #[derive(Debug)]
 enum Answered {
+    /// The resource of a write, by its index.
     Write(usize),
+    /// A resource that stays as it is.
     Unchanged(Box<Resource>),
+    /// What became of a report on a resource.
+    Report(Subject, Reported),
+    /// Nobody asked for more than that it is done.
+    Nothing,
+}
+
+impl Decision {
+    fn new(writes: Vec<Write>, answer: Answered) -> Self {
+        Self { writes, answer, report: None }
+    }
+
+    /// Nothing changes.
+    fn unchanged(resource: &Resource) -> Self {
+        Self::new(Vec::new(), Answered::Unchanged(Box::new(resource.clone())))
+    }
 }
 
 /// One changed resource: its new state (the version comes when it is applied) and its history.
@@ -51,11 +112,16 @@ struct Write {
     resource: Resource,
     fate: Fate,
     entries: Vec<Entry>,
+    failures: Vec<MappingFailure>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
+    /// It changed: a new version, with its history.
     Kept,
+    /// Only times moved: no version, no history.
+    Touched,
+    /// It is gone.
     Removed,
 }
 
@@ -72,6 +138,8 @@ pub fn decide(
         Intent::Patch(patch) => patch::decide(rulebook, set, patch, actor, now),
         Intent::Delete(delete) => delete::decide(rulebook, set, delete, actor, now),
         Intent::ForceDelete(force) => force_delete::decide(rulebook, set, force, actor, now),
+        Intent::Report(submit) => report::decide(rulebook, set, submit, now),
+        Intent::Recompute(ids) => recompute::decide(rulebook, set, ids, now),
     }
 }
 
@@ -89,8 +157,8 @@ fn find<'a>(set: &'a WorkingSet, target: &Target) -> Result<&'a Resource, Error>
 /// Walks the owners that a path names, outermost first, and returns the last one.
 fn check_path(
     set: &WorkingSet,
-    ancestors: &[(std::sync::Arc<str>, String)],
-) -> Result<Option<crate::ResourceId>, Error> {
+    ancestors: &[(Arc<str>, String)],
+) -> Result<Option<ResourceId>, Error> {
     let mut owner = None;
     for (position, (kind, id)) in ancestors.iter().enumerate() {
         let found = set.get(id).filter(|r| r.kind == *kind && (position == 0 || r.owner() == owner));

@@ -14,6 +14,13 @@ pub struct Needs {
     /// below them, their owners up to the root, the number of children of all of these, and the
     /// resources that refer to anything below.
     pub trees: BTreeSet<ResourceId>,
+    /// Resources whose conditions may be computed anew while their wish stays as it is: where their
+    /// adapters stand, and, if they are finalizing, their owners up to the root and the number of children
+    /// of all of these. Spec, labels and references may be left out (`{}`) unless mapped conditions look at
+    /// them: no rule that is decided for these resources alone reads or writes them.
+    pub statuses: BTreeSet<ResourceId>,
+    /// Stored reports to load whole: resource and adapter.
+    pub reports: BTreeSet<(ResourceId, String)>,
     /// Active names that must be known to be taken or free: kind, owner, name.
     pub names: BTreeSet<(Arc<str>, Option<ResourceId>, String)>,
 }
@@ -32,10 +39,19 @@ impl Needs {
                 }
                 Intent::Patch(patch) => {
                     needs.target(&patch.target);
+                    needs.statuses.extend(ResourceId::parse(&patch.target.id));
                     needs.ids.extend(patch.body.mentioned_ids());
                 }
                 Intent::Delete(delete) => needs.tree(&delete.target),
                 Intent::ForceDelete(force) => needs.tree(&force.target),
+                Intent::Report(submit) => {
+                    needs.path(&submit.target.ancestors);
+                    if let Some(id) = ResourceId::parse(&submit.target.id) {
+                        needs.statuses.insert(id);
+                        needs.reports.insert((id, submit.submission.adapter.clone()));
+                    }
+                }
+                Intent::Recompute(ids) => needs.statuses.extend(ids),
             }
         }
         needs

@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
+use super::aggregate::Known;
 use super::create::check_targets;
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
 use crate::merge_patch::merge;
 use crate::{
     Action, Entity, Entry, Error, Fault, FaultKind, Faults, FieldChange, Labels, Patch, PatchBody, RawJson,
-    References, Resource, Stamp, Timestamp, check_labels, check_references, json_patch, spec_faults,
+    References, Resource, Stamp, Timestamp, check_labels, check_references, document_faults, json_patch,
 };
 
 /// The three members that a caller may change.
@@ -31,12 +32,11 @@ pub(super) fn decide(
         if_match.check(current)?;
     }
     refuse_finalizing(set, current)?;
-    let entity =
-        rulebook.catalog.get(&current.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+    let entity = rulebook.entity(&current.kind)?;
 
     let spec_before: Value = current.spec.parse()?;
     let references_before: References = current.references.parse()?;
-    let wish = patched(entity, current, &spec_before, &references_before, &patch.body)?;
+    let wish = patched(rulebook, current, &spec_before, &references_before, &patch.body)?;
     let spec_changes = diff("spec", &spec_before, &wish.spec);
     let labels = RawJson::from_value(&wish.labels);
     let label_changes = changes("labels", &current.labels, &labels)?;
@@ -64,10 +64,11 @@ pub(super) fn decide(
     .map(|(action, changes)| Entry::new(action, changes))
     .collect();
     if entries.is_empty() {
-        return Ok(Decision { writes: Vec::new(), answer: Answered::Unchanged(Box::new(current.clone())) });
+        return Ok(Decision::unchanged(current));
     }
 
-    let new_generation = entries.iter().any(|e| e.action != Action::LabelsChanged);
+    let is_wish = |e: &Entry| e.action != Action::LabelsChanged || rulebook.contract.labels_are_wish;
+    let new_generation = entries.iter().any(is_wish);
     let mut resource = Resource {
         generation: current.generation + i64::from(new_generation),
         spec,
@@ -76,9 +77,12 @@ pub(super) fn decide(
         updated: Stamp { at: now.max(current.updated.at), by: actor.to_owned() },
         ..current.clone()
     };
-    let flips = aggregate::refresh(entity, &mut resource, &set.child_counts(current.id))?;
-    let entries = [entries, flips].concat();
-    Ok(Decision { writes: vec![Write { resource, fate: Fate::Kept, entries }], answer: Answered::Write(0) })
+    let children = set.child_counts(current.id);
+    let known = Known::of(set, current, &children, now);
+    let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &known)?;
+    let entries = [entries, refreshed.flips].concat();
+    let write = Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures };
+    Ok(Decision::new(vec![write], Answered::Write(0)))
 }
 
 /// What differs between two small members, of which most patches touch neither.
@@ -107,12 +111,13 @@ fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> 
 
 /// The wish after the patch, checked as a whole.
 fn patched(
-    entity: &Entity,
+    rulebook: &Rulebook,
     current: &Resource,
     spec: &Value,
     references: &References,
     body: &PatchBody,
 ) -> Result<Wish, Error> {
+    let entity = rulebook.entity(&current.kind)?;
     let untouched = spelled_out(entity, references);
     let mut document = json!({
         "spec": spec,
@@ -120,6 +125,11 @@ fn patched(
         "references": untouched,
     });
     match body {
+        PatchBody::Merge(patch) if rulebook.contract.patch_replaces => {
+            for (member, value) in patch {
+                document[member] = value.clone();
+            }
+        }
         PatchBody::Merge(patch) => merge(&mut document, &Value::Object(patch.clone())),
         PatchBody::Json(operations) => json_patch::apply(&mut document, operations)?,
     }
@@ -133,7 +143,7 @@ fn patched(
     let labels = members.remove("labels").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
     let patched = members.remove("references").filter(|v| !v.is_null()).unwrap_or_else(|| json!({}));
     if spec.is_object() {
-        faults.extend(spec_faults(&spec));
+        faults.extend(document_faults("spec", &spec));
     } else {
         faults.push(Fault::wrong_type("spec", "an object", &spec));
     }

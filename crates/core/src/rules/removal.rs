@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::aggregate::Known;
 use super::{Fate, Rulebook, WorkingSet, Write, aggregate};
-use crate::{Action, Entity, Entry, Error, Resource, ResourceId};
+use crate::{Action, Entry, Error, Resource, ResourceId, Timestamp};
 
 /// Children of `owner` by kind that are left once `gone` are removed.
 pub(super) fn children_left(
@@ -49,35 +50,35 @@ pub(super) fn refuse_hidden_children(
     Ok(())
 }
 
-/// Whether a finalizing resource has nothing left to wait for.
-pub(super) fn is_complete(entity: &Entity, children: &BTreeMap<Arc<str>, usize>) -> bool {
-    entity.required_adapters.is_empty() && children.is_empty()
-}
-
 /// Walks up from a removed resource. Finalizing owners that are complete are removed; the first
 /// that is not gets its conditions recomputed, and ends the walk.
 pub(super) fn settle_owners(
     rulebook: &Rulebook,
     set: &WorkingSet,
     removed: &Resource,
+    now: Timestamp,
     gone: &mut HashSet<ResourceId>,
     writes: &mut Vec<Write>,
 ) -> Result<(), Error> {
     for owner_id in removed.ancestors.iter().rev() {
         let Some(owner) = set.by_id(*owner_id).filter(|o| !o.is_active()) else { return Ok(()) };
-        let entity =
-            rulebook.catalog.get(&owner.kind).ok_or_else(|| Error::internal("unknown kind in the store"))?;
+        let entity = rulebook.entity(&owner.kind)?;
         let left = children_left(set, owner.id, gone);
         let mut resource = owner.clone();
-        let mut entries = aggregate::refresh(entity, &mut resource, &left)?;
-        if is_complete(entity, &left) {
+        let refreshed =
+            aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, owner, &left, now))?;
+        let mut entries = refreshed.flips;
+        let failures = refreshed.failures;
+        // A batch of recomputations may have written it already, before this child was gone.
+        writes.retain(|write| write.resource.id != owner.id);
+        if refreshed.gone {
             gone.insert(owner.id);
             entries.push(Entry::new(Action::Deleted, Vec::new()));
-            writes.push(Write { resource, fate: Fate::Removed, entries });
+            writes.push(Write { resource, fate: Fate::Removed, entries, failures });
             continue;
         }
         if resource.conditions != owner.conditions {
-            writes.push(Write { resource, fate: Fate::Kept, entries });
+            writes.push(Write { resource, fate: Fate::Kept, entries, failures });
         }
         return Ok(());
     }

@@ -4,8 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::{Answered, Decision, Fate};
-use crate::{Caller, Change, References, Resource, ResourceId, Timestamp, Version};
+use super::facts::Standings;
+use super::{Answered, Decision, Fate, Reported};
+use crate::{
+    Caller, Change, MappingFailure, References, Report, Resource, ResourceId, Standing, Timestamp, Version,
+};
 
 /// Loaded rows, and what has become of them.
 #[derive(Debug, Default)]
@@ -15,19 +18,51 @@ pub struct WorkingSet {
     child_counts: HashMap<ResourceId, BTreeMap<Arc<str>, usize>>,
     names: HashMap<(Arc<str>, Option<ResourceId>, String), ResourceId>,
     referrers: HashMap<ResourceId, BTreeSet<ResourceId>>,
+    standings: HashMap<ResourceId, Standings>,
+    reports: HashMap<ResourceId, BTreeMap<String, Report>>,
     /// The state before the batch of every resource that a decision touched; `None` = was not there.
     before: BTreeMap<ResourceId, Option<Resource>>,
+    /// The same of every report that was taken in.
+    reported: BTreeMap<(ResourceId, String), Option<Report>>,
     changes: Vec<Change>,
+    left_out: Vec<LeftOut>,
     version: Version,
 }
 
-/// What a caller is told after the commit.
+/// What a command came to, once it is committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub enum Outcome {
     /// The resource as it is now, or as it was when it went.
-    pub resource: Resource,
-    /// Every resource that is gone because of the command.
-    pub removed: Vec<ResourceId>,
+    Resource(Box<Resource>),
+    /// What became of a report.
+    Report(Subject, Reported),
+    /// It is done.
+    Done,
+}
+
+/// The resource that something is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// Its kind.
+    pub kind: Arc<str>,
+    /// Its id.
+    pub id: ResourceId,
+}
+
+impl Subject {
+    /// What is about `resource`.
+    pub fn of(resource: &Resource) -> Self {
+        Self { kind: resource.kind.clone(), id: resource.id }
+    }
+}
+
+/// A mapped condition that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Of which resource.
+    pub subject: Subject,
+    /// Which condition, and why.
+    pub failure: MappingFailure,
 }
 
 impl WorkingSet {
@@ -57,6 +92,43 @@ impl WorkingSet {
     /// Takes in that `source` refers to `target`.
     pub fn load_referrer(&mut self, target: ResourceId, source: ResourceId) {
         self.referrers.entry(target).or_default().insert(source);
+    }
+
+    /// Takes in where an adapter stands.
+    pub fn load_standing(&mut self, resource: ResourceId, standing: Standing) {
+        self.standings.entry(resource).or_default().insert(standing.adapter.clone(), standing);
+    }
+
+    /// Takes a stored report in.
+    pub fn load_report(&mut self, resource: ResourceId, report: Report) {
+        self.load_standing(resource, report.standing());
+        self.reports.entry(resource).or_default().insert(report.adapter.clone(), report);
+    }
+
+    /// The kind of a loaded resource.
+    pub fn kind_of(&self, id: ResourceId) -> Option<&str> {
+        self.resources.get(&id).map(|resource| &*resource.kind)
+    }
+
+    /// Every loaded resource.
+    pub fn loaded(&self) -> impl Iterator<Item = &Resource> {
+        self.resources.values()
+    }
+
+    /// The stored report of an adapter, if it was asked for.
+    pub(super) fn report(&self, resource: ResourceId, adapter: &str) -> Option<&Report> {
+        self.reports.get(&resource)?.get(adapter)
+    }
+
+    /// The loaded reports on a resource, by adapter.
+    pub(super) fn reports(&self, resource: ResourceId) -> impl Iterator<Item = &Report> {
+        self.reports.get(&resource).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Where the adapters of a resource stand.
+    pub(super) fn standings(&self, resource: ResourceId) -> &Standings {
+        static NONE: Standings = Standings::new();
+        self.standings.get(&resource).unwrap_or(&NONE)
     }
 
     /// The resource with this id, if it exists.
@@ -93,11 +165,19 @@ impl WorkingSet {
         self.referrers.get(&target).into_iter().flatten().filter_map(|id| self.resources.get(id))
     }
 
-    /// Applies a decision: every written resource gets the next version, and a change row.
+    /// Applies a decision: every changed resource gets the next version, and a change row.
     pub fn apply(&mut self, decision: Decision, caller: &Caller, now: Timestamp) -> Outcome {
-        let mut removed = Vec::new();
         let mut written = Vec::with_capacity(decision.writes.len());
         for write in decision.writes {
+            let subject = Subject::of(&write.resource);
+            let left_out = |failure| LeftOut { subject: subject.clone(), failure };
+            self.left_out.extend(write.failures.into_iter().map(left_out));
+            if write.fate == Fate::Touched {
+                let before = self.resources.insert(write.resource.id, write.resource.clone());
+                self.before.entry(write.resource.id).or_insert(before);
+                written.push(write.resource);
+                continue;
+            }
             self.version = self.version.next();
             let resource = Resource { version: self.version, ..write.resource };
             self.changes.push(Change {
@@ -110,35 +190,30 @@ impl WorkingSet {
                 entries: write.entries,
             });
             self.forget(resource.id);
-            match write.fate {
-                Fate::Kept => self.put(resource.clone()),
-                Fate::Removed => {
-                    self.children.remove(&resource.id);
-                    removed.push(resource.id);
-                }
+            if write.fate == Fate::Removed {
+                self.children.remove(&resource.id);
+                self.standings.remove(&resource.id);
+                self.reports.remove(&resource.id);
+            } else {
+                self.put(resource.clone());
             }
             written.push(resource);
         }
-        let resource = match decision.answer {
-            Answered::Write(index) => written.swap_remove(index),
-            Answered::Unchanged(resource) => *resource,
-        };
-        Outcome { resource, removed }
+        if let Some((id, report)) = decision.report.filter(|(id, _)| self.resources.contains_key(id)) {
+            self.standings.entry(id).or_default().insert(report.adapter.clone(), report.standing());
+            let key = (id, report.adapter.clone());
+            let before = self.reports.entry(id).or_default().insert(report.adapter.clone(), report);
+            self.reported.entry(key).or_insert(before);
+        }
+        outcome(decision.answer, |index| written.swap_remove(index))
     }
 
     /// What the answer would be, with the versions it would get, without applying anything.
-    pub fn rehearse(&self, decision: Decision) -> Outcome {
-        let removed =
-            decision.writes.iter().filter(|w| w.fate == Fate::Removed).map(|w| w.resource.id).collect();
-        let resource = match decision.answer {
-            Answered::Write(index) => {
-                let version = Version(self.version.0 + 1 + index as i64);
-                let write = decision.writes.into_iter().nth(index);
-                write.map(|w| Resource { version, ..w.resource }).expect("the answer is one of the writes")
-            }
-            Answered::Unchanged(resource) => *resource,
-        };
-        Outcome { resource, removed }
+    pub fn rehearse(&self, mut decision: Decision) -> Outcome {
+        outcome(decision.answer, |index| {
+            let version = Version(self.version.0 + 1 + index as i64);
+            Resource { version, ..decision.writes.swap_remove(index).resource }
+        })
     }
 
     /// The newest version after all that was applied.
@@ -149,6 +224,24 @@ impl WorkingSet {
     /// The change rows to write, in version order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// The mapped conditions that were left out.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// Whether there is nothing to persist.
+    pub fn is_unchanged(&self) -> bool {
+        self.changes.is_empty() && self.before.is_empty() && self.reported.is_empty()
+    }
+
+    /// Every report that was taken in and whose resource is still there: its state before the batch and now.
+    pub fn report_differences(&self) -> impl Iterator<Item = (ResourceId, Option<&Report>, &Report)> {
+        self.reported.iter().filter_map(|((id, adapter), before)| {
+            let after = self.reports.get(id)?.get(adapter)?;
+            Some((*id, before.as_ref(), after))
+        })
     }
 
     /// Every touched resource: its state before the batch and its state now.
@@ -191,6 +284,15 @@ impl WorkingSet {
             self.referrers.entry(target).or_default().insert(resource.id);
         }
         self.resources.insert(resource.id, resource);
+    }
+}
+
+fn outcome(answer: Answered, written: impl FnOnce(usize) -> Resource) -> Outcome {
+    match answer {
+        Answered::Write(index) => Outcome::Resource(Box::new(written(index))),
+        Answered::Unchanged(resource) => Outcome::Resource(resource),
+        Answered::Report(subject, reported) => Outcome::Report(subject, reported),
+        Answered::Nothing => Outcome::Done,
     }
 }
 

@@ -1,0 +1,63 @@
+//! Conditions that configuration lifts out of reports. A rule that fails leaves its own condition out and
+//! nothing else: the report that caused it is kept.
+
+use serde_json::{Value, json};
+
+use super::Rulebook;
+use super::facts::{Claim, Facts};
+use crate::mapping::{self, MappingFailure};
+use crate::{Condition, Entity, Error, RawJson, Report, ReportedStatus, Resource};
+
+#[derive(Default)]
+pub(super) struct Mapped {
+    pub(super) conditions: Vec<Condition>,
+    pub(super) failures: Vec<MappingFailure>,
+}
+
+/// The mapped conditions of `resource`, by type. `computed` are its other conditions, already of now.
+pub(super) fn conditions<'a>(
+    rulebook: &Rulebook,
+    entity: &Entity,
+    resource: &Resource,
+    computed: &[Condition],
+    facts: &Facts<'_>,
+    reports: &[&Report],
+    previous: impl Fn(&str) -> Option<&'a Condition>,
+) -> Result<Mapped, Error> {
+    let resource = Resource { conditions: RawJson::from_value(&computed), ..resource.clone() };
+    let resource = rulebook.view().value(&resource)?;
+    let outcome = mapping::evaluate(&entity.mappings, &statuses(reports)?, &resource);
+    let last_updated_time = facts.cause.map_or(facts.changed, |report| report.observed_time);
+    let conditions = outcome
+        .conditions
+        .into_iter()
+        .map(|mapped| {
+            let claim = Claim {
+                status: mapped.status,
+                reason: mapped.reason,
+                message: mapped.message,
+                observed_generation: facts.generation,
+                last_updated_time,
+            };
+            facts.condition(&mapped.kind, previous(&mapped.kind), claim)
+        })
+        .collect();
+    Ok(Mapped { conditions, failures: outcome.failures })
+}
+
+/// What the rules see of the reports. An adapter that cannot tell about something is left out.
+fn statuses(reports: &[&Report]) -> Result<Value, Error> {
+    let knows = |report: &&&Report| report.conditions.iter().all(|c| c.status != ReportedStatus::Unknown);
+    reports
+        .iter()
+        .filter(knows)
+        .map(|report| {
+            Ok(json!({
+                "adapter": report.adapter,
+                "observed_generation": report.observed_generation,
+                "conditions": serde_json::to_value(&report.conditions).map_err(Error::internal)?,
+                "data": report.data.parse::<Value>()?,
+            }))
+        })
+        .collect()
+}

@@ -1,0 +1,44 @@
+//! Recompute: the configuration says something else than when the conditions were made. What waits for an
+//! adapter that is not asked for any more goes; everything that stays the same costs nothing.
+
+use std::collections::HashSet;
+
+use super::aggregate::Known;
+use super::removal::{children_left, settle_owners};
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate};
+use crate::{Action, Entry, Error, ResourceId, Timestamp};
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    ids: &[ResourceId],
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let mut gone = HashSet::new();
+    let mut writes: Vec<Write> = Vec::new();
+    let mut resources: Vec<_> = ids.iter().filter_map(|id| set.by_id(*id)).collect();
+    // Children first: one that goes may take its owner along.
+    resources.sort_by_key(|resource| std::cmp::Reverse(resource.ancestors.len()));
+    for current in resources {
+        if gone.contains(&current.id) {
+            continue;
+        }
+        let entity = rulebook.entity(&current.kind)?;
+        let children = children_left(set, current.id, &gone);
+        let mut resource = current.clone();
+        let refreshed =
+            aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, current, &children, now))?;
+        let mut entries = refreshed.flips;
+        if refreshed.gone {
+            gone.insert(current.id);
+            entries.push(Entry::new(Action::Deleted, Vec::new()));
+            writes.retain(|write| write.resource.id != current.id);
+            writes.push(Write { resource, fate: Fate::Removed, entries, failures: refreshed.failures });
+            settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
+        } else if resource.conditions != current.conditions {
+            writes.retain(|write| write.resource.id != current.id);
+            writes.push(Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures });
+        }
+    }
+    Ok(Decision::new(writes, Answered::Nothing))
+}

@@ -1,0 +1,183 @@
+//! Report: what an adapter says about a resource. The table of outcomes decides whether it is kept and whether
+//! it counts; the report that completes a deletion removes the resource.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::aggregate::{Known, Refreshed};
+use super::removal::{children_left, settle_owners};
+use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, find};
+use crate::diff::diff;
+use crate::{
+    Action, Entry, Error, Fault, FaultKind, Faults, MANDATORY, Report, ReportedStatus, Resource,
+    SubmitReport, Submission, Timestamp, condition,
+};
+
+/// What became of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reported {
+    /// It said something new.
+    Stored(Report),
+    /// It only moved times.
+    Unchanged(Report),
+    /// It speaks of a generation that the resource has not reached.
+    FutureGeneration,
+    /// Something newer is stored.
+    Stale,
+    /// The adapter cannot tell, and once could.
+    Unknown,
+}
+
+/// What the table of outcomes says.
+enum Verdict {
+    Discard(Reported),
+    Keep,
+    KeepAndAggregate,
+}
+
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    submit: &SubmitReport,
+    now: Timestamp,
+) -> Result<Decision, Error> {
+    let SubmitReport { target, submission } = submit;
+    let current = find(set, target)?;
+    let entity = rulebook.entity(&current.kind)?;
+    let stored = set.report(current.id, &submission.adapter);
+    let aggregates = match judge(current, stored, submission)? {
+        Verdict::Discard(discarded) => {
+            return Ok(Decision::new(Vec::new(), Answered::Report(Subject::of(current), discarded)));
+        }
+        Verdict::Keep => false,
+        Verdict::KeepAndAggregate => true,
+    };
+    let report = submission.record(stored);
+    let says_more = stored.is_none_or(|stored| !report.says_the_same(stored));
+
+    let mut resource = current.clone();
+    let refreshed = if aggregates {
+        let mut standings = set.standings(current.id).clone();
+        standings.insert(report.adapter.clone(), report.standing());
+        let others = set.reports(current.id).filter(|other| other.adapter != report.adapter);
+        let mut reports: Vec<&Report> = others.chain([&report]).collect();
+        reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+        let known = Known {
+            standings: &standings,
+            reports,
+            children: &children_left(set, current.id, &HashSet::new()),
+            cause: Some(submission),
+            now,
+        };
+        aggregate::refresh(rulebook, entity, &mut resource, &known)?
+    } else {
+        Refreshed::default()
+    };
+
+    let changes = says_more || !differ_in_times_alone(current, &resource)?;
+    let mut entries = Vec::new();
+    if says_more {
+        entries.push(entry(stored, &report)?);
+    }
+    entries.extend(refreshed.flips);
+    let fate = match (refreshed.gone, changes) {
+        (true, _) => Fate::Removed,
+        (false, true) => Fate::Kept,
+        (false, false) => Fate::Touched,
+    };
+    if refreshed.gone {
+        entries.push(Entry::new(Action::Deleted, Vec::new()));
+    }
+    let mut writes = vec![Write { resource, fate, entries, failures: refreshed.failures }];
+    if refreshed.gone {
+        let mut gone = HashSet::from([current.id]);
+        settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
+    }
+    let answer = if changes { Reported::Stored(report.clone()) } else { Reported::Unchanged(report.clone()) };
+    let answer = Answered::Report(Subject::of(current), answer);
+    Ok(Decision { writes, answer, report: Some((current.id, report)) })
+}
+
+/// The table of outcomes: the first row that fits. Rows 1 and 2 are behind us: the body is valid, and the
+/// resource is there.
+fn judge(resource: &Resource, stored: Option<&Report>, report: &Submission) -> Result<Verdict, Error> {
+    if report.observed_generation > resource.generation {
+        return Ok(Verdict::Discard(Reported::FutureGeneration));
+    }
+    if let Some(stored) = stored {
+        let same_generation = report.observed_generation == stored.observed_generation;
+        if report.observed_generation < stored.observed_generation
+            || (same_generation && report.observed_time < stored.last_report_time)
+        {
+            return Ok(Verdict::Discard(Reported::Stale));
+        }
+    }
+    refuse_missing_conditions(report)?;
+    if !resource.is_active() && report.is_finalized() {
+        return Ok(Verdict::KeepAndAggregate);
+    }
+    Ok(match (report.available(), stored) {
+        (Some(ReportedStatus::Unknown), Some(_)) => Verdict::Discard(Reported::Unknown),
+        (Some(ReportedStatus::Unknown), None) => Verdict::Keep,
+        _ => Verdict::KeepAndAggregate,
+    })
+}
+
+fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
+    let missing: Vec<&str> =
+        MANDATORY.into_iter().filter(|kind| report.status(kind).is_none()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "conditions must hold {}; missing: {}",
+        MANDATORY.join(", "),
+        missing.join(", ")
+    );
+    let fault = Fault::new(FaultKind::Value, "conditions", message).rule("required").allowed(MANDATORY);
+    Err(Faults::one(fault).into_error())
+}
+
+/// Whether two states of a resource differ in nothing but when their conditions were confirmed.
+fn differ_in_times_alone(before: &Resource, after: &Resource) -> Result<bool, Error> {
+    let times = condition::last_updated_times(&after.conditions)?;
+    Ok(condition::with_last_updated_times(before.conditions.as_str(), times) == after.conditions)
+}
+
+/// What the timeline tells of a report.
+fn entry(before: Option<&Report>, after: &Report) -> Result<Entry, Error> {
+    let before = before.map_or_else(|| Ok(json!({})), content)?;
+    let changes = diff("", &before, &content(after)?)
+        .into_iter()
+        .map(|mut change| {
+            change.path = change.path.trim_start_matches('.').to_owned();
+            change
+        })
+        .collect();
+    Ok(Entry { adapter: Some(after.adapter.clone()), ..Entry::new(Action::ReportChanged, changes) })
+}
+
+/// A report without its times, its conditions by type.
+fn content(report: &Report) -> Result<Value, Error> {
+    let conditions: serde_json::Map<String, Value> = report
+        .conditions
+        .iter()
+        .map(|c| {
+            let mut said = serde_json::Map::new();
+            said.insert("status".into(), c.status.name().into());
+            said.extend(c.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
+            said.extend(c.message.as_deref().map(|message| ("message".into(), message.into())));
+            (c.kind.clone(), Value::Object(said))
+        })
+        .collect();
+    let mut content = json!({
+        "observed_generation": report.observed_generation,
+        "conditions": conditions,
+        "data": report.data.parse::<Value>()?,
+    });
+    if let Some(metadata) = &report.metadata {
+        content["metadata"] = metadata.parse()?;
+    }
+    Ok(content)
+}
