@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_core::Catalog;
 use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::{Catalog, Contract};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_store::Store;
@@ -33,6 +33,11 @@ impl App {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
+    }
+
+    /// Whose contract is kept.
+    pub(crate) fn contract(&self) -> Contract {
+        self.0.rulebook.contract
     }
 
     /// The configured kinds.

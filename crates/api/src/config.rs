@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_core::{Catalog, EntityDescriptor};
+use hyperfleet_core::{Catalog, Contract, EntityDescriptor};
 use hyperfleet_service::logging::{Format, LogConfig, Masking, Output, machine_name};
 use hyperfleet_service::settings::{Faults, Settings, Sources};
 use hyperfleet_service::tls::TlsFiles;
@@ -32,6 +32,8 @@ pub struct Config {
     pub health: Health,
     /// `history.*`
     pub history: History,
+    /// `compatibility.*`
+    pub compatibility: Compatibility,
     /// `entities`, as configured.
     pub entities: Vec<EntityDescriptor>,
     /// `entities`, checked.
@@ -138,11 +140,13 @@ pub struct Logging {
     pub masking: Masking,
 }
 
-/// The metrics listener.
+/// The metrics listener, and what counts as stuck.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     /// Where metrics are served.
     pub bind: Bind,
+    /// Time after which an unreconciled resource counts as stuck.
+    pub reconciliation_stuck_threshold: Duration,
 }
 
 /// The health listener and the times around it.
@@ -161,6 +165,15 @@ pub struct Health {
 pub struct History {
     /// How long changes are kept.
     pub retention: Duration,
+}
+
+/// Living beside older parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Compatibility {
+    /// Whose contract the API keeps.
+    pub contract: Contract,
+    /// Whether the conditions of the first API revision are there too.
+    pub legacy_conditions: bool,
 }
 
 impl Config {
@@ -192,7 +205,10 @@ impl Config {
             },
             migrate_at_start: settings.text("database.migrate") == "auto",
         };
-        let metrics = Metrics { bind: bind(&settings, "metrics", &mut faults) };
+        let metrics = Metrics {
+            bind: bind(&settings, "metrics", &mut faults),
+            reconciliation_stuck_threshold: settings.duration("metrics.reconciliation_stuck_threshold"),
+        };
         let health = Health {
             bind: bind(&settings, "health", &mut faults),
             shutdown_timeout: settings.duration("health.shutdown_timeout"),
@@ -200,14 +216,27 @@ impl Config {
         };
         let history = History { retention: settings.duration("history.retention") };
         let logging = logging(&settings);
-        for path in ["tracing.enabled", "compatibility.legacy_conditions"] {
-            if settings.bool(path) {
-                faults.push(settings.fault(path, "can only be false in this release"));
-            }
+        let compatibility = Compatibility {
+            contract: contract(settings.text("compatibility.contract")),
+            legacy_conditions: settings.bool("compatibility.legacy_conditions"),
+        };
+        if settings.bool("tracing.enabled") {
+            faults.push(settings.fault("tracing.enabled", "can only be false in this release"));
         }
         match entities::read(&settings, &mut faults) {
             Some((entities, catalog)) if faults.is_empty() => {
-                Ok(Self { server, database, logging, metrics, health, history, entities, catalog, settings })
+                Ok(Self {
+                    server,
+                    database,
+                    logging,
+                    metrics,
+                    health,
+                    history,
+                    compatibility,
+                    entities,
+                    catalog,
+                    settings,
+                })
             }
             _ => Err(faults),
         }
@@ -241,6 +270,11 @@ impl Config {
             hostname: self.server.hostname.clone(),
         }
     }
+}
+
+/// The contract of this name; the table of keys allows no other.
+fn contract(name: &str) -> Contract {
+    Contract::ALL.iter().find(|(known, _)| *known == name).map_or_else(Contract::default, |(_, c)| *c)
 }
 
 fn logging(settings: &Settings) -> Logging {

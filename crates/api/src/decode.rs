@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
     Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId, check_labels,
-    check_name, check_references, check_required_references, check_text, spec_faults,
+    check_name, check_references, check_required_references, check_text, document_faults,
 };
 use serde_json::{Map, Value};
 
@@ -66,7 +66,8 @@ pub(crate) fn create(
             }
             "kind" | "name" | "spec" | "labels" | "references" => {}
             managed if MANAGED.contains(&managed) => {}
-            _ => faults.push(Fault::unknown_member(member)),
+            _ if rulebook.contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
+            _ => {}
         }
     }
     for (member, there) in [("kind", kind.is_some()), ("name", name.is_some()), ("spec", spec.is_some())] {
@@ -99,7 +100,7 @@ fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value, faults: &mut V
         faults.push(Fault::wrong_type("spec", "an object", spec));
         return;
     }
-    let shape = spec_faults(spec);
+    let shape = document_faults("spec", spec);
     if shape.is_empty() {
         faults.extend(rulebook.schemas.check(&entity.kind, spec));
     }
@@ -144,7 +145,7 @@ pub(crate) fn patch(
     }
     for (member, value) in &members {
         match (member.as_str(), value) {
-            ("spec", Value::Object(_)) => faults.extend(spec_faults(value)),
+            ("spec", Value::Object(_)) => faults.extend(document_faults("spec", value)),
             ("spec", other) => faults.push(Fault::wrong_type("spec", "an object", other)),
             ("labels" | "references", Value::Null) => {}
             ("labels", Value::Object(labels)) => {
@@ -214,7 +215,7 @@ fn without_nulls(members: &Map<String, Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperfleet_core::{Catalog, EntityDescriptor, ReferenceDescriptor, SpecSchemas};
+    use hyperfleet_core::{Catalog, Contract, EntityDescriptor, ReferenceDescriptor, SpecSchemas};
     use serde_json::json;
 
     #[test]
@@ -235,7 +236,10 @@ mod tests {
             EntityDescriptor { kind: "Thing".into(), plural: "things".into(), ..EntityDescriptor::default() };
         let catalog = Arc::new(Catalog::new(vec![user, thing]).unwrap());
         let entity = catalog.get("User").unwrap().clone();
-        let rulebook = Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 };
+        let rulebook = Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20,
+            contract: Contract::DOCUMENTED,
+            legacy_conditions: false,
+        };
         let Value::Object(body) =
             json!({"kind": "User", "name": "me", "spec": {}, "references": {"wif_config": "x"}})
         else {

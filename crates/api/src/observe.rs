@@ -2,7 +2,6 @@
 //! and leaves one log line and one metric sample per request.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
@@ -11,7 +10,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use http::HeaderValue;
 use http::header::VARY;
-use hyperfleet_core::{Error, ResourceId};
+use hyperfleet_core::Error;
+use hyperfleet_core::rules::Subject;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -22,15 +22,6 @@ use prometheus_client::registry::{Registry, Unit};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::problem::{self, Failed};
 use hyperfleet_service::request_ids::RequestIds;
-
-/// The one resource that an answer is about, in its extensions.
-#[derive(Debug, Clone)]
-pub(crate) struct Subject {
-    /// Its kind.
-    pub(crate) kind: Arc<str>,
-    /// Its id.
-    pub(crate) id: ResourceId,
-}
 
 /// What is measured of requests. Cheap to clone.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderMap, StatusCode};
-use hyperfleet_core::Catalog;
+use hyperfleet_core::View;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -36,10 +36,13 @@ pub struct Document {
 }
 
 impl Document {
-    /// Describes a server with the kinds of `catalog`.
-    pub fn build(catalog: &Catalog) -> Self {
+    /// Describes a server that shows resources by `view`.
+    pub fn build(view: View<'_>) -> Self {
         let mut document = source();
-        kinds::describe(&mut document, catalog);
+        kinds::describe(&mut document, view.catalog);
+        if !view.contract.names_lists {
+            forget_list_kinds(&mut document);
+        }
         let json = serde_json::to_vec(&document).expect("a JSON value is always JSON");
         let yaml = serde_saphyr::to_string(&Plain(&document)).expect("a JSON value is always YAML");
         Self { json: json.into(), yaml: yaml.into(), operations: operations(&document) }
@@ -48,6 +51,15 @@ impl Document {
     /// Every documented operation: method in upper case and path template.
     pub fn paths(&self) -> Vec<(String, String)> {
         self.operations.clone()
+    }
+}
+
+/// Where lists do not name their kind, no reader may ask for it.
+fn forget_list_kinds(document: &mut Value) {
+    for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
+        if let (true, Some(required)) = (name.ends_with("List"), schema["required"].as_array_mut()) {
+            required.retain(|member| member != "kind");
+        }
     }
 }
 

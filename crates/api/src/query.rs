@@ -3,29 +3,27 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Catalog, Error, Fault, FaultKind, Faults, ResourceId, echo, nearest};
+use hyperfleet_core::{Catalog, Contract, Error, Fault, FaultKind, Faults, Projection, ResourceId, echo, nearest};
 use hyperfleet_store::{Direction, SortField};
 use serde_json::Value;
 
-use crate::fields::Projection;
-
 const DEFAULT_PAGE_SIZE: u64 = 20;
-const MAX_PAGE_SIZE: u64 = 500;
 
 /// The parameters of a request, taken one by one; what is left at the end is unknown.
 pub(crate) struct Query {
     given: Vec<(String, String)>,
     known: Vec<&'static str>,
     faults: Faults,
+    contract: Contract,
 }
 
 impl Query {
     /// Reads a raw query string.
-    pub(crate) fn new(raw: Option<&str>) -> Self {
+    pub(crate) fn new(raw: Option<&str>, contract: Contract) -> Self {
         let given = form_urlencoded::parse(raw.unwrap_or_default().as_bytes())
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
-        Self { given, known: Vec::new(), faults: Faults::default() }
+        Self { given, known: Vec::new(), faults: Faults::default(), contract }
     }
 
     /// The value of a parameter, unless it is blank or absent. Given twice is a fault.
@@ -98,7 +96,12 @@ impl Query {
 
     /// `value` if every parameter was known and good.
     fn finish<T>(mut self, value: T) -> Result<T, Error> {
-        for (name, _) in std::mem::take(&mut self.given) {
+        let mut unknown = std::mem::take(&mut self.given);
+        if !self.contract.refuses_unknown {
+            // A filter that is not understood must not be taken for none.
+            unknown.retain(|(name, value)| name == "search" && !value.trim().is_empty());
+        }
+        for (name, _) in unknown {
             let hint = match nearest(&name, self.known.iter().copied()) {
                 Some(known) => format!(": did you mean {known}?"),
                 None => String::new(),
@@ -112,26 +115,26 @@ impl Query {
 
 /// Refuses every parameter.
 pub(crate) fn none(raw: Option<&str>) -> Result<(), Error> {
-    Query::new(raw).finish(())
+    Query::new(raw, Contract::DOCUMENTED).finish(())
 }
 
 /// The parameters of a file that may be cached by its fingerprint.
 pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
-    let mut query = Query::new(raw);
+    let mut query = Query::new(raw, Contract::DOCUMENTED);
     query.take("v");
     query.finish(())
 }
 
 /// The parameters of a read of one resource.
-pub(crate) fn read(raw: Option<&str>) -> Result<Option<Projection>, Error> {
-    let mut query = Query::new(raw);
+pub(crate) fn read(raw: Option<&str>, contract: Contract) -> Result<Option<Projection>, Error> {
+    let mut query = Query::new(raw, contract);
     let fields = query.fields();
     query.finish(fields)
 }
 
 /// The parameters of a write: whether it is a dry run.
-pub(crate) fn write(raw: Option<&str>) -> Result<bool, Error> {
-    let mut query = Query::new(raw);
+pub(crate) fn write(raw: Option<&str>, contract: Contract) -> Result<bool, Error> {
+    let mut query = Query::new(raw, contract);
     let dry_run = query.word("dryRun", &[("true", true), ("false", false)]).unwrap_or(false);
     query.finish(dry_run)
 }
@@ -159,13 +162,20 @@ pub(crate) struct ListParameters {
 
 impl ListParameters {
     /// Reads them. `any_kind` is for the route that serves every kind.
-    pub(crate) fn parse(raw: Option<&str>, catalog: &Catalog, any_kind: bool) -> Result<Self, Error> {
-        let mut query = Query::new(raw);
+    pub(crate) fn parse(
+        raw: Option<&str>,
+        catalog: &Catalog,
+        contract: Contract,
+        any_kind: bool,
+    ) -> Result<Self, Error> {
+        let mut query = Query::new(raw, contract);
         let page = query.number("page", None).unwrap_or(1);
         let page_size = page_size(&mut query);
         let order = order(&mut query);
         let fields = query.fields();
-        let show_deleted = query.word("showDeleted", &[("true", true), ("false", false)]).unwrap_or(false);
+        let show_deleted = query
+            .word("showDeleted", &[("true", true), ("false", false)])
+            .unwrap_or(contract.lists_finalizing);
         let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
         let referring_to = referring_to(&mut query);
         let kind = if any_kind { kind(&mut query, catalog) } else { None };
@@ -173,9 +183,32 @@ impl ListParameters {
     }
 }
 
+/// The parameters of the list of reports on a resource.
+#[derive(Debug)]
+pub(crate) struct ReportListParameters {
+    /// Which page, from 1.
+    pub(crate) page: u64,
+    /// How many to a page.
+    pub(crate) page_size: u64,
+    /// Whether to count.
+    pub(crate) count: bool,
+}
+
+impl ReportListParameters {
+    /// Reads them.
+    pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
+        let mut query = Query::new(raw, contract);
+        let page = query.number("page", None).unwrap_or(1);
+        let page_size = page_size(&mut query);
+        let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
+        query.finish(Self { page, page_size, count })
+    }
+}
+
 fn page_size(query: &mut Query) -> u64 {
-    let page_size = query.number("pageSize", Some(MAX_PAGE_SIZE));
-    let size = query.number("size", Some(MAX_PAGE_SIZE));
+    let rules = query.contract.page;
+    let page_size = if rules.page_size { query.number("pageSize", Some(rules.max)) } else { None };
+    let size = query.number("size", Some(rules.max));
     if let (Some(page_size), Some(size)) = (page_size, size)
         && page_size != size
     {
@@ -276,7 +309,7 @@ mod tests {
 
     fn parse(raw: &str) -> Result<ListParameters, Error> {
         let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-        ListParameters::parse(Some(raw), &catalog, true)
+        ListParameters::parse(Some(raw), &catalog, Contract::DOCUMENTED, true)
     }
 
     fn faults(raw: &str) -> Vec<String> {
@@ -328,7 +361,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_parameter_is_told_the_right_one() {
-        let error = write(Some("dryrun=true")).unwrap_err();
+        let error = write(Some("dryrun=true"), Contract::DOCUMENTED).unwrap_err();
         assert_eq!(error.code(), "HYPERFLEET-VAL-004");
         assert!(error.detail.contains("did you mean dryRun?"), "{}", error.detail);
     }

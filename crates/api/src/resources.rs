@@ -8,26 +8,25 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyperfleet_core::{
-    Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
+    BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
     Intent, Patch, Resource, ResourceId, echo,
 };
+use hyperfleet_core::rules::{Outcome, Subject};
 use hyperfleet_store::ListQuery;
 
 use crate::app::App;
 use crate::caller::Identified;
-use crate::observe::Subject;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters};
-use crate::router::BASE;
 use crate::{body, decode, render};
 use hyperfleet_service::problem::Failed;
 
-type Answer = Result<Response, Failed>;
+pub(crate) type Answer = Result<Response, Failed>;
 
 /// `GET` of a collection.
 pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
     let any_kind = path.place.entity.is_none();
-    let list = ListParameters::parse(raw.as_deref(), app.catalog(), any_kind)?;
+    let list = ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), any_kind)?;
     let owner = owner(&app, &path).await?;
     let kinds = match (&path.place.entity, list.kind) {
         (Some(entity), _) => vec![entity.kind.clone()],
@@ -57,13 +56,14 @@ pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQ
             count: list.count,
         })
         .await?;
-    let list = render::List {
-        kind: path.place.kind(),
+    let kind = format!("{}List", path.place.kind());
+    let frame = render::Frame {
+        kind: app.contract().names_lists.then_some(&kind),
         page: list.page,
-        found: &found,
-        fields: list.fields.as_ref(),
+        size: found.items.len(),
+        total: found.total,
     };
-    Ok(json(StatusCode::OK, render::list(app.catalog(), &list)?))
+    Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, list.fields.as_ref())?))
 }
 
 /// `POST` to a collection.
@@ -74,7 +74,7 @@ pub(crate) async fn create(
     RawQuery(raw): RawQuery,
     request: Request<Body>,
 ) -> Answer {
-    let dry_run = query::write(raw.as_deref())?;
+    let dry_run = query::write(raw.as_deref(), app.contract())?;
     if path.place.lacks_owner() {
         return Err(needs_owner(&app, path.place.entity.as_deref()).into());
     }
@@ -88,10 +88,9 @@ pub(crate) async fn create(
         return Err(needs_owner(&app, Some(entity)).into());
     }
     let create = decode::create(&app.rulebook, entity, path.owners, members)?;
-    let outcome = execute(&app, caller, dry_run, Intent::Create(create)).await?;
-    let mut response = answer(&app, StatusCode::CREATED, &outcome.resource)?;
-    let href = render::href(app.catalog(), &outcome.resource.kind, outcome.resource.id);
-    header(&mut response, LOCATION, &href);
+    let resource = execute(&app, caller, dry_run, Intent::Create(create)).await?;
+    let mut response = answer(&app, StatusCode::CREATED, &resource)?;
+    header(&mut response, LOCATION, &app.rulebook.view().href(&resource));
     Ok(response)
 }
 
@@ -102,13 +101,13 @@ pub(crate) async fn read(
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
-    let fields = query::read(raw.as_deref())?;
+    let fields = query::read(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     let resource = find(&app, &path).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }
-    let body = render::resource(app.catalog(), &resource, fields.as_ref())?;
+    let body = render::resource(app.rulebook.view(), &resource, fields.as_ref())?;
     Ok(about(&resource, json(StatusCode::OK, body)))
 }
 
@@ -120,14 +119,14 @@ pub(crate) async fn patch(
     RawQuery(raw): RawQuery,
     request: Request<Body>,
 ) -> Answer {
-    let dry_run = query::write(raw.as_deref())?;
+    let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(request.headers(), &IF_MATCH)?;
     let language = body::patch_language(request.headers())?;
     let bytes = body::read(&app, request).await?;
     let body = decode::patch(language, path.place.entity.as_deref(), &bytes)?;
     let intent = Intent::Patch(Patch { target: path.target(), if_match, body });
-    let outcome = execute(&app, caller, dry_run, intent).await?;
-    answer(&app, StatusCode::OK, &outcome.resource).map_err(Failed::from)
+    let resource = execute(&app, caller, dry_run, intent).await?;
+    answer(&app, StatusCode::OK, &resource).map_err(Failed::from)
 }
 
 /// `DELETE` of one resource.
@@ -138,11 +137,11 @@ pub(crate) async fn delete(
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
-    let dry_run = query::write(raw.as_deref())?;
+    let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(&headers, &IF_MATCH)?;
     let intent = Intent::Delete(Delete { target: path.target(), if_match });
-    let outcome = execute(&app, caller, dry_run, intent).await?;
-    answer(&app, StatusCode::ACCEPTED, &outcome.resource).map_err(Failed::from)
+    let resource = execute(&app, caller, dry_run, intent).await?;
+    answer(&app, StatusCode::ACCEPTED, &resource).map_err(Failed::from)
 }
 
 /// `POST …/force-delete`.
@@ -153,7 +152,7 @@ pub(crate) async fn force_delete(
     RawQuery(raw): RawQuery,
     request: Request<Body>,
 ) -> Answer {
-    let dry_run = query::write(raw.as_deref())?;
+    let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(request.headers(), &IF_MATCH)?;
     body::require_json(request.headers())?;
     let reason = decode::force_delete(&body::read(&app, request).await?)?;
@@ -162,17 +161,16 @@ pub(crate) async fn force_delete(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn execute(
-    app: &App,
-    caller: Caller,
-    dry_run: bool,
-    intent: Intent,
-) -> Result<hyperfleet_core::rules::Outcome, Error> {
-    app.store.execute(Command { caller, dry_run, intent }).await
+/// Carries out what changes a resource, and returns it as it is then.
+async fn execute(app: &App, caller: Caller, dry_run: bool, intent: Intent) -> Result<Box<Resource>, Error> {
+    match app.store.execute(Command { caller, dry_run, intent }).await? {
+        Outcome::Resource(resource) => Ok(resource),
+        other => Err(Error::internal(format!("a command about a resource came to {other:?}"))),
+    }
 }
 
 /// The resource that the path names.
-async fn find(app: &App, path: &Path) -> Result<Resource, Error> {
+pub(crate) async fn find(app: &App, path: &Path) -> Result<Resource, Error> {
     let target = path.target();
     let found = match ResourceId::parse(&target.id) {
         Some(id) => app.store.get(id).await?,
@@ -228,17 +226,17 @@ fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch
 }
 
 fn answer(app: &App, status: StatusCode, resource: &Resource) -> Result<Response, Error> {
-    Ok(about(resource, json(status, render::resource(app.catalog(), resource, None)?)))
+    Ok(about(resource, json(status, render::resource(app.rulebook.view(), resource, None)?)))
 }
 
 /// An answer that is about one resource: its tag for the caller, its name for the log.
 fn about(resource: &Resource, mut response: Response) -> Response {
     header(&mut response, ETAG, &format!("\"{}\"", resource.version));
-    response.extensions_mut().insert(Subject { kind: resource.kind.clone(), id: resource.id });
+    response.extensions_mut().insert(Subject::of(resource));
     response
 }
 
-fn json(status: StatusCode, body: Bytes) -> Response {
+pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

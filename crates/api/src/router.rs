@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
-use hyperfleet_core::Catalog;
+use hyperfleet_core::{BASE, Catalog};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
@@ -13,12 +13,10 @@ use crate::app::App;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
-use crate::{info, resources, unmatched};
+use crate::{info, resources, statuses, unmatched};
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
-/// The path of the one version that is served.
-pub(crate) const BASE: &str = "/api/hyperfleet/v1";
 
 /// Below this a compressed body saves less than it costs.
 const WORTH_COMPRESSING: u64 = 256;
@@ -59,6 +57,8 @@ fn routes(catalog: &Catalog, document: Arc<Document>) -> Routes {
         routes.add(&collection, at(get(resources::list).post(resources::create)));
         routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));
         routes.add(&format!("{item}/force-delete"), at(post(resources::force_delete)));
+        let report = get(statuses::list).put(statuses::submit).post(statuses::submit);
+        routes.add(&format!("{item}/statuses"), at(report));
     }
     routes
 }

@@ -24,6 +24,7 @@ use crate::router;
 
 const DATABASE: &str = "database";
 const PING_INTERVAL: Duration = Duration::from_secs(1);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Why the API could not start. The text is for the operator.
@@ -115,7 +116,7 @@ pub async fn run(
         body_limit: config.server.limits.body_bytes,
         read_timeout: config.server.timeouts.read,
     });
-    let document = Arc::new(Document::build(&rulebook.catalog));
+    let document = Arc::new(Document::build(rulebook.view()));
     let api_options = ListenerOptions {
         read_timeout: config.server.timeouts.read,
         write_timeout: config.server.timeouts.write,
@@ -129,7 +130,11 @@ pub async fn run(
     check_database(&store, &health, config.health.db_ping_timeout).await;
     let api = tokio::spawn(api_listener.serve(router::router(&app, document, observer), api_down.clone()));
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
-    let prune = tokio::spawn(prune_history(store, config.history.retention));
+    let background = [
+        tokio::spawn(prune_history(store.clone(), config.history.retention)),
+        tokio::spawn(measure_pending(store.clone(), config.metrics.reconciliation_stuck_threshold)),
+        tokio::spawn(async move { store.recompute_conditions().await }),
+    ];
     ready(&addresses);
 
     let signal = signals.next().await;
@@ -138,7 +143,7 @@ pub async fn run(
     api_down.begin();
     let cut = api.await.unwrap_or_default();
     watch.abort();
-    prune.abort();
+    background.iter().for_each(tokio::task::JoinHandle::abort);
     rest_down.begin();
     for task in small_ones {
         let _ = task.await;
@@ -166,6 +171,8 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         catalog: config.catalog.clone(),
         schemas,
         max_member_bytes: config.server.limits.body_bytes,
+        contract: config.compatibility.contract,
+        legacy_conditions: config.compatibility.legacy_conditions,
     })
 }
 
@@ -188,6 +195,17 @@ async fn watch_database(store: Store, health: Health, timeout: Duration) {
 async fn check_database(store: &Store, health: &Health, timeout: Duration) {
     let answer = store.ping(timeout).await;
     health.set(DATABASE, answer.map_err(|error| error.detail));
+}
+
+/// Shows in the metrics what waits for its adapters.
+async fn measure_pending(store: Store, threshold: Duration) {
+    let mut ticks = tokio::time::interval(MEASURE_INTERVAL);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = store.measure_pending(threshold).await {
+            tracing::debug!(error = error.chain(), "cannot measure what waits");
+        }
+    }
 }
 
 /// Keeps history to its retention, in small steps that never hold up a writer for long.

@@ -200,7 +200,9 @@ impl Task {
         };
         let took = started.elapsed();
         match &result {
-            Ok(_) => {
+            Ok(verdicts) => {
+                let real = commands.iter().zip(&verdicts.answers).filter(|(command, _)| !command.dry_run);
+                self.metrics.fleet.committed(&verdicts.set, real.map(|(_, answer)| answer));
                 self.metrics.batch_size.observe(commands.len() as f64);
                 self.metrics.commit_duration.observe(took.as_secs_f64());
                 self.metrics.succeeded("commit", took);
@@ -238,7 +240,21 @@ fn deliberate(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) ->
         })
         .collect();
     audit(set.changes());
+    warn_of_left_out(&set);
     Verdicts { set, answers }
+}
+
+/// A rule that fails costs its condition, not the report. Only the log and a metric tell.
+fn warn_of_left_out(set: &WorkingSet) {
+    for left_out in set.left_out() {
+        tracing::warn!(
+            resource_type = &*left_out.subject.kind,
+            resource_id = %left_out.subject.id,
+            condition = left_out.failure.kind,
+            error = left_out.failure.cause,
+            "a mapped condition is left out"
+        );
+    }
 }
 
 /// Force-deletes go to the log before they are done, so that no crash and no caller that hangs up

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{References, Resource, ResourceId};
+use hyperfleet_core::{References, Report, Resource, ResourceId, Timestamp, last_updated_times};
 
 use crate::failure::Failure;
 
@@ -16,14 +16,31 @@ pub(crate) struct Differences<'a> {
     pub(crate) updated: Vec<&'a Resource>,
     /// Resources whose narrow row changed.
     pub(crate) restated: Vec<&'a Resource>,
+    /// Resources whose conditions were only confirmed: when each of them was.
+    pub(crate) refreshed: Vec<(ResourceId, Vec<Timestamp>)>,
+    /// First reports of an adapter.
+    pub(crate) new_reports: Vec<(ResourceId, &'a Report)>,
+    /// Reports that say something new.
+    pub(crate) changed_reports: Vec<(ResourceId, &'a Report)>,
+    /// Reports that only moved their time.
+    pub(crate) moved_reports: Vec<(ResourceId, &'a Report)>,
     /// Resources that are gone.
     pub(crate) removed: Vec<ResourceId>,
     /// Resources whose references are to be forgotten before `links` are written.
     pub(crate) unlinked: Vec<ResourceId>,
     /// References to write.
     pub(crate) links: Vec<Link>,
-    /// By how much the number of resources of a kind changed: active and finalizing.
-    pub(crate) counts: BTreeMap<&'a str, (i64, i64)>,
+    /// By how much the numbers of a kind changed.
+    pub(crate) counts: BTreeMap<&'a str, Counts>,
+}
+
+/// Numbers of resources of a kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) active: i64,
+    pub(crate) finalizing: i64,
+    pub(crate) pending_active: i64,
+    pub(crate) pending_finalizing: i64,
 }
 
 /// One reference.
@@ -44,6 +61,9 @@ impl<'a> Differences<'a> {
                     all.inserted.push(after);
                     all.link(after)?;
                 }
+                (Some(before), Some(after)) if before.version == after.version => {
+                    all.refreshed.push((id, last_updated_times(&after.conditions)?));
+                }
                 (Some(before), Some(after)) => {
                     if !before.same_wish(after) {
                         all.updated.push(after);
@@ -63,14 +83,28 @@ impl<'a> Differences<'a> {
                 (None, None) => {}
             }
         }
-        all.counts.retain(|_, change| *change != (0, 0));
+        for (id, before, after) in set.report_differences() {
+            match before {
+                None => all.new_reports.push((id, after)),
+                Some(before) if after.says_the_same(before) => all.moved_reports.push((id, after)),
+                Some(_) => all.changed_reports.push((id, after)),
+            }
+        }
+        all.counts.retain(|_, change| *change != Counts::default());
         Ok(all)
     }
 
     fn count(&mut self, resource: Option<&'a Resource>, by: i64) {
         if let Some(resource) = resource {
-            let (active, finalizing) = self.counts.entry(&resource.kind).or_default();
-            *(if resource.is_active() { active } else { finalizing }) += by;
+            let counts = self.counts.entry(&resource.kind).or_default();
+            let pending = if resource.pending_since.is_some() { by } else { 0 };
+            if resource.is_active() {
+                counts.active += by;
+                counts.pending_active += pending;
+            } else {
+                counts.finalizing += by;
+                counts.pending_finalizing += pending;
+            }
         }
     }
 

@@ -10,16 +10,20 @@ mod ancestors;
 mod commit;
 mod differences;
 mod failure;
+mod fleet_metrics;
 mod list;
 mod metrics;
 mod migrations;
+mod pending;
 mod postgres;
+mod recompute;
+mod report_row;
 mod sqlite;
 mod thread;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
@@ -27,8 +31,9 @@ use hyperfleet_core::{Command, Error, Resource, ResourceId, Timestamp};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
+use pending::{Pending, Stuck};
 
-pub use list::{Direction, ListQuery, Page, SortField};
+pub use list::{Direction, ListQuery, Page, ReportPage, Slice, SortField};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
 pub use postgres::SslMode;
@@ -104,6 +109,7 @@ pub struct Options {
 pub struct Store {
     reader: Reader,
     committer: Committer,
+    rulebook: Arc<Rulebook>,
     timeout: Duration,
     metrics: Metrics,
 }
@@ -118,7 +124,11 @@ enum Reader {
 /// The columns that make a resource, in the order in which both stores' `row` reads them.
 const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
-     s.conditions, s.version";
+     s.conditions, s.version, s.refreshed, s.pending_since";
+
+/// The same without the wish, for resources whose conditions alone are at stake.
+static STATUS_COLUMNS: LazyLock<String> =
+    LazyLock::new(|| COLUMNS.replace("r.spec, r.labels, r.refs", "'{}', '{}', '{}'"));
 
 /// Brings the schema up to date and nothing else.
 pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
@@ -147,9 +157,9 @@ impl Store {
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
-        let (committer, task) = Committer::new(writer, rulebook, options.queue_limit, metrics.clone());
+        let (committer, task) = Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone());
         thread::run_on_own_thread("committer", task)?;
-        Ok(Self { reader, committer, timeout: options.request_timeout, metrics })
+        Ok(Self { reader, committer, rulebook, timeout: options.request_timeout, metrics })
     }
 
     /// The resource with this id.
@@ -172,6 +182,35 @@ impl Store {
             }
         })
         .await
+    }
+
+    /// A slice of the reports on a resource, by adapter, with their number and the version, all from one
+    /// snapshot.
+    pub async fn reports(&self, resource: ResourceId, slice: Slice) -> Result<ReportPage, Error> {
+        self.door("reports", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
+                Reader::Postgres(postgres) => postgres.reports(resource, slice).await,
+            }
+        })
+        .await
+    }
+
+    /// Shows in the metrics what waits for its adapters, and what has for longer than `threshold`.
+    pub async fn measure_pending(&self, threshold: Duration) -> Result<(), Error> {
+        let now = Timestamp::now();
+        let threshold = i64::try_from(threshold.as_micros()).unwrap_or(i64::MAX);
+        let stuck_before = Timestamp::from_micros(now.micros().saturating_sub(threshold));
+        let pending = self
+            .door("pending", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.pending(stuck_before).await,
+                    Reader::Postgres(postgres) => postgres.pending(stuck_before).await,
+                }
+            })
+            .await?;
+        self.metrics.fleet.show(&self.rulebook.catalog, &pending, now);
+        Ok(())
     }
 
     /// Carries a command out. Answers after the commit.

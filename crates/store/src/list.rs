@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Catalog, Resource, ResourceId, Version};
+use hyperfleet_core::{Catalog, Report, Resource, ResourceId, Version};
 
 /// Which resources, in which order, and which slice of them.
 #[derive(Debug, Clone)]
@@ -35,6 +35,26 @@ pub struct Page {
     pub total: Option<u64>,
     /// The slice.
     pub items: Vec<Resource>,
+}
+
+/// Which part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// How many to skip.
+    pub offset: u64,
+    /// How many to return.
+    pub limit: u64,
+}
+
+/// A slice of the reports on a resource, from one snapshot.
+#[derive(Debug)]
+pub struct ReportPage {
+    /// The newest version in the snapshot.
+    pub version: Version,
+    /// How many there are.
+    pub total: u64,
+    /// The slice, by adapter.
+    pub items: Vec<Report>,
 }
 
 /// Up or down.

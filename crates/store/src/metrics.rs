@@ -10,6 +10,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::fleet_metrics::FleetMetrics;
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OperationLabels {
     operation: &'static str,
@@ -36,6 +38,8 @@ pub struct Metrics {
     pub(crate) queue_length: Gauge,
     /// From taking a batch to its commit.
     pub(crate) commit_duration: Histogram,
+    /// What is told about the fleet.
+    pub(crate) fleet: FleetMetrics,
 }
 
 impl Default for Metrics {
@@ -48,6 +52,7 @@ impl Default for Metrics {
             batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 10)),
             queue_length: Gauge::default(),
             commit_duration: durations(),
+            fleet: FleetMetrics::default(),
         }
     }
 }
@@ -63,6 +68,7 @@ impl Metrics {
         for operation in ["commit", "get", "list", "ping"] {
             drop(self.errors.get_or_create(&ErrorLabels { operation, error_type: "unavailable" }));
         }
+        self.fleet.register(registry);
         let db = registry.sub_registry_with_prefix("hyperfleet_db");
         db.register_with_unit(
             "query_duration",

@@ -91,15 +91,17 @@ fn read_entry(at: &str, mut entry: Json, found: &mut Vec<(String, String)>) -> E
     }
 }
 
-/// What a member of an entry or of a reference must be, in words for those who write it.
+/// What a member of an entry, of a reference or of a rule must be, in words for those who write it.
 fn member_rule(name: &str) -> Option<&'static str> {
     match name {
         "kind" | "plural" | "parent_kind" | "on_parent_delete" | "spec_schema_name" | "ref_type"
-        | "target_kind" => Some("must be text"),
+        | "target_kind" | "type" | "expression" => Some("must be text"),
         "require_spec_schema" => Some("must be true or false"),
         "min" | "max" | "name_min_len" | "name_max_len" => Some("must be a whole number from 0"),
         "required_adapters" => Some("must be a list of text"),
         "references" | "conditions" => Some("must be a list of mappings"),
+        "when" | "status" | "reason" | "message" => Some("must be a mapping with an expression"),
+        "output" => Some("must be a mapping of status, reason and message"),
         _ => None,
     }
 }

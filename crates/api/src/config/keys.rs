@@ -28,6 +28,9 @@ const ENTITIES: &str = "\
 # required_adapters: adapters whose reports decide its conditions.
 # spec_schema_name, require_spec_schema: component of server.openapi_schema_path that specs must
 #   fit; the second refuses to start without it.
+# conditions: rules in CEL that lift findings of adapters into status.conditions, each {type,
+#   when.expression, output.status.expression, output.reason.expression, output.message.expression};
+#   see docs/status.md.
 # references: what it may refer to, each {ref_type, target_kind, min, max}; max 0 is no limit.
 # name_min_len, name_max_len: length of names, 1 to 100 when not given.
 - kind: Cluster
@@ -89,7 +92,7 @@ pub static KEYS: &[Key] = &[
     key("metrics.tls.enabled", Form::Bool, "false", "Serve the metrics over TLS; needs both files."),
     key("metrics.tls.cert_file", Form::Text, "", "Certificate chain of the metrics in PEM."),
     key("metrics.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
-    key("metrics.reconciliation_stuck_threshold", SOME_TIME, "10m", "Time after which an unreconciled resource counts as stuck; without effect in this release."),
+    key("metrics.reconciliation_stuck_threshold", SOME_TIME, "10m", "Time after which an unreconciled resource counts as stuck in the metrics."),
 
     key("health.host", Form::NonEmpty, "localhost", "Name or address that `/healthz` and `/readyz` listen on."),
     key("health.port", PORT, "8080", "Port of `/healthz` and `/readyz`; 0 lets the system choose."),
@@ -104,8 +107,8 @@ pub static KEYS: &[Key] = &[
 
     key("history.retention", SOME_TIME, "30d", "How long changes are kept for watches and timelines."),
 
-    key("compatibility.contract", Form::Choice(&["documented"]), "documented", "Whose contract the API keeps."),
-    key("compatibility.legacy_conditions", Form::Bool, "false", "Add the conditions of the first API revision; only false in this release."),
+    key("compatibility.contract", Form::Choice(&["documented", "go-0.2"]), "documented", "Whose contract the API keeps: the documented one, or that of the Go implementation for its Sentinel and adapters."),
+    key("compatibility.legacy_conditions", Form::Bool, "false", "Add `Available` and `Ready`, the conditions of the first API revision."),
 
     key("entities", Form::Structured, ENTITIES, "The kinds of resources."),
 ];

@@ -11,7 +11,7 @@ use hyperfleet_core::{Catalog, Entity};
 use serde_json::{Map, Value, json};
 
 use crate::place::parameter;
-use crate::router::BASE;
+use hyperfleet_core::BASE;
 
 const ROOT: Mark = Mark { kind: "Cluster", title: "Clusters", plural: "clusters", stem: "cluster" };
 const CHILD: Mark = Mark { kind: "NodePool", title: "NodePools", plural: "nodepools", stem: "nodepool" };

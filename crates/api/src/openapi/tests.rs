@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::routing::get;
 use http::Request;
 use http_body_util::BodyExt;
-use hyperfleet_core::EntityDescriptor;
+use hyperfleet_core::{Catalog, Contract, EntityDescriptor};
 use serde_json::json;
 use tower::ServiceExt;
 
@@ -23,7 +23,8 @@ fn kind(kind: &str, plural: &str, parent: Option<&str>) -> EntityDescriptor {
 
 fn document(kinds: Vec<EntityDescriptor>) -> Value {
     let catalog = Catalog::new(kinds).unwrap();
-    serde_json::from_slice(&Document::build(&catalog).json).unwrap()
+    serde_json::from_slice(&Document::build(View { catalog: &catalog, contract: Contract::DOCUMENTED }).json)
+        .unwrap()
 }
 
 /// Default kinds, deep chains, names that hold the written kinds' names, and names that the
@@ -172,7 +173,9 @@ fn a_configured_kind_gets_every_way_down_to_it() {
     let ways = ["", "/nodepools/{nodepool_id}", "/clusters/{cluster_id}/nodepools/{nodepool_id}"];
     let expected: Vec<_> = ways
         .iter()
-        .flat_map(|way| ["", "/{disk_id}", "/{disk_id}/force-delete"].map(|rest| (way, rest)))
+        .flat_map(|way| {
+            ["", "/{disk_id}", "/{disk_id}/force-delete", "/{disk_id}/statuses"].map(|rest| (way, rest))
+        })
         .map(|(way, rest)| format!("/api/hyperfleet/v1{way}/disks{rest}"))
         .collect();
     assert_eq!(disks, expected);
@@ -198,7 +201,8 @@ fn a_configured_kind_gets_every_way_down_to_it() {
 #[test]
 fn json_and_yaml_are_the_same_document() {
     for kinds in catalogs() {
-        let document = Document::build(&Catalog::new(kinds).unwrap());
+        let document =
+            Document::build(View { catalog: &Catalog::new(kinds).unwrap(), contract: Contract::DOCUMENTED });
         let json: Value = serde_json::from_slice(&document.json).unwrap();
         let yaml: Value = serde_saphyr::from_str(std::str::from_utf8(&document.yaml).unwrap()).unwrap();
         assert_eq!(json, yaml);
@@ -256,7 +260,10 @@ fn a_resource_that_breaks_the_contract_does_not_fit() {
 
 #[tokio::test]
 async fn the_document_and_its_page_are_served_and_revalidated() {
-    let built = Arc::new(Document::build(&Catalog::new(Catalog::default_descriptors()).unwrap()));
+    let built = Arc::new(Document::build(View {
+        catalog: &Catalog::new(Catalog::default_descriptors()).unwrap(),
+        contract: Contract::DOCUMENTED,
+    }));
     let app = Router::new()
         .route("/openapi", get(json))
         .route("/openapi.yaml", get(yaml))

@@ -4,7 +4,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{EntityDescriptor, SpecSchemas};
+use hyperfleet_core::{Contract, EntityDescriptor, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_store::{Metrics, Options, Store, Target};
@@ -17,7 +17,13 @@ use crate::app::Parts;
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let catalog = Arc::new(Catalog::new(kinds).unwrap());
     let schemas = SpecSchemas::compile(&catalog, None).unwrap();
-    let rulebook = Arc::new(Rulebook { catalog, schemas, max_member_bytes: 1 << 20 });
+    let rulebook = Arc::new(Rulebook {
+        catalog,
+        schemas,
+        max_member_bytes: 1 << 20,
+        contract: Contract::DOCUMENTED,
+        legacy_conditions: false,
+    });
     let options = Options {
         target: Target::Sqlite { path: None },
         max_connections: 1,
@@ -67,7 +73,7 @@ async fn methods(router: &Router, path: &str) -> Vec<String> {
 async fn the_router_and_the_document_know_the_same_operations() {
     for kinds in [Catalog::default_descriptors(), deep()] {
         let app = app(kinds).await;
-        let document = Arc::new(Document::build(app.catalog()));
+        let document = Arc::new(Document::build(app.rulebook.view()));
         let documented: BTreeSet<_> = document.paths().into_iter().collect();
         let observer = Observer::register(&mut Registry::default(), &app.build);
         let router = router(&app, document.clone(), observer);

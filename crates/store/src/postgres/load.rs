@@ -1,25 +1,34 @@
 //! The first flight: lock the feed, and load every row that a batch can touch, one query per
 //! table. Each statement sees what was committed when the lock was granted.
 
+use std::collections::BTreeSet;
+
 use futures_util::try_join;
 use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, Version};
+use hyperfleet_core::{Catalog, ResourceId, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
 use super::row;
 use super::writer::{Session, prepare};
-use crate::COLUMNS;
 use crate::failure::Failure;
+use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
+use crate::{COLUMNS, STATUS_COLUMNS};
 
 pub(super) struct Statements {
     lock: Statement,
     resources: Statement,
+    statuses: Statement,
+    standings: Statement,
+    reports: Statement,
+    all_reports: Statement,
     names: Statement,
     trees: Statement,
     child_counts: Statement,
     referrers: Statement,
+    owners: Statement,
+    owners_child_counts: Statement,
 }
 
 /// The ids of the trees: everything below, and the owners above.
@@ -35,16 +44,50 @@ const SURROUNDINGS: &str = "with recursive below as (
          select id from below union select id from above
      )";
 
+/// The ids of resources and their owners up to the root.
+const OWNERS: &str = "with recursive above as (
+         select id, owner_id from resources where id = any($1)
+         union
+         select r.id, r.owner_id from resources r join above on r.id = above.owner_id
+     )";
+
 impl Statements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Failure> {
-        let [lock, resources, names, trees, child_counts, referrers] = prepare(
+        let resources_by = |columns: &str, scope: &str| {
+            format!(
+                "select {columns} from resources r join resource_status s on s.resource_id = r.id
+                 where r.id {scope}"
+            )
+        };
+        let [
+            lock,
+            resources,
+            statuses,
+            standings,
+            reports,
+            all_reports,
+            names,
+            trees,
+            child_counts,
+            referrers,
+            owners,
+            owners_child_counts,
+        ] = prepare(
             client,
             [
                 "select version from feed for update".to_owned(),
+                resources_by(COLUMNS, "= any($1)"),
+                resources_by(&STATUS_COLUMNS, "= any($1)"),
+                // By reports_pkey.
                 format!(
-                    "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
-                     where r.id = any($1)"
+                    "select {STANDING_COLUMNS} from reports
+                     where resource_id = any($1) and adapter = any($2)"
                 ),
+                format!(
+                    "select {REPORT_COLUMNS} from unnest($1::uuid[], $2::text[]) asked (id, name)
+                     join reports on resource_id = id and adapter = name"
+                ),
+                format!("select {REPORT_COLUMNS} from reports where resource_id = any($1)"),
                 // By resources_active_name.
                 "select kind, owner_id, name, id from resources
                  where kind || '/' || coalesce(owner_id::text, '') || '/' || name = any($1)
@@ -52,13 +95,15 @@ impl Statements {
                     .to_owned(),
                 // The trees, and whoever refers to something in them.
                 format!(
-                    "{SURROUNDINGS}
-                     select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
-                     where r.id in (
-                         select id from surroundings
-                         union
-                         select e.source_id from resource_references e join below on e.target_id = below.id
-                     )"
+                    "{SURROUNDINGS} {}",
+                    resources_by(
+                        COLUMNS,
+                        "in (
+                             select id from surroundings
+                             union
+                             select e.source_id from resource_references e join below on e.target_id = below.id
+                         )"
+                    )
                 ),
                 format!(
                     "{SURROUNDINGS}
@@ -71,17 +116,56 @@ impl Statements {
                      select e.target_id, e.source_id from resource_references e
                      join below on e.target_id = below.id"
                 ),
+                format!("{OWNERS} {}", resources_by(COLUMNS, "in (select id from above)")),
+                format!(
+                    "{OWNERS}
+                     select r.owner_id, r.kind, count(*) from resources r
+                     join above on r.owner_id = above.id
+                     group by r.owner_id, r.kind"
+                ),
             ],
         )
         .await?;
-        Ok(Self { lock, resources, names, trees, child_counts, referrers })
+        Ok(Self {
+            lock,
+            resources,
+            statuses,
+            standings,
+            reports,
+            all_reports,
+            names,
+            trees,
+            child_counts,
+            referrers,
+            owners,
+            owners_child_counts,
+        })
     }
+}
+
+/// Statements with an empty list are not worth a round trip.
+async fn ask<const N: usize>(
+    client: &Client,
+    statement: &Statement,
+    nothing: bool,
+    values: [&(dyn ToSql + Sync); N],
+) -> Result<Vec<Row>, Failure> {
+    if nothing { Ok(Vec::new()) } else { Ok(client.query(statement, &values).await?) }
 }
 
 pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) -> Result<WorkingSet, Failure> {
     let Session { client, load: statements, .. } = session;
-    let ids: Vec<Uuid> = needs.ids.iter().map(|id| id.uuid()).collect();
-    let trees: Vec<Uuid> = needs.trees.iter().map(|id| id.uuid()).collect();
+    // Mapped conditions may look at the whole resource.
+    let whole = catalog.has_mappings();
+    let (mut ids, mut light) = (Vec::new(), Vec::new());
+    ids.extend(needs.ids.iter().map(|id| id.uuid()));
+    for id in needs.statuses.difference(&needs.ids) {
+        if whole { &mut ids } else { &mut light }.push(id.uuid());
+    }
+    let statuses = uuids(&needs.statuses);
+    let adapters: Vec<&str> = catalog.required_adapters().collect();
+    let reported: Vec<Uuid> = needs.reports.iter().map(|(id, _)| id.uuid()).collect();
+    let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| adapter.as_str()).collect();
     let names: Vec<String> = needs
         .names
         .iter()
@@ -90,17 +174,22 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
         })
         .collect();
 
-    let nothing = || Ok(Vec::<Row>::new());
-    let ((), lock, resources, names) = try_join!(
-        client.batch_execute("begin isolation level read committed"),
-        client.query_one(&statements.lock, &[]),
-        async { if ids.is_empty() { nothing() } else { client.query(&statements.resources, &[&ids]).await } },
-        async { if names.is_empty() { nothing() } else { client.query(&statements.names, &[&names]).await } },
+    let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
+    let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
+    let ((), lock, resources, statuses, standings, reports, names) = try_join!(
+        begin,
+        lock,
+        ask(client, &statements.resources, ids.is_empty(), [&ids]),
+        ask(client, &statements.statuses, light.is_empty(), [&light]),
+        ask(client, &statements.standings, statuses.is_empty(), [&statuses, &adapters]),
+        ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
+        ask(client, &statements.names, names.is_empty(), [&names]),
     )?;
     let mut set = WorkingSet::new(Version(lock.try_get(0)?));
-    for found in &resources {
-        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load(resource));
-    }
+    take_resources(catalog, &resources, &mut set)?;
+    take_resources(catalog, &statuses, &mut set)?;
+    take_standings(&standings, &mut set)?;
+    take_reports(&reports, &mut set)?;
     for found in &names {
         if let Some(entity) = catalog.get(found.try_get(0)?) {
             let owner: Option<Uuid> = found.try_get(1)?;
@@ -108,13 +197,69 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
             set.load_name(entity.kind.clone(), owner.map(Into::into), found.try_get(2)?, holder.into());
         }
     }
+
+    // What may disappear drags its surroundings in. That is rare, so it has flights of its own.
+    let trees = uuids(&needs.trees);
     if !trees.is_empty() {
         load_trees(session, catalog, &trees, &mut set).await?;
+    }
+    let finalizing: Vec<Uuid> = set
+        .loaded()
+        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !needs.trees.contains(&r.id))
+        .map(|r| r.id.uuid())
+        .collect();
+    if !finalizing.is_empty() {
+        load_owners(session, catalog, &finalizing, &mut set).await?;
+    }
+    if !trees.is_empty() || !finalizing.is_empty() {
+        let all: Vec<Uuid> = set.loaded().map(|r| r.id.uuid()).collect();
+        take_standings(&client.query(&statements.standings, &[&all, &adapters]).await?, &mut set)?;
+    }
+    if whole {
+        let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
+        let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
+        let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
+        take_reports(&reports, &mut set)?;
     }
     Ok(set)
 }
 
-/// Deletions are rare, so their loads are a flight of their own.
+fn uuids(ids: &BTreeSet<ResourceId>) -> Vec<Uuid> {
+    ids.iter().map(|id| id.uuid()).collect()
+}
+
+fn take_resources(catalog: &Catalog, rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+    for found in rows {
+        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load(resource));
+    }
+    Ok(())
+}
+
+fn take_standings(rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+    for found in rows {
+        let (id, standing) = row::standing(found)?;
+        set.load_standing(id, standing);
+    }
+    Ok(())
+}
+
+fn take_reports(rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+    for found in rows {
+        let (id, report) = row::report(found)?;
+        set.load_report(id, report);
+    }
+    Ok(())
+}
+
+fn take_child_counts(rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+    for found in rows {
+        let owner: Uuid = found.try_get(0)?;
+        let kind: &str = found.try_get(1)?;
+        set.load_child_count(owner.into(), kind.into(), found.try_get::<_, i64>(2)? as usize);
+    }
+    Ok(())
+}
+
 async fn load_trees(
     session: &Session,
     catalog: &Catalog,
@@ -128,17 +273,27 @@ async fn load_trees(
         client.query(&statements.child_counts, &roots),
         client.query(&statements.referrers, &roots),
     )?;
-    for found in &resources {
-        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load(resource));
-    }
-    for found in &counts {
-        let owner: Uuid = found.try_get(0)?;
-        let kind: &str = found.try_get(1)?;
-        set.load_child_count(owner.into(), kind.into(), found.try_get::<_, i64>(2)? as usize);
-    }
+    take_resources(catalog, &resources, set)?;
+    take_child_counts(&counts, set)?;
     for found in &referrers {
         let (target, source): (Uuid, Uuid) = (found.try_get(0)?, found.try_get(1)?);
         set.load_referrer(target.into(), source.into());
     }
     Ok(())
+}
+
+async fn load_owners(
+    session: &Session,
+    catalog: &Catalog,
+    of: &[Uuid],
+    set: &mut WorkingSet,
+) -> Result<(), Failure> {
+    let Session { client, load: statements, .. } = session;
+    let roots: [&(dyn ToSql + Sync); 1] = [&of];
+    let (owners, counts) = try_join!(
+        client.query(&statements.owners, &roots),
+        client.query(&statements.owners_child_counts, &roots),
+    )?;
+    take_resources(catalog, &owners, set)?;
+    take_child_counts(&counts, set)
 }

@@ -12,8 +12,10 @@ const LOCK: i64 = 0x4879_7065_7246_6c74;
 
 const OLDEST_SERVER: i32 = 130_000;
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") },
+    Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
+];
 
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual.
 pub(super) async fn run(address: &Address, options: &Options) -> Result<MigrationReport, OpenError> {

@@ -10,6 +10,7 @@ mod load;
 mod migrate;
 mod persist;
 mod read;
+mod report_columns;
 mod row;
 mod writer;
 
@@ -23,7 +24,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page};
+use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
 
 use connect::Address;
 pub use connect::SslMode;
@@ -70,27 +71,60 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
     migrate::run(&Address::new(&options)?, &options).await
 }
 
+/// Reads on a connection of the pool. One that broke while it rested there costs nobody an error: the read
+/// is done again on a new one. (A function could not: its closure's future would be `Send` for one lifetime
+/// only.)
+macro_rules! on_lease {
+    ($self:ident, |$client:ident| $read:expr) => {{
+        let lease = $self.lease().await?;
+        let $client = lease.client();
+        let result = $read.await;
+        if matches!(&result, Err(failure) if failure.kind == FailureKind::Unavailable) {
+            $self.forget_all(lease);
+            let lease = $self.lease().await?;
+            let $client = lease.client();
+            let result = $read.await;
+            lease.give_back();
+            result
+        } else {
+            lease.give_back();
+            result
+        }
+    }};
+}
+
 impl Postgres {
     pub(crate) async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
         self.lane.get(id).await
     }
 
     pub(crate) async fn list(&self, query: &ListQuery) -> Result<Page, Failure> {
-        let lease = self.lease().await?;
-        let result = read::list(lease.client(), &self.catalog, query).await;
-        match result {
-            Err(failure) if failure.kind == FailureKind::Unavailable => {
-                self.forget_all(lease);
-                let lease = self.lease().await?;
-                let result = read::list(lease.client(), &self.catalog, query).await;
-                lease.give_back();
-                result
-            }
-            result => {
-                lease.give_back();
-                result
-            }
-        }
+        on_lease!(self, |client| read::list(client, &self.catalog, query))
+    }
+
+    pub(crate) async fn reports(&self, id: ResourceId, slice: Slice) -> Result<ReportPage, Failure> {
+        on_lease!(self, |client| read::reports(client, id, slice))
+    }
+
+    pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {
+        on_lease!(self, |client| read::pending(client, stuck_before))
+    }
+
+    pub(crate) async fn basis(&self, kind: &str) -> Result<Option<String>, Failure> {
+        read::basis(&self.pool.get().await?, kind).await
+    }
+
+    pub(crate) async fn set_basis(&self, kind: &str, basis: &str) -> Result<(), Failure> {
+        read::set_basis(&self.pool.get().await?, kind, basis).await
+    }
+
+    pub(crate) async fn ids_of_kind(
+        &self,
+        kind: &str,
+        after: Option<(Timestamp, ResourceId)>,
+        limit: i64,
+    ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
+        read::ids_of_kind(&self.pool.get().await?, kind, after, limit).await
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {

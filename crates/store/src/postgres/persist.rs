@@ -3,14 +3,15 @@
 use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Resource, ResourceId};
+use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
+use super::report_columns::ReportColumns;
 use super::writer::{Session, prepare};
 use crate::ancestors;
-use crate::differences::Differences;
+use crate::differences::{Counts, Differences};
 use crate::failure::Failure;
 
 pub(super) struct Statements {
@@ -18,6 +19,11 @@ pub(super) struct Statements {
     insert_status: Statement,
     update_resources: Statement,
     update_status: Statement,
+    refresh_status: Statement,
+    insert_reports: Statement,
+    update_reports: Statement,
+    move_reports: Statement,
+    delete_reports: Statement,
     delete_references: Statement,
     insert_references: Statement,
     delete_resources: Statement,
@@ -34,6 +40,11 @@ impl Statements {
             insert_status,
             update_resources,
             update_status,
+            refresh_status,
+            insert_reports,
+            update_reports,
+            move_reports,
+            delete_reports,
             delete_references,
             insert_references,
             delete_resources,
@@ -52,8 +63,8 @@ impl Statements {
                      $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[],
                      $14::timestamptz[], $15::text[])"
                     .to_owned(),
-                "insert into resource_status (resource_id, version, conditions)
-                 select * from unnest($1::uuid[], $2::bigint[], $3::text[])"
+                "insert into resource_status (resource_id, version, conditions, pending_since)
+                 select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[])"
                     .to_owned(),
                 "update resources r
                  set generation = n.generation, spec = n.spec, labels = n.labels, refs = n.refs,
@@ -64,21 +75,54 @@ impl Statements {
                      n (id, generation, spec, labels, refs, updated_time, updated_by, deleted_time, deleted_by)
                  where r.id = n.id"
                     .to_owned(),
-                "update resource_status s set version = n.version, conditions = n.conditions
-                 from unnest($1::uuid[], $2::bigint[], $3::text[]) n (id, version, conditions)
+                "update resource_status s
+                 set version = n.version, conditions = n.conditions, refreshed = '{}',
+                     pending_since = n.pending_since
+                 from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[])
+                     n (id, version, conditions, pending_since)
                  where s.resource_id = n.id"
                     .to_owned(),
+                // An array of arrays cannot be unnested by rows, so each comes as its text.
+                "update resource_status s set refreshed = n.refreshed::bigint[]
+                 from unnest($1::uuid[], $2::text[]) n (id, refreshed)
+                 where s.resource_id = n.id"
+                    .to_owned(),
+                "insert into reports
+                     (resource_id, adapter, observed_generation, last_report_time, available, finalized,
+                      reason, message, created_time, conditions, data, metadata)
+                 select * from unnest(
+                     $1::uuid[], $2::text[], $3::bigint[], $4::timestamptz[], $5::text[], $6::boolean[],
+                     $7::text[], $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])"
+                    .to_owned(),
+                "update reports r
+                 set observed_generation = n.observed_generation, last_report_time = n.last_report_time,
+                     available = n.available, finalized = n.finalized, reason = n.reason,
+                     message = n.message, conditions = n.conditions, data = n.data, metadata = n.metadata
+                 from unnest(
+                     $1::uuid[], $2::text[], $3::bigint[], $4::timestamptz[], $5::text[], $6::boolean[],
+                     $7::text[], $8::text[], $9::timestamptz[], $10::text[], $11::text[], $12::text[])
+                     n (id, adapter, observed_generation, last_report_time, available, finalized, reason,
+                        message, created_time, conditions, data, metadata)
+                 where r.resource_id = n.id and r.adapter = n.adapter"
+                    .to_owned(),
+                "update reports r set last_report_time = n.last_report_time
+                 from unnest($1::uuid[], $2::text[], $3::timestamptz[]) n (id, adapter, last_report_time)
+                 where r.resource_id = n.id and r.adapter = n.adapter"
+                    .to_owned(),
+                "delete from reports where resource_id = any($1)".to_owned(),
                 "delete from resource_references where source_id = any($1)".to_owned(),
                 "insert into resource_references (source_id, ref_type, target_id)
                  select * from unnest($1::uuid[], $2::text[], $3::uuid[])"
                     .to_owned(),
                 "delete from resources where id = any($1)".to_owned(),
                 "delete from resource_status where resource_id = any($1)".to_owned(),
-                "insert into kind_counts (kind, active, finalizing)
-                 select * from unnest($1::text[], $2::bigint[], $3::bigint[])
+                "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
+                 select * from unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
                  on conflict (kind) do update
                  set active = kind_counts.active + excluded.active,
-                     finalizing = kind_counts.finalizing + excluded.finalizing"
+                     finalizing = kind_counts.finalizing + excluded.finalizing,
+                     pending_active = kind_counts.pending_active + excluded.pending_active,
+                     pending_finalizing = kind_counts.pending_finalizing + excluded.pending_finalizing"
                     .to_owned(),
                 "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
                  select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
@@ -93,6 +137,11 @@ impl Statements {
             insert_status,
             update_resources,
             update_status,
+            refresh_status,
+            insert_reports,
+            update_reports,
+            move_reports,
+            delete_reports,
             delete_references,
             insert_references,
             delete_resources,
@@ -110,7 +159,8 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     let statements = &session.persist;
     let differences = Differences::of(set)?;
     let version = set.version().0;
-    let Differences { inserted, updated, restated, removed, unlinked, links, counts } = &differences;
+    let Differences { inserted, updated, restated, refreshed, removed, unlinked, links, counts, .. } =
+        &differences;
 
     let wide = Columns::of(inserted);
     let changed = Columns::of(updated);
@@ -122,11 +172,18 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     let ref_types: Vec<&str> = links.iter().map(|link| link.ref_type.as_str()).collect();
     let targets: Vec<Uuid> = links.iter().map(|link| link.target.uuid()).collect();
     let kinds: Vec<&str> = counts.keys().copied().collect();
-    let (active, finalizing): (Vec<i64>, Vec<i64>) = counts.values().copied().unzip();
+    let number = |of: fn(&Counts) -> i64| counts.values().map(of).collect::<Vec<i64>>();
+    let (active, finalizing) = (number(|c| c.active), number(|c| c.finalizing));
+    let pending = (number(|c| c.pending_active), number(|c| c.pending_finalizing));
+    let refreshed_ids: Vec<Uuid> = refreshed.iter().map(|(id, _)| id.uuid()).collect();
+    let refreshed_times: Vec<String> = refreshed.iter().map(|(_, times)| as_array(times)).collect();
+    let new_reports = ReportColumns::of(&differences.new_reports);
+    let changed_reports = ReportColumns::of(&differences.changed_reports);
+    let moved_reports = ReportColumns::times_of(&differences.moved_reports);
     let changes = ChangeColumns::of(set);
 
     let feed: [&(dyn ToSql + Sync); 1] = [&version];
-    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(11);
+    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
     if !unlinked.is_empty() {
@@ -135,6 +192,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     if !removed.is_empty() {
         flight.push((&statements.delete_resources, vec![&removed]));
         flight.push((&statements.delete_status, vec![&removed]));
+        flight.push((&statements.delete_reports, vec![&removed]));
     }
     if !updated.is_empty() {
         flight.push((&statements.update_resources, changed.changing()));
@@ -146,14 +204,28 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     if !restated.is_empty() {
         flight.push((&statements.update_status, moved_status.all()));
     }
+    if !refreshed.is_empty() {
+        flight.push((&statements.refresh_status, vec![&refreshed_ids, &refreshed_times]));
+    }
+    if !new_reports.ids.is_empty() {
+        flight.push((&statements.insert_reports, new_reports.all()));
+    }
+    if !changed_reports.ids.is_empty() {
+        flight.push((&statements.update_reports, changed_reports.all()));
+    }
+    if !moved_reports.ids.is_empty() {
+        flight.push((&statements.move_reports, moved_reports.moving()));
+    }
     if !sources.is_empty() {
         flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));
     }
     if !kinds.is_empty() {
-        flight.push((&statements.change_counts, vec![&kinds, &active, &finalizing]));
+        flight.push((&statements.change_counts, vec![&kinds, &active, &finalizing, &pending.0, &pending.1]));
     }
-    flight.push((&statements.insert_changes, changes.all()));
-    flight.push((&statements.advance_feed, feed.to_vec()));
+    if !set.changes().is_empty() {
+        flight.push((&statements.insert_changes, changes.all()));
+        flight.push((&statements.advance_feed, feed.to_vec()));
+    }
 
     let client = &session.client;
     let writes = try_join_all(flight.iter().map(|(statement, values)| client.execute(*statement, values)));
@@ -248,6 +320,7 @@ struct StatusColumns<'a> {
     ids: Vec<Uuid>,
     versions: Vec<i64>,
     conditions: Vec<&'a str>,
+    pending_since: Vec<Option<DateTime<Utc>>>,
 }
 
 impl<'a> StatusColumns<'a> {
@@ -256,12 +329,19 @@ impl<'a> StatusColumns<'a> {
             ids: resources.iter().map(|r| r.id.uuid()).collect(),
             versions: resources.iter().map(|r| r.version.0).collect(),
             conditions: resources.iter().map(|r| r.conditions.as_str()).collect(),
+            pending_since: resources.iter().map(|r| r.pending_since.map(Timestamp::utc)).collect(),
         }
     }
 
     fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.ids, &self.versions, &self.conditions]
+        vec![&self.ids, &self.versions, &self.conditions, &self.pending_since]
     }
+}
+
+/// Times as PostgreSQL writes an array of numbers.
+fn as_array(times: &[Timestamp]) -> String {
+    let numbers: Vec<String> = times.iter().map(|time| time.micros().to_string()).collect();
+    format!("{{{}}}", numbers.join(","))
 }
 
 struct ChangeColumns<'a> {

@@ -1,14 +1,15 @@
-//! Lists: one statement that chooses the ids first and joins after, so that the planner walks an
+//! Reads besides those of one resource. A list is one statement that chooses the ids first and joins after, so that the planner walks an
 //! index for the page and touches wide rows only for what is returned.
 
-use hyperfleet_core::{Catalog, Timestamp, Version};
+use chrono::{DateTime, Utc};
+use hyperfleet_core::{Catalog, ResourceId, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::row;
-use crate::COLUMNS;
 use crate::failure::Failure;
-use crate::{ListQuery, Page};
+use crate::report_row::REPORT_COLUMNS;
+use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
 pub(super) async fn list(
     client: &deadpool_postgres::Client,
@@ -68,13 +69,120 @@ pub(super) async fn list(
 
     let mut page = Page { version: Version::default(), total: None, items: Vec::with_capacity(rows.len()) };
     for found in &rows {
-        page.version = Version(found.try_get(16)?);
-        page.total = found.try_get::<_, Option<i64>>(17)?.map(|n| n as u64);
+        page.version = Version(found.try_get(18)?);
+        page.total = found.try_get::<_, Option<i64>>(19)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
             page.items.extend(row::resource(catalog, found)?);
         }
     }
     Ok(page)
+}
+
+/// A slice of the reports on a resource, by reports_pkey.
+pub(super) async fn reports(
+    client: &deadpool_postgres::Client,
+    resource: ResourceId,
+    slice: Slice,
+) -> Result<ReportPage, Failure> {
+    let statement = client
+        .prepare_cached(&format!(
+            "select {REPORT_COLUMNS}, f.version,
+                    (select count(*) from reports where resource_id = $1)
+             from feed f left join (
+                 select * from reports where resource_id = $1 order by adapter limit $2 offset $3
+             ) page on true
+             order by adapter"
+        ))
+        .await?;
+    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
+    let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
+    let rows = client.query(&statement, &[&resource.uuid(), &limit, &offset]).await?;
+    let mut page = ReportPage { version: Version::default(), total: 0, items: Vec::with_capacity(rows.len()) };
+    for found in &rows {
+        page.version = Version(found.try_get(8)?);
+        page.total = found.try_get::<_, i64>(9)? as u64;
+        if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
+            page.items.push(row::report(found)?.1);
+        }
+    }
+    Ok(page)
+}
+
+/// What waits: the kept numbers, and by resource_status_pending those that wait for too long.
+pub(super) async fn pending(
+    client: &deadpool_postgres::Client,
+    stuck_before: Timestamp,
+) -> Result<Pending, Failure> {
+    let waiting = client
+        .prepare_cached("select kind, pending_active, pending_finalizing from kind_counts order by kind")
+        .await?;
+    let stuck = client
+        .prepare_cached(
+            "select r.kind, r.deleted_time is not null, count(*), min(s.pending_since)
+             from resource_status s join resources r on r.id = s.resource_id
+             where s.pending_since < $1
+             group by 1, 2",
+        )
+        .await?;
+    let mut pending = Pending::default();
+    for found in client.query(&waiting, &[]).await? {
+        let (active, finalizing): (i64, i64) = (found.try_get(1)?, found.try_get(2)?);
+        pending.waiting.push((found.try_get(0)?, active as u64, finalizing as u64));
+    }
+    for found in client.query(&stuck, &[&stuck_before.utc()]).await? {
+        pending.stuck.push(Stuck {
+            kind: found.try_get(0)?,
+            finalizing: found.try_get(1)?,
+            count: found.try_get::<_, i64>(2)? as u64,
+            since: found.try_get::<_, DateTime<Utc>>(3)?.into(),
+        });
+    }
+    Ok(pending)
+}
+
+/// By which settings the conditions of a kind were computed.
+pub(super) async fn basis(
+    client: &deadpool_postgres::Client,
+    kind: &str,
+) -> Result<Option<String>, Failure> {
+    let row = client.query_opt("select basis from aggregations where kind = $1", &[&kind]).await?;
+    Ok(row.map(|row| row.try_get(0)).transpose()?)
+}
+
+/// Remembers by which settings the conditions of a kind were computed.
+pub(super) async fn set_basis(
+    client: &deadpool_postgres::Client,
+    kind: &str,
+    basis: &str,
+) -> Result<(), Failure> {
+    client
+        .execute(
+            "insert into aggregations (kind, basis) values ($1, $2)
+             on conflict (kind) do update set basis = excluded.basis",
+            &[&kind, &basis],
+        )
+        .await?;
+    Ok(())
+}
+
+/// The next ids of a kind after the resource that was made at `after`, by resources_by_kind.
+pub(super) async fn ids_of_kind(
+    client: &deadpool_postgres::Client,
+    kind: &str,
+    after: Option<(Timestamp, ResourceId)>,
+    limit: i64,
+) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
+    let (time, id) = after.unwrap_or((Timestamp::from_micros(0), Uuid::nil().into()));
+    let rows = client
+        .query(
+            "select created_time, id from resources where kind = $1 and (created_time, id) > ($2, $3)
+             order by created_time, id limit $4",
+            &[&kind, &time.utc(), &id.uuid(), &limit],
+        )
+        .await?;
+    rows.iter()
+        .map(|row| Ok((row.try_get::<_, DateTime<Utc>>(0)?.into(), row.try_get::<_, Uuid>(1)?.into())))
+        .collect()
 }
 
 /// One step: the oldest thousand changes, as far as they are old enough.

@@ -1,12 +1,15 @@
-//! A row as PostgreSQL gives it, made into a resource without parsing its JSON.
+//! Rows as PostgreSQL gives them, made into resources and reports.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{Catalog, Phase, RawJson, Resource, Stamp, Timestamp, Version};
+use hyperfleet_core::{
+    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
+};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::ancestors;
 use crate::failure::Failure;
+use crate::report_row;
 
 /// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
 /// invisible until it is again.
@@ -32,7 +35,40 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
             None => Phase::Active,
             Some(at) => Phase::Finalizing(stamp(at, row.try_get::<_, Option<&str>>(13)?.unwrap_or_default())),
         },
-        conditions: json(14)?,
+        conditions: report_row::conditions(
+            row.try_get(14)?,
+            row.try_get::<_, Vec<i64>>(16)?.into_iter(),
+        ),
         version: Version(row.try_get(15)?),
+        pending_since: row.try_get::<_, Option<DateTime<Utc>>>(17)?.map(Timestamp::from),
     }))
+}
+
+/// Reads [`report_row::STANDING_COLUMNS`].
+pub(super) fn standing(row: &Row) -> Result<(ResourceId, Standing), Failure> {
+    let standing = report_row::standing(
+        row.try_get(1)?,
+        row.try_get(2)?,
+        row.try_get::<_, DateTime<Utc>>(3)?.into(),
+        row.try_get(4)?,
+        row.try_get(5)?,
+        (row.try_get(6)?, row.try_get(7)?),
+    )?;
+    Ok((row.try_get::<_, Uuid>(0)?.into(), standing))
+}
+
+/// Reads [`report_row::REPORT_COLUMNS`].
+pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
+    let time = |index: usize| -> Result<Timestamp, Failure> {
+        Ok(row.try_get::<_, DateTime<Utc>>(index)?.into())
+    };
+    let report = report_row::report(
+        row.try_get(1)?,
+        row.try_get(2)?,
+        (time(3)?, time(4)?),
+        row.try_get(5)?,
+        row.try_get(6)?,
+        row.try_get(7)?,
+    )?;
+    Ok((row.try_get::<_, Uuid>(0)?.into(), report))
 }

@@ -84,7 +84,7 @@ impl Writer {
         };
         let verdicts = deliberate(set);
         let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
-        if verdicts.set.changes().is_empty() {
+        if verdicts.set.is_unchanged() {
             session.client.batch_execute("rollback").await?;
         } else {
             persist::persist(session, &verdicts.set).await?;

@@ -2,6 +2,7 @@
 //! one for all would, because there is no round trip.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use hyperfleet_core::rules::{Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
@@ -9,6 +10,24 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{read, row};
 use crate::failure::Failure;
+use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
+
+/// A resource and its owners up to the root.
+const ABOVE: &str = "with recursive above (id, owner_id) as (
+         select id, owner_id from resources where id = ?1
+         union
+         select r.id, r.owner_id from resources r join above on r.id = above.owner_id
+     )
+     select id from above";
+
+static STANDING: LazyLock<String> = LazyLock::new(|| {
+    format!("select {STANDING_COLUMNS} from reports where resource_id = ?1 and adapter = ?2")
+});
+static REPORT: LazyLock<String> = LazyLock::new(|| {
+    format!("select {REPORT_COLUMNS} from reports where resource_id = ?1 and adapter = ?2")
+});
+static REPORTS: LazyLock<String> =
+    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1"));
 
 pub(super) fn load(connection: &Connection, catalog: &Catalog, needs: &Needs) -> Result<WorkingSet, Failure> {
     let version = connection.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
@@ -16,12 +35,47 @@ pub(super) fn load(connection: &Connection, catalog: &Catalog, needs: &Needs) ->
     for id in &needs.ids {
         load_resource(connection, catalog, *id, &mut set)?;
     }
+    for id in needs.statuses.difference(&needs.ids) {
+        // Mapped conditions may look at the whole resource.
+        if catalog.has_mappings() {
+            load_resource(connection, catalog, *id, &mut set)?;
+        } else if let Some(resource) = read::status(connection, catalog, *id)? {
+            set.load(resource);
+        }
+    }
+    for (id, adapter) in &needs.reports {
+        load_reports(connection, *id, Some(adapter), &mut set)?;
+    }
     load_names(connection, needs, &mut set)?;
+
+    // What may disappear drags its surroundings in.
     let mut surroundings = BTreeSet::new();
     for id in &needs.trees {
         surroundings.extend(load_tree(connection, catalog, *id, &mut set)?);
     }
+    let finalizing: Vec<ResourceId> = set
+        .loaded()
+        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !needs.trees.contains(&r.id))
+        .map(|r| r.id)
+        .collect();
+    for id in finalizing {
+        for owner in ids(connection, ABOVE, id)? {
+            load_resource(connection, catalog, owner, &mut set)?;
+            surroundings.insert(owner);
+        }
+    }
     load_child_counts(connection, &surroundings, &mut set)?;
+
+    let mut recomputed: BTreeSet<ResourceId> = needs.statuses.clone();
+    if !surroundings.is_empty() {
+        recomputed.extend(set.loaded().map(|r| r.id));
+    }
+    load_standings(connection, catalog, &recomputed, &mut set)?;
+    let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
+    let mapped: Vec<ResourceId> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id).collect();
+    for id in mapped {
+        load_reports(connection, id, None, &mut set)?;
+    }
     Ok(set)
 }
 
@@ -33,6 +87,45 @@ fn load_resource(
 ) -> Result<(), Failure> {
     if let Some(resource) = read::get(connection, catalog, id)? {
         set.load(resource);
+    }
+    Ok(())
+}
+
+/// Where the required adapters of these resources stand. By the primary key.
+fn load_standings(
+    connection: &Connection,
+    catalog: &Catalog,
+    of: &BTreeSet<ResourceId>,
+    set: &mut WorkingSet,
+) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&STANDING)?;
+    for id in of {
+        let Some(entity) = set.kind_of(*id).and_then(|kind| catalog.get(kind)) else { continue };
+        for adapter in &entity.required_adapters {
+            let mut rows = statement.query((id.to_string(), adapter))?;
+            if let Some(found) = rows.next()? {
+                set.load_standing(*id, row::standing(found)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The whole reports on a resource, or that of one adapter.
+fn load_reports(
+    connection: &Connection,
+    id: ResourceId,
+    adapter: Option<&str>,
+    set: &mut WorkingSet,
+) -> Result<(), Failure> {
+    let sql = if adapter.is_some() { &REPORT } else { &REPORTS };
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = match adapter {
+        Some(adapter) => statement.query((id.to_string(), adapter))?,
+        None => statement.query([id.to_string()])?,
+    };
+    while let Some(found) = rows.next()? {
+        set.load_report(id, row::report(found)?);
     }
     Ok(())
 }
@@ -72,16 +165,7 @@ fn load_tree(
          select id from below",
         id,
     )?;
-    let above = ids(
-        connection,
-        "with recursive above (id, owner_id) as (
-             select id, owner_id from resources where id = ?1
-             union
-             select r.id, r.owner_id from resources r join above on r.id = above.owner_id
-         )
-         select id from above",
-        id,
-    )?;
+    let above = ids(connection, ABOVE, id)?;
     for target in &below {
         for source in
             ids(connection, "select source_id from resource_references where target_id = ?1", *target)?

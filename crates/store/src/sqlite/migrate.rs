@@ -4,8 +4,10 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::migrations::{self, Migration, MigrationReport, OpenError};
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") },
+    Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
+];
 
 /// Brings the schema up to date, or checks it when migrations are manual.
 pub(super) fn run(connection: &mut Connection, apply: bool) -> Result<MigrationReport, OpenError> {

@@ -21,7 +21,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page};
+use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
 
 pub(crate) use writer::Writer;
 
@@ -159,6 +159,40 @@ impl Sqlite {
             page
         })
         .await
+    }
+
+    pub(crate) async fn reports(
+        self: &Arc<Self>,
+        id: ResourceId,
+        slice: Slice,
+    ) -> Result<ReportPage, Failure> {
+        let this = self.clone();
+        off_thread(move || read::reports(&this.reader(), id, slice)).await
+    }
+
+    pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {
+        let this = self.clone();
+        off_thread(move || read::pending(&this.reader(), stuck_before)).await
+    }
+
+    pub(crate) async fn basis(self: &Arc<Self>, kind: &str) -> Result<Option<String>, Failure> {
+        let (this, kind) = (self.clone(), kind.to_owned());
+        off_thread(move || read::basis(&this.reader(), &kind)).await
+    }
+
+    pub(crate) async fn set_basis(self: &Arc<Self>, kind: &str, basis: &str) -> Result<(), Failure> {
+        let (this, kind, basis) = (self.clone(), kind.to_owned(), basis.to_owned());
+        off_thread(move || read::set_basis(&this.location.connect()?, &kind, &basis)).await
+    }
+
+    pub(crate) async fn ids_of_kind(
+        self: &Arc<Self>,
+        kind: &str,
+        after: Option<(Timestamp, ResourceId)>,
+        limit: i64,
+    ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
+        let (this, kind) = (self.clone(), kind.to_owned());
+        off_thread(move || read::ids_of_kind(&this.reader(), &kind, after, limit)).await
     }
 
     pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {

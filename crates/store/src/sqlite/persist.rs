@@ -2,9 +2,10 @@
 //! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Resource};
-use rusqlite::{Connection, params};
+use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Timestamp};
+use rusqlite::{Connection, Statement, params};
 
+use super::row;
 use crate::ancestors;
 use crate::differences::Differences;
 use crate::failure::Failure;
@@ -20,10 +21,25 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
         let id = id.to_string();
         connection.prepare_cached("delete from resources where id = ?1")?.execute([&id])?;
         connection.prepare_cached("delete from resource_status where resource_id = ?1")?.execute([&id])?;
+        connection.prepare_cached("delete from reports where resource_id = ?1")?.execute([&id])?;
     }
     update(connection, &differences.updated)?;
     insert(connection, &differences.inserted)?;
     restate(connection, &differences.restated)?;
+    for (id, times) in &differences.refreshed {
+        connection
+            .prepare_cached("update resource_status set refreshed = ?2 where resource_id = ?1")?
+            .execute((id.to_string(), row::print_times(times)))?;
+    }
+    insert_reports(connection, &differences.new_reports)?;
+    update_reports(connection, &differences.changed_reports)?;
+    for (id, report) in &differences.moved_reports {
+        connection
+            .prepare_cached(
+                "update reports set last_report_time = ?3 where resource_id = ?1 and adapter = ?2",
+            )?
+            .execute((id.to_string(), &report.adapter, report.last_report_time.micros()))?;
+    }
     for link in &differences.links {
         connection
             .prepare_cached(
@@ -31,16 +47,19 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
             )?
             .execute((link.source.to_string(), &link.ref_type, link.target.to_string()))?;
     }
-    for (kind, (active, finalizing)) in &differences.counts {
+    for (kind, by) in &differences.counts {
         connection
             .prepare_cached(
-                "insert into kind_counts (kind, active, finalizing) values (?1, ?2, ?3)
+                "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
+                 values (?1, ?2, ?3, ?4, ?5)
                  on conflict (kind) do update
-                 set active = active + excluded.active, finalizing = finalizing + excluded.finalizing",
+                 set active = active + excluded.active, finalizing = finalizing + excluded.finalizing,
+                     pending_active = pending_active + excluded.pending_active,
+                     pending_finalizing = pending_finalizing + excluded.pending_finalizing",
             )?
-            .execute((kind, active, finalizing))?;
+            .execute((kind, by.active, by.finalizing, by.pending_active, by.pending_finalizing))?;
     }
-    record(connection, set)
+    if set.changes().is_empty() { Ok(()) } else { record(connection, set) }
 }
 
 fn deleted(resource: &Resource) -> (Option<i64>, Option<&str>) {
@@ -58,7 +77,8 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     let mut narrow = connection.prepare_cached(
-        "insert into resource_status (resource_id, version, conditions) values (?1, ?2, ?3)",
+        "insert into resource_status (resource_id, version, conditions, pending_since)
+         values (?1, ?2, ?3, ?4)",
     )?;
     for r in resources {
         let id = r.id.to_string();
@@ -80,7 +100,7 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
             deleted_time,
             deleted_by,
         ])?;
-        narrow.execute((&id, r.version.0, r.conditions.as_str()))?;
+        narrow.execute((&id, r.version.0, r.conditions.as_str(), r.pending_since.map(Timestamp::micros)))?;
     }
     Ok(())
 }
@@ -110,11 +130,60 @@ fn update(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
 }
 
 fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
-    let mut statement = connection
-        .prepare_cached("update resource_status set version = ?2, conditions = ?3 where resource_id = ?1")?;
+    let mut statement = connection.prepare_cached(
+        "update resource_status set version = ?2, conditions = ?3, refreshed = '', pending_since = ?4
+         where resource_id = ?1",
+    )?;
     for r in resources {
-        statement.execute((r.id.to_string(), r.version.0, r.conditions.as_str()))?;
+        let pending_since = r.pending_since.map(Timestamp::micros);
+        statement.execute((r.id.to_string(), r.version.0, r.conditions.as_str(), pending_since))?;
     }
+    Ok(())
+}
+
+fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "insert into reports
+             (resource_id, adapter, observed_generation, last_report_time, available, finalized, reason,
+              message, conditions, data, metadata, created_time)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    for (id, report) in reports {
+        bind_report(&mut statement, *id, report)?;
+        statement.raw_bind_parameter(12, report.created_time.micros())?;
+        statement.raw_execute()?;
+    }
+    Ok(())
+}
+
+fn update_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "update reports
+         set observed_generation = ?3, last_report_time = ?4, available = ?5, finalized = ?6, reason = ?7,
+             message = ?8, conditions = ?9, data = ?10, metadata = ?11
+         where resource_id = ?1 and adapter = ?2",
+    )?;
+    for (id, report) in reports {
+        bind_report(&mut statement, *id, report)?;
+        statement.raw_execute()?;
+    }
+    Ok(())
+}
+
+/// Binds what every report carries.
+fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -> Result<(), Failure> {
+    let standing = report.standing();
+    statement.raw_bind_parameter(1, id.to_string())?;
+    statement.raw_bind_parameter(2, &report.adapter)?;
+    statement.raw_bind_parameter(3, report.observed_generation)?;
+    statement.raw_bind_parameter(4, report.last_report_time.micros())?;
+    statement.raw_bind_parameter(5, standing.available.name())?;
+    statement.raw_bind_parameter(6, standing.finalized)?;
+    statement.raw_bind_parameter(7, standing.reason)?;
+    statement.raw_bind_parameter(8, standing.message)?;
+    statement.raw_bind_parameter(9, RawJson::from_value(&report.conditions).as_str())?;
+    statement.raw_bind_parameter(10, report.data.as_str())?;
+    statement.raw_bind_parameter(11, report.metadata.as_ref().map(RawJson::as_str))?;
     Ok(())
 }
 

@@ -1,27 +1,59 @@
-//! Reads: a point read and a list, one statement each.
+//! Reads, one statement each.
 
 use std::sync::LazyLock;
 
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version};
-use rusqlite::{Connection, ToSql};
+use rusqlite::{Connection, OptionalExtension, ToSql};
 
 use super::row;
-use crate::COLUMNS;
 use crate::failure::Failure;
-use crate::{ListQuery, Page};
+use crate::report_row::REPORT_COLUMNS;
+use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
 
-static GET: LazyLock<String> = LazyLock::new(|| {
+static GET: LazyLock<String> = LazyLock::new(|| get_columns(COLUMNS));
+static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUMNS));
+
+static REPORTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id where r.id = ?1"
+        "select {REPORT_COLUMNS}, f.version, (select count(*) from reports where resource_id = ?1)
+         from feed f left join (
+             select * from reports where resource_id = ?1 order by adapter limit ?2 offset ?3
+         ) page on true
+         order by adapter"
     )
 });
 
+fn get_columns(columns: &str) -> String {
+    format!(
+        "select {columns} from resources r join resource_status s on s.resource_id = r.id where r.id = ?1"
+    )
+}
+
+/// A whole resource.
 pub(super) fn get(
     connection: &Connection,
     catalog: &Catalog,
     id: ResourceId,
 ) -> Result<Option<Resource>, Failure> {
-    let mut statement = connection.prepare_cached(&GET)?;
+    get_by(connection, catalog, &GET, id)
+}
+
+/// A resource without its wish.
+pub(super) fn status(
+    connection: &Connection,
+    catalog: &Catalog,
+    id: ResourceId,
+) -> Result<Option<Resource>, Failure> {
+    get_by(connection, catalog, &GET_STATUS, id)
+}
+
+fn get_by(
+    connection: &Connection,
+    catalog: &Catalog,
+    sql: &str,
+    id: ResourceId,
+) -> Result<Option<Resource>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([id.to_string()])?;
     match rows.next()? {
         Some(found) => row::resource(catalog, found),
@@ -73,13 +105,94 @@ pub(super) fn list(connection: &Connection, catalog: &Catalog, query: &ListQuery
     let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
     let mut page = Page { version: Version::default(), total: None, items: Vec::new() };
     while let Some(found) = rows.next()? {
-        page.version = Version(found.get(16)?);
-        page.total = found.get::<_, Option<i64>>(17)?.map(|n| n as u64);
+        page.version = Version(found.get(18)?);
+        page.total = found.get::<_, Option<i64>>(19)?.map(|n| n as u64);
         if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
             page.items.extend(row::resource(catalog, found)?);
         }
     }
     Ok(page)
+}
+
+/// A slice of the reports on a resource, by the primary key.
+pub(super) fn reports(
+    connection: &Connection,
+    resource: ResourceId,
+    slice: Slice,
+) -> Result<ReportPage, Failure> {
+    let mut statement = connection.prepare_cached(&REPORTS)?;
+    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
+    let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
+    let mut rows = statement.query((resource.to_string(), limit, offset))?;
+    let mut page = ReportPage { version: Version::default(), total: 0, items: Vec::new() };
+    while let Some(found) = rows.next()? {
+        page.version = Version(found.get(8)?);
+        page.total = found.get::<_, i64>(9)? as u64;
+        if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
+            page.items.push(row::report(found)?);
+        }
+    }
+    Ok(page)
+}
+
+/// What waits: the kept numbers, and by resource_status_pending those that wait for too long.
+pub(super) fn pending(connection: &Connection, stuck_before: Timestamp) -> Result<Pending, Failure> {
+    let mut waiting = connection
+        .prepare_cached("select kind, pending_active, pending_finalizing from kind_counts order by kind")?;
+    let waiting = waiting.query_map((), |row| {
+        Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
+    })?;
+    let mut stuck = connection.prepare_cached(
+        "select r.kind, r.deleted_time is not null, count(*), min(s.pending_since)
+         from resource_status s join resources r on r.id = s.resource_id
+         where s.pending_since < ?1
+         group by 1, 2",
+    )?;
+    let stuck = stuck.query_map([stuck_before.micros()], |row| {
+        Ok(Stuck {
+            kind: row.get(0)?,
+            finalizing: row.get(1)?,
+            count: row.get::<_, i64>(2)? as u64,
+            since: Timestamp::from_micros(row.get(3)?),
+        })
+    })?;
+    Ok(Pending { waiting: waiting.collect::<Result<_, _>>()?, stuck: stuck.collect::<Result<_, _>>()? })
+}
+
+/// By which settings the conditions of a kind were computed.
+pub(super) fn basis(connection: &Connection, kind: &str) -> Result<Option<String>, Failure> {
+    let mut statement = connection.prepare_cached("select basis from aggregations where kind = ?1")?;
+    Ok(statement.query_row([kind], |row| row.get(0)).optional()?)
+}
+
+/// Remembers by which settings the conditions of a kind were computed.
+pub(super) fn set_basis(connection: &Connection, kind: &str, basis: &str) -> Result<(), Failure> {
+    connection.execute(
+        "insert into aggregations (kind, basis) values (?1, ?2)
+         on conflict (kind) do update set basis = excluded.basis",
+        [kind, basis],
+    )?;
+    Ok(())
+}
+
+/// The next ids of a kind after the resource that was made at `after`, by resources_by_kind.
+pub(super) fn ids_of_kind(
+    connection: &Connection,
+    kind: &str,
+    after: Option<(Timestamp, ResourceId)>,
+    limit: i64,
+) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "select created_time, id from resources where kind = ?1 and (created_time, id) > (?2, ?3)
+         order by created_time, id limit ?4",
+    )?;
+    let (time, id) = after.map_or((0, String::new()), |(time, id)| (time.micros(), id.to_string()));
+    let mut rows = statement.query((kind, time, id, limit))?;
+    let mut found = Vec::new();
+    while let Some(next) = rows.next()? {
+        found.push((Timestamp::from_micros(next.get(0)?), row::id(row::text(next, 1)?)?));
+    }
+    Ok(found)
 }
 
 /// One step: the oldest thousand changes, as far as they are old enough.

@@ -1,10 +1,13 @@
-//! A row as SQLite gives it, made into a resource without parsing its JSON.
+//! Rows as SQLite gives them, made into resources and reports.
 
-use hyperfleet_core::{Catalog, Phase, RawJson, Resource, ResourceId, Stamp, Timestamp, Version};
+use hyperfleet_core::{
+    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
+};
 use rusqlite::Row;
 
 use crate::ancestors;
 use crate::failure::{Failure, FailureKind};
+use crate::report_row;
 
 /// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
 /// invisible until it is again.
@@ -29,9 +32,46 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
             None => Phase::Active,
             Some(_) => Phase::Finalizing(stamp(12, 13)?),
         },
-        conditions: json(14)?,
+        conditions: report_row::conditions(text(row, 14)?, parse_times(text(row, 16)?)?.into_iter()),
         version: Version(row.get(15)?),
+        pending_since: row.get::<_, Option<i64>>(17)?.map(Timestamp::from_micros),
     }))
+}
+
+/// Times as one text column.
+pub(super) fn print_times(times: &[Timestamp]) -> String {
+    times.iter().map(|time| time.micros().to_string()).collect::<Vec<_>>().join(",")
+}
+
+fn parse_times(text: &str) -> Result<Vec<i64>, Failure> {
+    let defect = |_| Failure::new(FailureKind::Defect, format!("'{text}' are no times"));
+    text.split(',').filter(|time| !time.is_empty()).map(|time| time.parse().map_err(defect)).collect()
+}
+
+/// Reads [`report_row::STANDING_COLUMNS`].
+pub(super) fn standing(row: &Row<'_>) -> Result<Standing, Failure> {
+    report_row::standing(
+        text(row, 1)?,
+        row.get(2)?,
+        Timestamp::from_micros(row.get(3)?),
+        text(row, 4)?,
+        row.get(5)?,
+        (text(row, 6)?, text(row, 7)?),
+    )
+}
+
+/// Reads [`report_row::REPORT_COLUMNS`].
+pub(super) fn report(row: &Row<'_>) -> Result<Report, Failure> {
+    let time = |index: usize| -> Result<Timestamp, Failure> { Ok(Timestamp::from_micros(row.get(index)?)) };
+    let metadata: Option<String> = row.get(7)?;
+    report_row::report(
+        text(row, 1)?,
+        row.get(2)?,
+        (time(3)?, time(4)?),
+        text(row, 5)?,
+        text(row, 6)?,
+        metadata.as_deref(),
+    )
 }
 
 /// An id column.

@@ -38,7 +38,7 @@ impl Writer {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let set = load::load(&transaction, &self.catalog, needs)?;
         let verdicts = deliberate(set);
-        if !verdicts.set.changes().is_empty() {
+        if !verdicts.set.is_unchanged() {
             persist::persist(&transaction, &verdicts.set)?;
             transaction.commit()?;
         }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Create, Delete, Error, ErrorKind, Intent, ResourceId, SpecSchemas,
+    Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Intent, Resource, ResourceId,
+    SpecSchemas,
 };
 use hyperfleet_store::{Metrics, Options, Store, Target};
 use prometheus_client::registry::Registry;
@@ -35,14 +36,19 @@ impl Embedded {
             migrate: true,
         };
         let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-        let rulebook =
-            Arc::new(Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 });
+        let rulebook = Arc::new(Rulebook {
+            catalog,
+            schemas: SpecSchemas::default(),
+            max_member_bytes: 1 << 20,
+            contract: Contract::DOCUMENTED,
+            legacy_conditions: false,
+        });
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
         Self { store: Store::open(&options, rulebook, metrics).await.unwrap(), registry, directory }
     }
 
-    async fn create(&self, name: &str) -> Result<Outcome, Error> {
+    async fn create(&self, name: &str) -> Result<Box<Resource>, Error> {
         let create = Create {
             id: ResourceId::generate(),
             kind: "Cluster".into(),
@@ -55,14 +61,17 @@ impl Embedded {
         self.execute(Intent::Create(create)).await
     }
 
-    async fn delete(&self, id: ResourceId) -> Result<Outcome, Error> {
+    async fn delete(&self, id: ResourceId) -> Result<Box<Resource>, Error> {
         let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
         self.execute(Intent::Delete(Delete { target, if_match: None })).await
     }
 
-    async fn execute(&self, intent: Intent) -> Result<Outcome, Error> {
+    async fn execute(&self, intent: Intent) -> Result<Box<Resource>, Error> {
         let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
-        self.store.execute(Command { caller, dry_run: false, intent }).await
+        match self.store.execute(Command { caller, dry_run: false, intent }).await? {
+            Outcome::Resource(resource) => Ok(resource),
+            other => panic!("{other:?}"),
+        }
     }
 
     /// How many commits the database refused.
@@ -96,7 +105,7 @@ async fn a_failing_statement_fails_its_request_and_the_next_one_works() {
 
     embedded.sabotage("alter table lost rename to changes");
     let created = embedded.create("one").await.unwrap();
-    assert_eq!(created.resource.version.0, 1, "a refused write takes no version");
+    assert_eq!(created.version.0, 1, "a refused write takes no version");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,10 +121,10 @@ async fn one_poisonous_command_does_not_cost_its_neighbours_their_commit() {
     for (name, answer) in names.iter().zip(answers) {
         match name.as_str() {
             "poison" => assert_eq!(answer.unwrap_err().kind, ErrorKind::Database),
-            name => assert_eq!(answer.unwrap().resource.name, name),
+            name => assert_eq!(answer.unwrap().name, name),
         }
     }
-    assert_eq!(embedded.create("after").await.unwrap().resource.version.0, 32);
+    assert_eq!(embedded.create("after").await.unwrap().version.0, 32);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -124,13 +133,13 @@ async fn one_batch_can_delete_a_name_and_use_it_again() {
     for _ in 0..20 {
         let names: Vec<String> = (0..20).map(|i| format!("cluster-{i}")).collect();
         let made = join_all(names.iter().map(|name| embedded.create(name))).await;
-        let ids: Vec<_> = made.into_iter().map(|made| made.unwrap().resource.id).collect();
+        let ids: Vec<_> = made.into_iter().map(|made| made.unwrap().id).collect();
         // Deletions and creations wait together, so that most share a commit.
         let again = names.iter().zip(&ids).map(async |(name, id)| {
             let (deleted, created) = tokio::join!(embedded.delete(*id), embedded.create(name));
             deleted.unwrap();
             if let Ok(created) = created {
-                embedded.delete(created.resource.id).await.unwrap();
+                embedded.delete(created.id).await.unwrap();
             }
         });
         join_all(again).await;

@@ -1,0 +1,197 @@
+//! From the body of a report to what an adapter says. Members that nobody knows are ignored, because
+//! adapters of every age report here; what is known is checked, every fault at once.
+
+use std::collections::HashSet;
+
+use hyperfleet_core::{
+    Contract, Error, Fault, Faults, Finding, RawJson, ReportedStatus, Submission, Timestamp, check_text,
+    document_faults, echo,
+};
+use serde_json::{Map, Value};
+
+use crate::body;
+
+const MAX_ADAPTER: usize = 253;
+
+/// How far ahead of ours an adapter's clock may be, in microseconds.
+const MAX_AHEAD: i64 = 5 * 60 * 1_000_000;
+
+/// A report that arrives at `now`.
+pub(crate) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, Error> {
+    let members = body::parse_object(bytes)?;
+    let mut faults = Vec::new();
+    let (mut adapter, mut generation, mut conditions) = (None, None, None);
+    let mut observed_time = now;
+    let (mut data, mut metadata) = (None, None);
+    for (member, value) in members {
+        match member.as_str() {
+            _ if value.is_null() => {}
+            "adapter" => adapter = Some(check_adapter(value, &mut faults)),
+            "observed_generation" => generation = Some(check_generation(&value, &mut faults)),
+            "observed_time" => observed_time = check_time(contract, now, &value, &mut faults),
+            "conditions" => conditions = Some(check_conditions(value, &mut faults)),
+            "data" => data = Some(check_object("data", &value, &mut faults)),
+            "metadata" => metadata = Some(check_object("metadata", &value, &mut faults)),
+            _ => {}
+        }
+    }
+    for (member, there) in [
+        ("adapter", adapter.is_some()),
+        ("observed_generation", generation.is_some()),
+        ("conditions", conditions.is_some()),
+    ] {
+        if !there {
+            faults.push(Fault::missing(member));
+        }
+    }
+    Faults::from(faults).or(())?;
+    Ok(Submission {
+        adapter: adapter.unwrap_or_default(),
+        observed_generation: generation.unwrap_or_default(),
+        observed_time,
+        conditions: conditions.unwrap_or_default(),
+        data: data.unwrap_or_else(|| RawJson::from_stored("{}")),
+        metadata,
+    })
+}
+
+fn check_adapter(value: Value, faults: &mut Vec<Fault>) -> String {
+    check_text("adapter", &value, faults);
+    let Value::String(adapter) = value else {
+        faults.push(Fault::wrong_type("adapter", "a string", &value));
+        return String::new();
+    };
+    let length = adapter.chars().count();
+    if !(1..=MAX_ADAPTER).contains(&length) {
+        let message = format!("adapter must have 1 to {MAX_ADAPTER} characters, not {length}");
+        let rule = if length == 0 { "min_length" } else { "max_length" };
+        let fault = Fault::value("adapter", message, &adapter.as_str().into()).rule(rule);
+        faults.push(fault.bounds(1, MAX_ADAPTER as u64));
+    }
+    adapter
+}
+
+fn check_generation(value: &Value, faults: &mut Vec<Fault>) -> i64 {
+    match value.as_i64() {
+        Some(generation) if generation >= 1 => return generation,
+        Some(generation) => {
+            let message = format!("observed_generation must be at least 1, not {generation}");
+            faults.push(Fault::value("observed_generation", message, value).rule("min").bounds(1, None));
+        }
+        None if value.is_number() => {
+            let message = format!("observed_generation must be a whole number of 64 bits, not {}", echo(&value.to_string()));
+            faults.push(Fault::value("observed_generation", message, value).format("int64"));
+        }
+        None => faults.push(Fault::wrong_type("observed_generation", "an integer", value)),
+    }
+    1
+}
+
+fn check_time(contract: Contract, now: Timestamp, value: &Value, faults: &mut Vec<Fault>) -> Timestamp {
+    let Value::String(text) = value else {
+        faults.push(Fault::wrong_type("observed_time", "a string", value));
+        return now;
+    };
+    let Some(time) = Timestamp::parse(text) else {
+        let message = format!("observed_time must be an RFC 3339 time such as {now}, not '{}'", echo(text));
+        faults.push(Fault::value("observed_time", message, value).format("date-time"));
+        return now;
+    };
+    if time.micros() - now.micros() > MAX_AHEAD {
+        let message = format!("observed_time {time} is more than 5 minutes ahead of the server's time {now}");
+        faults.push(Fault::value("observed_time", message, value).rule("max"));
+    }
+    if let Some(oldest) = contract.oldest_report
+        && u128::try_from(now.micros() - time.micros()).is_ok_and(|age| age > oldest.as_micros())
+    {
+        let minutes = oldest.as_secs() / 60;
+        let message = format!("observed_time {time} is more than {minutes} minutes before the server's time {now}");
+        faults.push(Fault::value("observed_time", message, value).rule("min"));
+    }
+    time
+}
+
+fn check_object(member: &str, value: &Value, faults: &mut Vec<Fault>) -> RawJson {
+    if value.is_object() {
+        faults.extend(document_faults(member, value));
+    } else {
+        faults.push(Fault::wrong_type(member, "an object", value));
+    }
+    RawJson::from_value(value)
+}
+
+fn check_conditions(value: Value, faults: &mut Vec<Fault>) -> Vec<Finding> {
+    let Value::Array(items) = value else {
+        faults.push(Fault::wrong_type("conditions", "an array", &value));
+        return Vec::new();
+    };
+    let mut kinds = HashSet::new();
+    let mut findings = Vec::with_capacity(items.len());
+    for (i, item) in items.into_iter().enumerate() {
+        let at = format!("conditions[{i}]");
+        let Value::Object(members) = item else {
+            faults.push(Fault::wrong_type(at, "an object", &item));
+            continue;
+        };
+        let Some(finding) = check_condition(&at, members, faults) else { continue };
+        if !kinds.insert(finding.kind.clone()) {
+            let message = format!("{at}.type '{}' is there more than once", echo(&finding.kind));
+            let kind = Value::from(finding.kind.as_str());
+            faults.push(Fault::value(format!("{at}.type"), message, &kind).rule("unique"));
+        }
+        findings.push(finding);
+    }
+    findings
+}
+
+/// One condition; `None` when it has faults.
+fn check_condition(at: &str, members: Map<String, Value>, faults: &mut Vec<Fault>) -> Option<Finding> {
+    let known = faults.len();
+    let (mut kind, mut status, mut reason, mut message) = (None, None, None, None);
+    for (member, value) in members {
+        let field = || format!("{at}.{member}");
+        match (member.as_str(), value) {
+            (_, Value::Null) => {}
+            ("type" | "status" | "reason" | "message", Value::String(text)) => {
+                check_text(&field(), &Value::from(text.as_str()), faults);
+                match member.as_str() {
+                    "type" => kind = Some(text),
+                    "status" => status = Some(text),
+                    "reason" => reason = Some(text),
+                    _ => message = Some(text),
+                }
+            }
+            ("type" | "status" | "reason" | "message", other) => {
+                faults.push(Fault::wrong_type(field(), "a string", &other));
+                match member.as_str() {
+                    "type" => kind = Some("?".to_owned()),
+                    "status" => status = Some("True".to_owned()),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    match kind.as_deref() {
+        None => faults.push(Fault::missing(format!("{at}.type"))),
+        Some("") => {
+            let text = format!("{at}.type must not be empty");
+            faults.push(Fault::value(format!("{at}.type"), text, &"".into()).rule("min_length").bounds(1, None));
+        }
+        Some(_) => {}
+    }
+    let parsed = status.as_deref().and_then(ReportedStatus::parse);
+    match (&status, parsed) {
+        (None, _) => faults.push(Fault::missing(format!("{at}.status"))),
+        (Some(text), None) => {
+            let names = ReportedStatus::ALL.map(|(name, _)| name);
+            let words = format!("{at}.status must be {}, not '{}'", names.join(" or "), echo(text));
+            let fault = Fault::value(format!("{at}.status"), words, &text.as_str().into());
+            faults.push(fault.rule("enum").allowed(names));
+        }
+        (Some(_), Some(_)) => {}
+    }
+    (faults.len() == known)
+        .then(|| Some(Finding { kind: kind?, status: parsed?, reason, message }))
+        .flatten()
+}

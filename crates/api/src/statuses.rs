@@ -1,0 +1,60 @@
+//! The handlers of reports: adapters send what they found, and everyone may read it.
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::response::IntoResponse;
+use http::{Request, StatusCode};
+use hyperfleet_core::rules::{Outcome, Reported};
+use hyperfleet_core::{Command, Error, Intent, SubmitReport, Timestamp};
+use hyperfleet_store::Slice;
+
+use crate::app::App;
+use crate::caller::Identified;
+use crate::place::Path;
+use crate::query::{self, ReportListParameters};
+use crate::resources::{Answer, find, json};
+use crate::{body, decode_report, render};
+
+/// `GET …/statuses`.
+pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
+    let list = ReportListParameters::parse(raw.as_deref(), app.contract())?;
+    let resource = find(&app, &path).await?;
+    let offset = (list.page - 1).saturating_mul(list.page_size);
+    let found = app.store.reports(resource.id, Slice { offset, limit: list.page_size }).await?;
+    let frame = render::Frame {
+        kind: app.contract().names_lists.then_some("AdapterStatusList"),
+        page: list.page,
+        size: found.items.len(),
+        total: list.count.then_some(found.total),
+    };
+    Ok(json(StatusCode::OK, render::reports(&frame, &found)?))
+}
+
+/// `PUT` and `POST` of `…/statuses`.
+pub(crate) async fn submit(
+    State(app): State<App>,
+    path: Path,
+    Identified(caller): Identified,
+    RawQuery(raw): RawQuery,
+    request: Request<Body>,
+) -> Answer {
+    let dry_run = query::write(raw.as_deref(), app.contract())?;
+    body::require_json(request.headers())?;
+    let bytes = body::read(&app, request).await?;
+    let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
+    let intent = Intent::Report(SubmitReport { target: path.target(), submission });
+    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await? {
+        Outcome::Report(subject, reported) => (subject, reported),
+        other => return Err(Error::internal(format!("a report came to {other:?}")).into()),
+    };
+    let mut response = match reported {
+        Reported::Stored(report) | Reported::Unchanged(report) => {
+            json(StatusCode::CREATED, render::report(&report)?)
+        }
+        Reported::FutureGeneration | Reported::Stale | Reported::Unknown => {
+            StatusCode::NO_CONTENT.into_response()
+        }
+    };
+    response.extensions_mut().insert(subject);
+    Ok(response)
+}

@@ -1,0 +1,74 @@
+//! Reports as columns, one array each, for the statements that write many at once.
+
+use chrono::{DateTime, Utc};
+use hyperfleet_core::{RawJson, Report, ResourceId};
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+#[derive(Default)]
+pub(super) struct ReportColumns<'a> {
+    pub(super) ids: Vec<Uuid>,
+    adapters: Vec<&'a str>,
+    generations: Vec<i64>,
+    report_times: Vec<DateTime<Utc>>,
+    available: Vec<&'static str>,
+    finalized: Vec<bool>,
+    reasons: Vec<String>,
+    messages: Vec<String>,
+    created_times: Vec<DateTime<Utc>>,
+    conditions: Vec<String>,
+    data: Vec<&'a str>,
+    metadata: Vec<Option<&'a str>>,
+}
+
+impl<'a> ReportColumns<'a> {
+    pub(super) fn of(reports: &[(ResourceId, &'a Report)]) -> Self {
+        let mut columns = Self::times_of(reports);
+        for (_, report) in reports {
+            let standing = report.standing();
+            columns.generations.push(report.observed_generation);
+            columns.available.push(standing.available.name());
+            columns.finalized.push(standing.finalized);
+            columns.reasons.push(standing.reason);
+            columns.messages.push(standing.message);
+            columns.created_times.push(report.created_time.utc());
+            columns.conditions.push(RawJson::from_value(&report.conditions).as_str().to_owned());
+            columns.data.push(report.data.as_str());
+            columns.metadata.push(report.metadata.as_ref().map(RawJson::as_str));
+        }
+        columns
+    }
+
+    /// Only what a report that says nothing new moves.
+    pub(super) fn times_of(reports: &[(ResourceId, &'a Report)]) -> Self {
+        Self {
+            ids: reports.iter().map(|(id, _)| id.uuid()).collect(),
+            adapters: reports.iter().map(|(_, report)| report.adapter.as_str()).collect(),
+            report_times: reports.iter().map(|(_, report)| report.last_report_time.utc()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// In the order of `insert_reports` and `update_reports`.
+    pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![
+            &self.ids,
+            &self.adapters,
+            &self.generations,
+            &self.report_times,
+            &self.available,
+            &self.finalized,
+            &self.reasons,
+            &self.messages,
+            &self.created_times,
+            &self.conditions,
+            &self.data,
+            &self.metadata,
+        ]
+    }
+
+    /// In the order of `move_reports`.
+    pub(super) fn moving(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.ids, &self.adapters, &self.report_times]
+    }
+}
