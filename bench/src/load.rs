@@ -14,7 +14,8 @@ use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::workload::{Requests, Workload};
+use crate::memory::Held;
+use crate::workload::{Requests, Target};
 
 /// How far past the end of its window a worker may still wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,12 +39,14 @@ pub(crate) struct Outcome {
     pub(crate) errors: u64,
     /// What the first wrong answer said.
     pub(crate) first_error: Option<String>,
+    /// Memory of the target from the end of the warm-up to the end of the window, where it is watched.
+    pub(crate) held: Option<Held>,
 }
 
 impl Outcome {
     fn new(window: Duration) -> Self {
         let latency = Histogram::new_with_bounds(1, 120_000_000, 3).expect("the bounds are valid");
-        Self { latency, window, errors: 0, first_error: None }
+        Self { latency, window, errors: 0, first_error: None, held: None }
     }
 
     /// Right answers per second.
@@ -51,7 +54,8 @@ impl Outcome {
         self.latency.len() as f64 / self.window.as_secs_f64()
     }
 
-    fn fail(&mut self, what: String) {
+    /// Counts one wrong answer, or one wrong thing found afterwards.
+    pub(crate) fn fail(&mut self, what: String) {
         self.errors += 1;
         self.first_error.get_or_insert(what);
     }
@@ -64,23 +68,29 @@ impl Outcome {
 }
 
 impl Load {
-    /// Loads the server at `address` and blocks until the window is over.
-    pub(crate) fn run(&self, address: SocketAddr, workload: &Workload) -> Result<Outcome> {
+    /// Loads the target and blocks until the window is over.
+    pub(crate) fn run(&self, target: &Target) -> Result<Outcome> {
         let threads =
             thread::available_parallelism().map_or(1, |cores| cores.get() / 2).clamp(1, self.connections);
         let start = Instant::now() + Duration::from_millis(20);
+        let measured = start + self.warm_up;
         let mut total = Outcome::new(self.window);
         thread::scope(|scope| {
+            let watch = target
+                .process
+                .map(|process| scope.spawn(move || Held::watch(process, measured, measured + self.window)));
             let shares: Vec<_> = (0..threads)
                 .map(|share| {
-                    scope.spawn(move || {
-                        self.share(address, workload, start, (share..self.connections).step_by(threads))
-                    })
+                    scope.spawn(move || self.share(target, start, (share..self.connections).step_by(threads)))
                 })
                 .collect();
             for share in shares {
                 let Ok(outcomes) = share.join() else { bail!("a thread of the load generator panicked") };
                 outcomes?.into_iter().for_each(|outcome| total.add(outcome));
+            }
+            if let Some(watch) = watch {
+                let Ok(held) = watch.join() else { bail!("the thread that watches memory panicked") };
+                total.held = Some(held?);
             }
             Ok(())
         })?;
@@ -90,17 +100,16 @@ impl Load {
     /// Runs the workers of one thread.
     fn share(
         &self,
-        address: SocketAddr,
-        workload: &Workload,
+        target: &Target,
         start: Instant,
         workers: impl Iterator<Item = usize>,
     ) -> Result<Vec<Outcome>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let load = *self;
+            let (load, address) = (*self, target.address);
             let workers: Vec<_> = workers
                 .map(|worker| {
-                    let requests = workload.requests(worker);
+                    let requests = target.workload.requests(worker, load.connections);
                     tokio::spawn(async move { load.work(address, requests, start, worker).await })
                 })
                 .collect();
@@ -184,20 +193,20 @@ impl Pace {
 }
 
 /// One kept-alive connection with the answer it is reading.
-struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
 }
 
 impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, answer: Vec::with_capacity(1 << 15) })
     }
 
     /// Sends one request and reads its whole answer; gives the status.
-    async fn exchange(&mut self, request: &[u8]) -> Result<u16> {
+    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<u16> {
         self.stream.write_all(request).await?;
         self.answer.clear();
         let mut head = None;
@@ -219,7 +228,7 @@ impl Connection {
     }
 
     /// The last answer, for an error message.
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.answer).into_owned()
     }
 }
@@ -242,7 +251,11 @@ impl Head {
         let first = lines.next().and_then(|line| std::str::from_utf8(line).ok());
         let status =
             first.and_then(|line| line.split(' ').nth(1)?.trim().parse().ok()).context("no status line")?;
-        let body = lines.find_map(content_length).context("an answer without Content-Length")?;
+        let body = match status {
+            // It has no body and says nothing of its length.
+            204 => 0,
+            _ => lines.find_map(content_length).context("an answer without Content-Length")?,
+        };
         Ok(Some(Self { status, length: length + 4, body }))
     }
 }
@@ -268,6 +281,13 @@ mod tests {
     #[test]
     fn an_answer_of_unknown_length_is_refused() {
         assert!(Head::parse(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn an_answer_without_content_ends_with_its_head() {
+        let answer = b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n";
+        let head = Head::parse(answer).unwrap().unwrap();
+        assert_eq!(head, Head { status: 204, length: answer.len(), body: 0 });
     }
 
     #[tokio::test]

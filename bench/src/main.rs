@@ -11,26 +11,33 @@
 )]
 
 mod bare;
+mod findings;
 mod load;
+mod memory;
 mod pgbench;
-mod report;
+mod random;
+mod reporting;
+mod reports;
 mod subject;
 mod workload;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
-use hyperfleet_testkit::{Launch, Postgres, Store};
+use hyperfleet_testkit::{Launch, Store};
 
 use crate::bare::Bare;
-use crate::load::Load;
+use crate::findings::{BARE_LIST, BARE_ONE, Figure, Findings, SELECT, UPDATE, median};
+use crate::load::{Load, Outcome};
 use crate::pgbench::Pgbench;
-use crate::report::{BARE_LIST, BARE_ONE, Figure, Limit, Report, SELECT, Samples, UPDATE, median};
+use crate::reporting::Reporting;
+use crate::reports::{ADAPTERS, Moves};
 use crate::subject::Subject;
-use crate::workload::{Operation, Workload};
+use crate::workload::{Operation, Target, Verb, Workload};
 
 /// The server's own allocator, so that the bare handler is held to the same.
 #[global_allocator]
@@ -40,6 +47,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 const IDLE_MEMORY_MIB: f64 = 30.0;
 const START_MILLIS: f64 = 300.0;
 const BINARY_MB: f64 = 40.0;
+const STORES: [&str; 2] = ["sqlite", "postgresql"];
+/// Clients of PostgreSQL besides those of pgbench: the pools of three servers.
+const POOLS: usize = 200;
 
 /// Measure HyperFleet on SQLite and PostgreSQL against the limits of this machine.
 #[derive(Debug, Parser)]
@@ -56,16 +66,16 @@ struct Options {
     /// Windows per row; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
-    /// Clusters that are there before get, patch and list are measured
+    /// Clusters that are there before anything but create is measured
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(20..))]
     clusters: u32,
-    /// Numbers of connections
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 32], value_parser = clap::value_parser!(u16).range(1..))]
+    /// Numbers of connections [default: 1,32, and for reports 1,32,256]
+    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     connections: Vec<u16>,
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get` or `report`
     #[arg(long, default_value = "")]
     only: String,
     /// A setting of the server, such as HYPERFLEET_LOGGING_LEVEL=warn; may be repeated
@@ -108,35 +118,52 @@ async fn measure(options: &Options) -> Result<()> {
     }
 
     let clusters = usize::try_from(options.clusters)?;
-    let postgres = Postgres::durable().await?;
-    let (loaded, empty) = (postgres.database().await, postgres.database().await);
-    let mut subjects = Vec::new();
-    for (store, stores) in [
-        ("sqlite", [Store::Sqlite, Store::Sqlite]),
-        ("postgresql", [Store::Postgres(loaded.url()), Store::Postgres(empty.url())]),
-    ] {
-        if Operation::ALL.iter().any(|operation| options.measures(store, *operation)) {
+    let counts = options.counts();
+    let most = *counts.last().with_context(|| format!("--only {}: no such row", options.only))?;
+    let pairs = clusters * ADAPTERS.len();
+    if options.measures_anywhere(&Operation::reports()) {
+        let most = options.connections(Operation::Report(Moves::Time)).iter().copied().max().unwrap_or(1);
+        ensure!(pairs >= most.into(), "--clusters {clusters}: too few for reports over {most} connections");
+    }
+    let postgres = pgbench::postgres(most + POOLS).await?;
+    let (loaded, empty, reported) =
+        (postgres.database().await, postgres.database().await, postgres.database().await);
+    let (mut subjects, mut reporting) = (Vec::new(), Vec::new());
+    let databases = [&loaded, &empty, &reported].map(|database| Store::Postgres(database.url()));
+    for (store, [first, second, third]) in
+        STORES.into_iter().zip([[Store::Sqlite, Store::Sqlite, Store::Sqlite], databases])
+    {
+        if options.measures(store, &Operation::on_clusters()) {
             eprintln!("{store}: loading {clusters} clusters");
-            subjects.push(Subject::start(store, &launch, stores, clusters).await?);
+            subjects.push(Subject::start(store, &launch, [first, second], clusters).await?);
+        }
+        if options.measures(store, &Operation::reports()) {
+            eprintln!("{store}: loading {clusters} clusters and {pairs} reports");
+            reporting.push(Reporting::start(store, &launch, third, clusters).await?);
         }
     }
-    let first = subjects.first().with_context(|| format!("--only {}: no such row", options.only))?;
-    let bare = Bare::start(first.one, first.list)?;
+    let bare = subjects.first().map(|subject| Bare::start(subject.one, subject.list)).transpose()?;
     pgbench::execute(&postgres, &loaded, "VACUUM ANALYZE")?;
+    pgbench::execute(&postgres, &reported, "VACUUM ANALYZE")?;
     let pgbench = Pgbench::prepare(&postgres, clusters).await?;
 
-    let mut report = Report { open_loop: options.rate.is_some(), ..Report::default() };
+    let mut findings = Findings { open_loop: options.rate.is_some(), ..Findings::default() };
     for round in 1..=options.rounds {
-        for &connections in &options.connections {
+        for &connections in &counts {
             eprintln!("round {round} of {}, {connections} connections", options.rounds);
-            options.limits(&mut report, &bare, &pgbench, connections.into())?;
-            options.rows(&mut report, &subjects, connections.into())?;
+            options.limits(&mut findings, bare.as_ref(), &pgbench, connections)?;
+            for subject in &subjects {
+                options.clusters(&mut findings, subject, connections)?;
+            }
+            for reporting in &reporting {
+                options.reports(&mut findings, reporting, connections).await?;
+            }
         }
     }
     for subject in &mut subjects {
-        figures(&mut report, subject).await?;
+        figures(&mut findings, subject).await?;
     }
-    report.figures.push(Figure {
+    findings.figures.push(Figure {
         name: "release binary".into(),
         value: size as f64 / 1e6,
         unit: "MB",
@@ -144,15 +171,48 @@ async fn measure(options: &Options) -> Result<()> {
     });
 
     if let Some(file) = &options.json {
-        fs::write(file, format!("{:#}\n", report.json())).with_context(|| file.display().to_string())?;
+        fs::write(file, format!("{:#}\n", findings.json())).with_context(|| file.display().to_string())?;
     }
-    println!("{report}");
+    println!("{findings}");
+    ensure!(findings.errors() == 0, "{} wrong answers: this run is no result", findings.errors());
     Ok(())
 }
 
 impl Options {
-    fn measures(&self, store: &str, operation: Operation) -> bool {
-        format!("{store} {}", operation.name()).contains(&self.only)
+    /// Whether one of these is to be measured on a store.
+    fn measures(&self, store: &str, operations: &[Operation]) -> bool {
+        operations.iter().any(|operation| format!("{store} {}", operation.name()).contains(&self.only))
+    }
+
+    /// Whether one of these is to be measured on any store.
+    fn measures_anywhere(&self, operations: &[Operation]) -> bool {
+        STORES.iter().any(|store| self.measures(store, operations))
+    }
+
+    /// How many connections an operation is measured with.
+    fn connections(&self, operation: Operation) -> &[u16] {
+        match operation {
+            _ if !self.connections.is_empty() => &self.connections,
+            Operation::Cluster(_) => &[1, 32],
+            Operation::Report(_) => &[1, 32, 256],
+        }
+    }
+
+    fn measures_with(&self, store: &str, operation: Operation, connections: usize) -> bool {
+        self.measures(store, &[operation])
+            && self.connections(operation).iter().any(|&count| usize::from(count) == connections)
+    }
+
+    /// All numbers of connections that something is measured with, the limits included.
+    fn counts(&self) -> BTreeSet<usize> {
+        let operations = Operation::on_clusters().into_iter().chain(Operation::reports());
+        let measured = operations.filter(|operation| self.measures_anywhere(&[*operation]));
+        let mut counts: BTreeSet<usize> =
+            measured.flat_map(|operation| self.connections(operation)).map(|&count| count.into()).collect();
+        if self.measures_anywhere(&Operation::reports()) {
+            counts.extend(pgbench::CLIENTS);
+        }
+        counts
     }
 
     fn load(&self, connections: usize, rate: Option<f64>) -> Load {
@@ -160,72 +220,85 @@ impl Options {
         Load { connections, warm_up: window / 3, window, rate }
     }
 
-    /// One round of every limit.
+    /// One round of the limits that rows with as many connections need, or reports with any.
     fn limits(
         &self,
-        report: &mut Report,
-        bare: &Bare,
+        findings: &mut Findings,
+        bare: Option<&Bare>,
         pgbench: &Pgbench<'_>,
         connections: usize,
     ) -> Result<()> {
-        let read = |path| -> Result<f64> {
-            let outcome = self.load(connections, None).run(bare.address, &Workload::Path(path))?;
+        let rows = self.connections(Operation::Cluster(Verb::Get)).iter();
+        let bare = bare.filter(|_| rows.map(|&count| usize::from(count)).any(|count| count == connections));
+        if bare.is_some() || self.measures_anywhere(&Operation::reports()) {
+            findings.add_limit(UPDATE, connections, pgbench.update(connections, self.seconds)?);
+        }
+        let Some(bare) = bare else { return Ok(()) };
+        findings.add_limit(SELECT, connections, pgbench.select(connections, self.seconds)?);
+        for (name, path) in [(BARE_ONE, bare::ONE), (BARE_LIST, bare::LIST)] {
+            let target = Target { address: bare.address, process: None, workload: Workload::Path(path) };
+            let outcome = self.load(connections, None).run(&target)?;
             ensure!(outcome.errors == 0, "the bare handler: {}", outcome.first_error.unwrap_or_default());
-            Ok(outcome.rate())
-        };
-        let limits = [
-            (UPDATE, pgbench.update(connections, self.seconds)?),
-            (SELECT, pgbench.select(connections, self.seconds)?),
-            (BARE_ONE, read(bare::ONE)?),
-            (BARE_LIST, read(bare::LIST)?),
-        ];
-        for (name, rate) in limits {
-            match report
-                .limits
-                .iter_mut()
-                .find(|limit| limit.name == name && limit.connections == connections)
-            {
-                Some(limit) => limit.rates.push(rate),
-                None => report.limits.push(Limit { name, connections, rates: vec![rate] }),
+            findings.add_limit(name, connections, outcome.rate());
+        }
+        Ok(())
+    }
+
+    /// One round of the rows on clusters of one store.
+    fn clusters(&self, findings: &mut Findings, subject: &Subject, connections: usize) -> Result<()> {
+        for verb in Verb::ALL {
+            let operation = Operation::Cluster(verb);
+            if self.measures_with(subject.store, operation, connections) {
+                let outcome = self.load(connections, self.rate).run(&subject.target(verb)?)?;
+                keep(findings, subject.store, operation, connections, outcome);
             }
         }
         Ok(())
     }
 
-    /// One round of every row.
-    fn rows(&self, report: &mut Report, subjects: &[Subject], connections: usize) -> Result<()> {
-        for subject in subjects {
-            for operation in
-                Operation::ALL.into_iter().filter(|operation| self.measures(subject.store, *operation))
-            {
-                let (address, workload) = subject.target(operation)?;
-                let outcome = self.load(connections, self.rate).run(address, &workload)?;
-                if let Some(error) = &outcome.first_error {
-                    eprintln!(
-                        "{} {}, first of {} errors: {error}",
-                        subject.store,
-                        operation.name(),
-                        outcome.errors
-                    );
-                }
-                let row = report.samples.iter_mut().find(|row| {
-                    (row.store, row.operation, row.connections) == (subject.store, operation, connections)
-                });
-                match row {
-                    Some(row) => row.add(&outcome),
-                    None => report.samples.push(Samples::new(subject.store, operation, connections, outcome)),
-                }
+    /// One round of the rows on reports of one store.
+    async fn reports(
+        &self,
+        findings: &mut Findings,
+        reporting: &Reporting,
+        connections: usize,
+    ) -> Result<()> {
+        for moves in Moves::ALL {
+            let operation = Operation::Report(moves);
+            if self.measures_with(reporting.store, operation, connections) {
+                let before = reporting.views().await;
+                let mut outcome = self.load(connections, self.rate).run(&reporting.target(moves)?)?;
+                let faults = match before {
+                    Ok(before) => reporting.faults(moves, &before).await,
+                    Err(fault) => vec![format!("{fault:#}")],
+                };
+                faults.into_iter().for_each(|fault| outcome.fail(fault));
+                keep(findings, reporting.store, operation, connections, outcome);
             }
         }
         Ok(())
     }
 }
 
+/// Adds one round to the findings, and says at once what went wrong in it.
+fn keep(
+    findings: &mut Findings,
+    store: &'static str,
+    operation: Operation,
+    connections: usize,
+    outcome: Outcome,
+) {
+    if let Some(error) = &outcome.first_error {
+        eprintln!("{store} {}, first of {} errors: {error}", operation.name(), outcome.errors);
+    }
+    findings.add(store, operation, connections, outcome);
+}
+
 /// Memory and start of one store's server.
-async fn figures(report: &mut Report, subject: &mut Subject) -> Result<()> {
+async fn figures(findings: &mut Findings, subject: &mut Subject) -> Result<()> {
     let store = subject.store;
     let mut figure = |what: &str, value, unit, at_most| {
-        report.figures.push(Figure { name: format!("{store}: {what}"), value, unit, at_most });
+        findings.figures.push(Figure { name: format!("{store}: {what}"), value, unit, at_most });
     };
     figure("peak memory under load", subject.peak_memory()? as f64 / MIB, "MiB", None);
     let idle = subject.idle().await?;

@@ -11,6 +11,22 @@ use tempfile::TempDir;
 const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
 const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
 
+/// Numbers of clients among which the best for updates is looked for.
+pub(crate) const CLIENTS: [usize; 5] = [1, 8, 32, 64, 256];
+
+/// Clients that connect within a second even on a busy machine.
+const CONNECTED_PER_SECOND: u64 = 64;
+
+/// PostgreSQL with durable settings and room for this many clients.
+pub(crate) async fn postgres(clients: usize) -> Result<Postgres> {
+    let postgres = Postgres::durable().await?;
+    let database = postgres.database().await;
+    execute(&postgres, &database, &format!("ALTER SYSTEM SET max_connections = {clients}"))?;
+    postgres.stop_fast().await?;
+    postgres.start().await?;
+    Ok(postgres)
+}
+
 /// A database with one table of plain rows, as many as there are clusters.
 pub(crate) struct Pgbench<'a> {
     postgres: &'a Postgres,
@@ -51,6 +67,8 @@ impl<'a> Pgbench<'a> {
     fn run(&self, script: &str, clients: usize, seconds: u64) -> Result<f64> {
         let threads =
             std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).clamp(1, clients);
+        // Its time includes that for connecting, though its rate does not.
+        let seconds = seconds + clients as u64 / CONNECTED_PER_SECOND;
         let output = Command::new(self.postgres.program("pgbench"))
             .args(["-M", "prepared", "-n", "--random-seed=1", "-U", "postgres", "-h"])
             .arg(self.postgres.socket_directory())

@@ -1,19 +1,17 @@
 //! The server under test on one store: the release binary with its ordinary settings. Creates go to a second server
 //! with a database of its own, so that what they leave behind does not make the lists of later rounds longer.
 
-use std::fs;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use hyperfleet_testkit::{Client, Launch, Server, Store};
 
-use crate::workload::{CLUSTERS, Operation, Workload, cluster};
+use crate::memory;
+use crate::workload::{CLUSTERS, Target, Verb, Workload, cluster};
 
 /// Enough at a time to fill batches while loading.
-const LOADERS: usize = 32;
+pub(crate) const LOADERS: usize = 32;
 /// How long a server is left alone before its memory counts as idle.
 const SETTLE: Duration = Duration::from_secs(1);
 const STARTS: usize = 5;
@@ -55,16 +53,16 @@ impl Subject {
         Ok(Self { store, loaded, empty, ids: ids.into(), one, list })
     }
 
-    /// Where an operation is measured, and with what.
-    pub(crate) fn target(&self, operation: Operation) -> Result<(SocketAddr, Workload)> {
-        let server = if operation == Operation::Create { &self.empty } else { &self.loaded };
-        let workload = Workload::Clusters { operation, ids: Arc::clone(&self.ids) };
-        Ok((server.api().authority().parse()?, workload))
+    /// Where a verb is measured, and with what.
+    pub(crate) fn target(&self, verb: Verb) -> Result<Target> {
+        let server = if verb == Verb::Create { &self.empty } else { &self.loaded };
+        let workload = Workload::Clusters { verb, ids: Arc::clone(&self.ids) };
+        Ok(Target { address: server.api().authority().parse()?, process: None, workload })
     }
 
     /// The most memory that one of the servers has held so far, in bytes.
     pub(crate) fn peak_memory(&self) -> Result<u64> {
-        Ok(memory(&self.loaded, "VmHWM:")?.max(memory(&self.empty, "VmHWM:")?))
+        Ok(memory::peak(process(&self.loaded)?)?.max(memory::peak(process(&self.empty)?)?))
     }
 
     /// Starts the server again on its database, a few times, and looks at its memory.
@@ -75,11 +73,17 @@ impl Subject {
             starts.push(self.loaded.started_in());
         }
         tokio::time::sleep(SETTLE).await;
-        Ok(Idle { resident: memory(&self.loaded, "VmRSS:")?, starts })
+        Ok(Idle { resident: memory::resident(process(&self.loaded)?)?, starts })
     }
 }
 
-async fn load(api: &Client, clusters: usize) -> Result<Vec<String>> {
+/// The process of a server.
+pub(crate) fn process(server: &Server) -> Result<u32> {
+    server.pid().context("the server has ended")
+}
+
+/// Makes clusters, many at a time, and gives their ids.
+pub(crate) async fn load(api: &Client, clusters: usize) -> Result<Vec<String>> {
     let loaders: Vec<_> = (0..LOADERS)
         .map(|loader| {
             let api = api.clone();
@@ -111,14 +115,4 @@ async fn get(api: &Client, path: &str) -> Result<usize> {
         bail!("GET {path}: {answer}");
     }
     Ok(answer.body.len())
-}
-
-/// A line of the kernel's account of a process, in bytes.
-fn memory(server: &Server, line: &str) -> Result<u64> {
-    let pid = server.pid().context("the server has ended")?.to_string();
-    let status = fs::read_to_string(Path::new("/proc").join(pid).join("status"))?;
-    let value = status
-        .lines()
-        .find_map(|text| text.strip_prefix(line)?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    Ok(value.with_context(|| format!("no {line} in /proc"))? * 1024)
 }

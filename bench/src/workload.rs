@@ -2,8 +2,12 @@
 //! with a fixed seed, so that every run asks for the same ones in the same order.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::random::Random;
+use crate::reports::{Moves, Reporter, Reports};
 
 /// Where the clusters live.
 pub(crate) const CLUSTERS: &str = "/api/hyperfleet/v1/clusters";
@@ -18,29 +22,58 @@ pub(crate) fn cluster(name: &str) -> String {
 /// What is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Operation {
+    Cluster(Verb),
+    Report(Moves),
+}
+
+/// What is done with clusters.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Verb {
     Create,
     Get,
     Patch,
     List,
 }
 
-impl Operation {
+impl Verb {
     pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Get, Self::Patch, Self::List];
+}
+
+impl Operation {
+    pub(crate) fn on_clusters() -> [Self; 4] {
+        Verb::ALL.map(Self::Cluster)
+    }
+
+    pub(crate) fn reports() -> [Self; 2] {
+        Moves::ALL.map(Self::Report)
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Create => "create",
-            Self::Get => "get",
-            Self::Patch => "patch",
-            Self::List => "list 20",
+            Self::Cluster(Verb::Create) => "create",
+            Self::Cluster(Verb::Get) => "get",
+            Self::Cluster(Verb::Patch) => "patch",
+            Self::Cluster(Verb::List) => "list 20",
+            Self::Report(Moves::Content) => "report changing",
+            Self::Report(Moves::Time) => "report time only",
         }
     }
+}
+
+/// Where a load goes.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) address: SocketAddr,
+    /// The process whose memory is watched.
+    pub(crate) process: Option<u32>,
+    pub(crate) workload: Workload,
 }
 
 /// One operation on a set of clusters, or a plain GET of one path.
 #[derive(Debug)]
 pub(crate) enum Workload {
-    Clusters { operation: Operation, ids: Arc<[String]> },
+    Clusters { verb: Verb, ids: Arc<[String]> },
+    Reports { moves: Moves, reports: Arc<Reports> },
     Path(&'static str),
 }
 
@@ -48,47 +81,70 @@ pub(crate) enum Workload {
 static UNIQUE: AtomicU64 = AtomicU64::new(0);
 
 impl Workload {
-    /// The requests of one worker.
-    pub(crate) fn requests(&self, worker: usize) -> Requests {
-        let (operation, ids, path) = match self {
-            Self::Clusters { operation, ids } => (*operation, Arc::clone(ids), CLUSTERS),
-            Self::Path(path) => (Operation::Get, Arc::default(), *path),
+    /// The requests of one of `workers`.
+    pub(crate) fn requests(&self, worker: usize, workers: usize) -> Requests {
+        let (verb, ids, path) = match self {
+            Self::Clusters { verb, ids } => (*verb, Arc::clone(ids), CLUSTERS),
+            Self::Path(path) => (Verb::Get, Arc::default(), *path),
+            Self::Reports { moves, reports } => {
+                return Requests::Reports(reports.reporter(*moves, worker, workers));
+            }
         };
-        Requests { operation, ids, path, random: Random(worker as u64 + 1), bytes: Vec::with_capacity(1024) }
+        let random = Random::seeded(worker as u64 + 1);
+        Requests::Clusters(ClusterRequests { verb, ids, path, random, bytes: Vec::with_capacity(1024) })
     }
 }
 
 /// An endless row of requests.
 #[derive(Debug)]
-pub(crate) struct Requests {
-    operation: Operation,
+pub(crate) enum Requests {
+    Clusters(ClusterRequests),
+    Reports(Reporter),
+}
+
+impl Requests {
+    /// The status that a right answer has.
+    pub(crate) fn expected_status(&self) -> u16 {
+        match self {
+            Self::Clusters(ClusterRequests { verb: Verb::Create, .. }) | Self::Reports(_) => 201,
+            Self::Clusters(_) => 200,
+        }
+    }
+
+    /// The next request.
+    pub(crate) fn next(&mut self) -> &[u8] {
+        match self {
+            Self::Clusters(requests) => requests.next(),
+            Self::Reports(reporter) => reporter.next(),
+        }
+    }
+}
+
+/// Requests for clusters, or for one path where there are no ids.
+#[derive(Debug)]
+pub(crate) struct ClusterRequests {
+    verb: Verb,
     ids: Arc<[String]>,
     path: &'static str,
     random: Random,
     bytes: Vec<u8>,
 }
 
-impl Requests {
-    /// The status that a right answer has.
-    pub(crate) fn expected_status(&self) -> u16 {
-        if self.operation == Operation::Create { 201 } else { 200 }
-    }
-
-    /// The next request.
-    pub(crate) fn next(&mut self) -> &[u8] {
-        let Self { operation, ids, path, random, bytes } = self;
+impl ClusterRequests {
+    fn next(&mut self) -> &[u8] {
+        let Self { verb, ids, path, random, bytes } = self;
         bytes.clear();
-        let written = match operation {
-            Operation::Get => match random.choose(ids) {
+        let written = match verb {
+            Verb::Get => match random.choose(ids) {
                 Some(id) => write!(bytes, "GET {path}/{id} HTTP/1.1\r\nhost: bench\r\n\r\n"),
                 None => write!(bytes, "GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n"),
             },
-            Operation::List => write!(bytes, "GET {path}?pageSize=20 HTTP/1.1\r\nhost: bench\r\n\r\n"),
-            Operation::Create => {
+            Verb::List => write!(bytes, "GET {path}?pageSize=20 HTTP/1.1\r\nhost: bench\r\n\r\n"),
+            Verb::Create => {
                 let body = cluster(&format!("c-{}", UNIQUE.fetch_add(1, Ordering::Relaxed)));
                 write_body(bytes, format_args!("POST {path}"), "application/json", &body)
             }
-            Operation::Patch => {
+            Verb::Patch => {
                 let id = random.choose(ids).map_or("", String::as_str);
                 let body = format!(r#"{{"spec":{{"nodes":{}}}}}"#, UNIQUE.fetch_add(1, Ordering::Relaxed));
                 write_body(bytes, format_args!("PATCH {path}/{id}"), "application/merge-patch+json", &body)
@@ -112,25 +168,6 @@ fn write_body(
     )
 }
 
-/// SplitMix64: small, and the same on every machine.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn choose<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
-        let length = from.len() as u64;
-        (length > 0).then(|| &from[(self.next() % length) as usize])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,8 +179,8 @@ mod tests {
     #[test]
     fn every_run_asks_for_the_same_clusters() {
         let ids: Arc<[String]> = (0..100).map(|number| number.to_string()).collect();
-        let workload = Workload::Clusters { operation: Operation::Get, ids };
-        let (mut one, mut other) = (workload.requests(3), workload.requests(3));
+        let workload = Workload::Clusters { verb: Verb::Get, ids };
+        let (mut one, mut other) = (workload.requests(3, 8), workload.requests(3, 8));
         let first: Vec<String> = (0..20).map(|_| text(&mut one)).collect();
         assert_eq!(first, (0..20).map(|_| text(&mut other)).collect::<Vec<_>>());
         assert!(first.iter().any(|request| *request != first[0]));
@@ -151,8 +188,8 @@ mod tests {
 
     #[test]
     fn a_body_has_its_length_and_is_json() {
-        let workload = Workload::Clusters { operation: Operation::Create, ids: Arc::default() };
-        let request = text(&mut workload.requests(0));
+        let workload = Workload::Clusters { verb: Verb::Create, ids: Arc::default() };
+        let request = text(&mut workload.requests(0, 1));
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}", body.len())));
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
