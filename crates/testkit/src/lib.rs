@@ -9,6 +9,7 @@
 mod client;
 mod eventually;
 mod guard;
+pub mod model;
 mod output;
 mod postgres;
 mod server;
