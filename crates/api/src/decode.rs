@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
-    Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId, check_labels,
+    Contract, Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId, check_labels,
     check_name, check_references, check_required_references, check_text, document_faults,
 };
 use serde_json::{Map, Value};
@@ -165,7 +165,7 @@ pub(crate) fn patch(
 }
 
 /// A force-delete body: its reason.
-pub(crate) fn force_delete(bytes: &[u8]) -> Result<String, Error> {
+pub(crate) fn force_delete(contract: Contract, bytes: &[u8]) -> Result<String, Error> {
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     let mut reason = None;
@@ -193,7 +193,8 @@ pub(crate) fn force_delete(bytes: &[u8]) -> Result<String, Error> {
                 faults.push(Fault::wrong_type("reason", "a string", &other));
                 reason = Some(String::new());
             }
-            _ => faults.push(Fault::unknown_member(member)),
+            _ if contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
+            _ => {}
         }
     }
     if reason.is_none() {
@@ -215,7 +216,7 @@ fn without_nulls(members: &Map<String, Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperfleet_core::{Catalog, Contract, EntityDescriptor, ReferenceDescriptor, SpecSchemas};
+    use hyperfleet_core::{Catalog, EntityDescriptor, ReferenceDescriptor, SpecSchemas};
     use serde_json::json;
 
     #[test]

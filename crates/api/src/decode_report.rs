@@ -11,13 +11,21 @@ use serde_json::{Map, Value};
 
 use crate::body;
 
+mod plain;
+
 const MAX_ADAPTER: usize = 253;
 
 /// How far ahead of ours an adapter's clock may be, in microseconds.
 const MAX_AHEAD: i64 = 5 * 60 * 1_000_000;
 
-/// A report that arrives at `now`.
+/// A report that arrives at `now`. Nearly all of them are plain and right; only for the others is it worth
+/// finding out what is wrong.
 pub(crate) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, Error> {
+    plain::report(contract, now, bytes).map_or_else(|| checked(contract, now, bytes), Ok)
+}
+
+/// A report with everything that is wrong with it.
+fn checked(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, Error> {
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     let (mut adapter, mut generation, mut conditions) = (None, None, None);
@@ -129,69 +137,85 @@ fn check_conditions(value: Value, faults: &mut Vec<Fault>) -> Vec<Finding> {
     let mut findings = Vec::with_capacity(items.len());
     for (i, item) in items.into_iter().enumerate() {
         let at = format!("conditions[{i}]");
-        let Value::Object(members) = item else {
-            faults.push(Fault::wrong_type(at, "an object", &item));
-            continue;
-        };
-        let Some(finding) = check_condition(&at, members, faults) else { continue };
-        if !kinds.insert(finding.kind.clone()) {
-            let message = format!("{at}.type '{}' is there more than once", echo(&finding.kind));
-            let kind = Value::from(finding.kind.as_str());
-            faults.push(Fault::value(format!("{at}.type"), message, &kind).rule("unique"));
+        match item {
+            Value::Object(members) => findings.extend(check_condition(&at, members, &mut kinds, faults)),
+            other => faults.push(Fault::wrong_type(at, "an object", &other)),
         }
-        findings.push(finding);
     }
     findings
 }
 
-/// One condition; `None` when it has faults.
-fn check_condition(at: &str, members: Map<String, Value>, faults: &mut Vec<Fault>) -> Option<Finding> {
-    let known = faults.len();
+/// One condition, its faults in the order of its members; `None` when it lacks something.
+fn check_condition(
+    at: &str,
+    members: Map<String, Value>,
+    kinds: &mut HashSet<String>,
+    faults: &mut Vec<Fault>,
+) -> Option<Finding> {
     let (mut kind, mut status, mut reason, mut message) = (None, None, None, None);
+    let (mut has_type, mut has_status) = (false, false);
     for (member, value) in members {
-        let field = || format!("{at}.{member}");
-        match (member.as_str(), value) {
-            (_, Value::Null) => {}
-            ("type" | "status" | "reason" | "message", Value::String(text)) => {
-                check_text(&field(), &Value::from(text.as_str()), faults);
-                match member.as_str() {
-                    "type" => kind = Some(text),
-                    "status" => status = Some(text),
-                    "reason" => reason = Some(text),
-                    _ => message = Some(text),
-                }
+        if value.is_null() {
+            continue;
+        }
+        let field = format!("{at}.{member}");
+        match member.as_str() {
+            "type" => {
+                has_type = true;
+                kind = check_type(&field, value, kinds, faults);
             }
-            ("type" | "status" | "reason" | "message", other) => {
-                faults.push(Fault::wrong_type(field(), "a string", &other));
-                match member.as_str() {
-                    "type" => kind = Some("?".to_owned()),
-                    "status" => status = Some("True".to_owned()),
-                    _ => {}
-                }
+            "status" => {
+                has_status = true;
+                status = text(&field, value, faults).and_then(|text| check_status(&field, &text, faults));
             }
+            "reason" => reason = text(&field, value, faults),
+            "message" => message = text(&field, value, faults),
             _ => {}
         }
     }
-    match kind.as_deref() {
-        None => faults.push(Fault::missing(format!("{at}.type"))),
-        Some("") => {
-            let text = format!("{at}.type must not be empty");
-            faults.push(Fault::value(format!("{at}.type"), text, &"".into()).rule("min_length").bounds(1, None));
+    for (member, there) in [("type", has_type), ("status", has_status)] {
+        if !there {
+            faults.push(Fault::missing(format!("{at}.{member}")));
         }
-        Some(_) => {}
     }
-    let parsed = status.as_deref().and_then(ReportedStatus::parse);
-    match (&status, parsed) {
-        (None, _) => faults.push(Fault::missing(format!("{at}.status"))),
-        (Some(text), None) => {
-            let names = ReportedStatus::ALL.map(|(name, _)| name);
-            let words = format!("{at}.status must be {}, not '{}'", names.join(" or "), echo(text));
-            let fault = Fault::value(format!("{at}.status"), words, &text.as_str().into());
-            faults.push(fault.rule("enum").allowed(names));
+    Some(Finding { kind: kind?, status: status?, reason, message })
+}
+
+fn text(field: &str, value: Value, faults: &mut Vec<Fault>) -> Option<String> {
+    check_text(field, &value, faults);
+    match value {
+        Value::String(text) => Some(text),
+        other => {
+            faults.push(Fault::wrong_type(field, "a string", &other));
+            None
         }
-        (Some(_), Some(_)) => {}
     }
-    (faults.len() == known)
-        .then(|| Some(Finding { kind: kind?, status: parsed?, reason, message }))
-        .flatten()
+}
+
+fn check_type(
+    field: &str,
+    value: Value,
+    kinds: &mut HashSet<String>,
+    faults: &mut Vec<Fault>,
+) -> Option<String> {
+    let kind = text(field, value, faults)?;
+    let given = Value::from(kind.as_str());
+    if kind.is_empty() {
+        let message = format!("{field} must not be empty");
+        faults.push(Fault::value(field, message, &given).rule("min_length").bounds(1, None));
+    } else if !kinds.insert(kind.clone()) {
+        let message = format!("{field} '{}' is there more than once", echo(&kind));
+        faults.push(Fault::value(field, message, &given).rule("unique"));
+    }
+    Some(kind)
+}
+
+fn check_status(field: &str, text: &str, faults: &mut Vec<Fault>) -> Option<ReportedStatus> {
+    let status = ReportedStatus::parse(text);
+    if status.is_none() {
+        let names = ReportedStatus::ALL.map(|(name, _)| name);
+        let message = format!("{field} must be {}, not '{}'", names.join(" or "), echo(text));
+        faults.push(Fault::value(field, message, &text.into()).rule("enum").allowed(names));
+    }
+    status
 }

@@ -57,7 +57,9 @@ impl Document {
 /// Where lists do not name their kind, no reader may ask for it.
 fn forget_list_kinds(document: &mut Value) {
     for (name, schema) in document["components"]["schemas"].as_object_mut().into_iter().flatten() {
-        if let (true, Some(required)) = (name.ends_with("List"), schema["required"].as_array_mut()) {
+        if name.ends_with("List")
+            && let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut)
+        {
             required.retain(|member| member != "kind");
         }
     }

@@ -155,7 +155,7 @@ pub(crate) async fn force_delete(
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(request.headers(), &IF_MATCH)?;
     body::require_json(request.headers())?;
-    let reason = decode::force_delete(&body::read(&app, request).await?)?;
+    let reason = decode::force_delete(app.contract(), &body::read(&app, request).await?)?;
     let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason });
     execute(&app, caller, dry_run, intent).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -39,6 +39,15 @@ impl RawJson {
         &self.0
     }
 
+    /// Whether both hold the same value, however it is written.
+    pub fn same(&self, other: &Self) -> bool {
+        let differ_in_text = || match (self.parse(), other.parse()) {
+            (Ok(one), Ok(other)) => same(&one, &other),
+            _ => false,
+        };
+        self == other || differ_in_text()
+    }
+
     /// Reads it as `T`. Fails only when the store holds something that was not written by us.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.0).map_err(Error::internal)

@@ -178,8 +178,11 @@ impl Report {
     /// Whether the two differ in nothing but times.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.observed_generation == other.observed_generation
-            && self.data == other.data
-            && self.metadata == other.metadata
+            && self.data.same(&other.data)
+            && match (&self.metadata, &other.metadata) {
+                (Some(metadata), Some(others)) => metadata.same(others),
+                (metadata, others) => metadata == others,
+            }
             && self.conditions.len() == other.conditions.len()
             && self.conditions.iter().zip(&other.conditions).all(|(a, b)| {
                 (&a.kind, a.status, &a.reason, &a.message) == (&b.kind, b.status, &b.reason, &b.message)

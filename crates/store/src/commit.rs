@@ -6,6 +6,7 @@
 //! queue gets an answer: a batch that the database refuses is tried again command by command, a
 //! rule that panics costs only its own command, and a committer that dies is started again.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, ResourceId, Tim
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{Failure, FailureKind};
+use crate::memory::{Mark, Memory, Recalled};
 use crate::metrics::Metrics;
 use crate::{postgres, sqlite};
 
@@ -60,10 +62,17 @@ impl Waiting {
     }
 }
 
+/// A batch that was committed: what came of it, and where it found and left the feed.
+pub(crate) struct Committed {
+    pub(crate) verdicts: Verdicts,
+    pub(crate) found: Mark,
+    pub(crate) left: Mark,
+}
+
 /// What came of a batch: the set to persist and an answer per command, in order.
 pub(crate) struct Verdicts {
     pub(crate) set: WorkingSet,
-    answers: Vec<Result<Outcome, Error>>,
+    pub(crate) answers: Vec<Result<Outcome, Error>>,
 }
 
 impl Committer {
@@ -75,7 +84,14 @@ impl Committer {
         metrics: Metrics,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
-        let task = supervise(Task { writer, rulebook, jobs, metrics: metrics.clone() });
+        let task = supervise(Task {
+            writer,
+            rulebook,
+            jobs,
+            memory: Memory::default(),
+            alone: true,
+            metrics: metrics.clone(),
+        });
         (Self { queue, metrics }, task)
     }
 
@@ -114,6 +130,9 @@ struct Task {
     writer: Writer,
     rulebook: Arc<Rulebook>,
     jobs: mpsc::Receiver<Job>,
+    memory: Memory,
+    /// Whether nobody else wrote lately. If somebody does, what is remembered is seldom worth trying.
+    alone: bool,
     metrics: Metrics,
 }
 
@@ -123,6 +142,7 @@ async fn supervise(mut task: Task) {
     while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
         tracing::error!("the committer failed and is started again");
         task.writer.reset();
+        task.memory.clear();
     }
 }
 
@@ -188,28 +208,53 @@ impl Task {
         }
     }
 
-    /// One transaction for all of `commands`.
+    /// One transaction for all of `commands`, by what is remembered if that is still right.
     async fn attempt(&mut self, commands: &[Command]) -> Result<Vec<Result<Outcome, Error>>, Failure> {
+        let mut needs = Needs::of(commands);
+        let reported: BTreeSet<ResourceId> = needs.reports.iter().map(|(id, _)| *id).collect();
+        if self.alone && let Some(recalled) = self.memory.recall(&mut needs) {
+            match self.transact(commands, &needs, Some(recalled), &reported).await {
+                Err(failure) if failure.kind == FailureKind::Conflict => self.alone = false,
+                // Only reports are recalled, and a report that was committed after all changes nothing when it
+                // is taken in again.
+                Err(failure) if failure.kind == FailureKind::Unavailable => {}
+                result => return result,
+            }
+            needs = Needs::of(commands);
+        }
+        self.transact(commands, &needs, None, &reported).await
+    }
+
+    async fn transact(
+        &mut self,
+        commands: &[Command],
+        needs: &Needs,
+        recalled: Option<Recalled>,
+        reported: &BTreeSet<ResourceId>,
+    ) -> Result<Vec<Result<Outcome, Error>>, Failure> {
         let started = Instant::now();
-        let needs = Needs::of(commands);
         let rulebook = self.rulebook.clone();
         let deliberate = |set| deliberate(&rulebook, set, commands);
         let result = match &mut self.writer {
-            Writer::Postgres(writer) => writer.commit(&needs, deliberate).await,
-            Writer::Sqlite(writer) => writer.commit(&needs, deliberate),
+            Writer::Postgres(writer) => writer.commit(needs, recalled, deliberate).await,
+            Writer::Sqlite(writer) => writer.commit(needs, recalled, deliberate),
         };
         let took = started.elapsed();
-        match &result {
-            Ok(verdicts) => {
-                let real = commands.iter().zip(&verdicts.answers).filter(|(command, _)| !command.dry_run);
-                self.metrics.fleet.committed(&verdicts.set, real.map(|(_, answer)| answer));
-                self.metrics.batch_size.observe(commands.len() as f64);
-                self.metrics.commit_duration.observe(took.as_secs_f64());
-                self.metrics.succeeded("commit", took);
+        let Committed { verdicts: Verdicts { set, answers }, found, left } = match result {
+            Ok(committed) => committed,
+            Err(failure) => {
+                self.memory.clear();
+                self.metrics.failed("commit", failure.error_type(), took);
+                return Err(failure);
             }
-            Err(failure) => self.metrics.failed("commit", failure.error_type(), took),
-        }
-        result.map(|verdicts| verdicts.answers)
+        };
+        let real = commands.iter().zip(&answers).filter(|(command, _)| !command.dry_run);
+        self.metrics.fleet.committed(&set, real.map(|(_, answer)| answer));
+        self.metrics.batch_size.observe(commands.len() as f64);
+        self.metrics.commit_duration.observe(took.as_secs_f64());
+        self.metrics.succeeded("commit", took);
+        self.alone = self.memory.learn(&rulebook.catalog, reported.iter().copied(), set, (found, left));
+        Ok(answers)
     }
 }
 

@@ -121,11 +121,15 @@ impl FleetMetrics {
         }
     }
 
-    /// Shows what waits. Kinds of which nothing waits show so.
+    /// Shows what waits. Kinds of which nothing waits show so; their counters are there from the start, so
+    /// that the first event is an increase and not a new series.
     pub(crate) fn show(&self, catalog: &Catalog, pending: &Pending, now: Timestamp) {
         for entity in catalog.kinds() {
             for finalizing in [false, true] {
                 let labels = resources(&entity.kind, finalizing);
+                drop(self.started.get_or_create(&labels));
+                let forced = word(finalizing);
+                drop(self.removals.get_or_create(&Removals { resource_type: entity.kind.clone(), forced }));
                 let waiting = pending.waiting.iter().find(|(kind, ..)| **kind == *entity.kind);
                 let waiting = waiting.map_or(0, |(_, active, f)| if finalizing { *f } else { *active });
                 let stuck =

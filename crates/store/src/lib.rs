@@ -12,6 +12,7 @@ mod differences;
 mod failure;
 mod fleet_metrics;
 mod list;
+mod memory;
 mod metrics;
 mod migrations;
 mod pending;

@@ -3,6 +3,7 @@
 //! everyone else's, so that nothing waits for it. Several replicas may do it at once, because what is computed
 //! twice comes out the same and is not written again; the settings are remembered only after the last.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyperfleet_core::{Caller, Command, Entity, Error, Intent, ResourceId, Timestamp};
@@ -15,30 +16,65 @@ const STEP: usize = 50;
 /// How long to wait before trying again what failed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// After this time the replicas of before are gone.
+const SECOND_LOOK: Duration = Duration::from_secs(15 * 60);
+
+/// Stands for settings that no configuration has.
+const UNFINISHED: &str = "unfinished";
+
 /// Who changes conditions when nobody asked.
 const ACTOR: &str = "system@hyperfleet.local";
 
 impl Store {
     /// Brings the conditions of every kind whose settings changed up to date. Does not end before it has
     /// succeeded.
+    ///
+    /// While replicas are replaced one by one, those with the settings of before may still write. So what was
+    /// computed anew is looked at once more when they are surely gone.
     pub async fn recompute_conditions(&self) {
-        for entity in self.rulebook.catalog.kinds() {
-            while let Err(error) = self.recompute_kind(entity).await {
-                tracing::warn!(
-                    resource_type = &*entity.kind,
-                    error = error.chain(),
-                    "cannot recompute conditions yet"
-                );
-                tokio::time::sleep(PATIENCE).await;
-            }
+        let changed = self.recompute_kinds(self.rulebook.catalog.kinds(), false).await;
+        if !changed.is_empty() {
+            tokio::time::sleep(SECOND_LOOK).await;
+            self.recompute_kinds(changed, true).await;
         }
     }
 
-    async fn recompute_kind(&self, entity: &Entity) -> Result<(), Error> {
-        let basis = self.rulebook.basis(entity);
-        if self.basis(&entity.kind).await?.as_deref() == Some(&basis) {
-            return Ok(());
+    /// Recomputes those of `kinds` whose settings changed, or all of them. Returns which it were.
+    async fn recompute_kinds<'a>(
+        &self,
+        kinds: impl IntoIterator<Item = &'a Arc<Entity>>,
+        all: bool,
+    ) -> Vec<&'a Arc<Entity>> {
+        let mut changed = Vec::new();
+        for entity in kinds {
+            loop {
+                match self.recompute_kind(entity, all).await {
+                    Ok(true) => changed.push(entity),
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::warn!(
+                            resource_type = &*entity.kind,
+                            error = error.chain(),
+                            "cannot recompute conditions yet"
+                        );
+                        tokio::time::sleep(PATIENCE).await;
+                        continue;
+                    }
+                }
+                break;
+            }
         }
+        changed
+    }
+
+    /// Whether there was anything to look at.
+    async fn recompute_kind(&self, entity: &Entity, always: bool) -> Result<bool, Error> {
+        let basis = self.rulebook.basis(entity);
+        if !always && self.basis(&entity.kind).await?.as_deref() == Some(&basis) {
+            return Ok(false);
+        }
+        // From now on the conditions are of no settings: whatever ends this early, the next start begins anew.
+        self.set_basis(&entity.kind, UNFINISHED).await?;
         let mut after = None;
         let mut looked_at: usize = 0;
         loop {
@@ -59,7 +95,7 @@ impl Store {
                 "recomputed conditions by changed settings"
             );
         }
-        Ok(())
+        Ok(looked_at > 0)
     }
 
     async fn basis(&self, kind: &str) -> Result<Option<String>, Error> {

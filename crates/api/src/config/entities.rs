@@ -119,3 +119,36 @@ fn remove(tree: &mut Json, path: &[&Segment]) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_faulty_member_of_a_rule_is_named_and_what_is_right_is_kept() {
+        let entry = serde_json::json!({
+            "kind": "A",
+            "conditions": [
+                {"type": 7, "when": "true", "output": {"status": {"expression": 1}, "reason": "r", "colour": "red"}},
+                {"type": "Kept", "when": {"expression": "true"}, "output": "status"},
+            ],
+        });
+        let mut found = Vec::new();
+        let descriptor = read_entry("entities[0]", entry, &mut found);
+        let found: Vec<_> = found.into_iter().map(|(path, rule)| format!("{path}: {rule}")).collect();
+        assert_eq!(
+            found,
+            [
+                "entities[0].conditions[0].type: must be text, not 7",
+                "entities[0].conditions[0].when: must be a mapping with an expression, not \"true\"",
+                "entities[0].conditions[0].output.status.expression: must be text, not 1",
+                "entities[0].conditions[0].output.reason: must be a mapping with an expression, not \"r\"",
+                "entities[0].conditions[0].output.colour: unknown field `colour`, expected one of `status`, `reason`, \
+                 `message`",
+                "entities[0].conditions[1].output: must be a mapping of status, reason and message, not \"status\"",
+            ]
+        );
+        assert_eq!(descriptor.kind, "A");
+        assert_eq!(descriptor.conditions[1].kind, "Kept");
+    }
+}

@@ -31,7 +31,7 @@ use crate::{
 
 pub use needs::Needs;
 pub use report::Reported;
-pub use working_set::{LeftOut, Outcome, Subject, WorkingSet};
+pub use working_set::{Dossier, LeftOut, Outcome, Subject, WorkingSet};
 
 /// What every rule may look at besides the working set.
 #[derive(Debug)]

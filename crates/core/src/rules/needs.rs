@@ -57,6 +57,11 @@ impl Needs {
         needs
     }
 
+    /// Whether nothing has to be loaded.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     fn target(&mut self, target: &Target) {
         self.path(&target.ancestors);
         self.ids.extend(ResourceId::parse(&target.id));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Change, MappingFailure, References, Report, Resource, ResourceId, Standing, Timestamp, Version,
+    Caller, Change, MappingFailure, RawJson, References, Report, Resource, ResourceId, Standing, Timestamp, Version,
 };
 
 /// Loaded rows, and what has become of them.
@@ -53,6 +53,39 @@ impl Subject {
     /// What is about `resource`.
     pub fn of(resource: &Resource) -> Self {
         Self { kind: resource.kind.clone(), id: resource.id }
+    }
+}
+
+/// A resource without its wish, where its adapters stand, and those of their reports that were looked at:
+/// what the next report on it will need again.
+#[derive(Debug)]
+pub struct Dossier {
+    resource: Resource,
+    standings: Standings,
+    reports: BTreeMap<String, Report>,
+}
+
+impl Dossier {
+    /// Which resource it is about.
+    pub fn id(&self) -> ResourceId {
+        self.resource.id
+    }
+
+    /// Whether it holds the report of an adapter.
+    pub fn has_report(&self, adapter: &str) -> bool {
+        self.reports.contains_key(adapter)
+    }
+
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        let reports = self.reports.values().map(|report| {
+            let conditions = report.conditions.iter().map(|c| {
+                c.kind.len() + [&c.reason, &c.message].into_iter().flatten().map(String::len).sum::<usize>() + 128
+            });
+            report.data.as_str().len() + conditions.sum::<usize>() + 256
+        });
+        let standings = self.standings.values().map(|s| 2 * s.adapter.len() + s.reason.len() + s.message.len() + 192);
+        self.resource.conditions.as_str().len() + reports.sum::<usize>() + standings.sum::<usize>() + 512
     }
 }
 
@@ -103,6 +136,26 @@ impl WorkingSet {
     pub fn load_report(&mut self, resource: ResourceId, report: Report) {
         self.load_standing(resource, report.standing());
         self.reports.entry(resource).or_default().insert(report.adapter.clone(), report);
+    }
+
+    /// Takes in what is remembered of a resource, beside what may have been loaded of it.
+    pub fn load_dossier(&mut self, dossier: Dossier) {
+        let id = dossier.id();
+        self.load(dossier.resource);
+        self.standings.entry(id).or_default().extend(dossier.standings);
+        self.reports.entry(id).or_default().extend(dossier.reports);
+    }
+
+    /// Takes out what is worth remembering of an active resource.
+    pub fn take_dossier(&mut self, id: ResourceId) -> Option<Dossier> {
+        let resource = self.resources.remove(&id).filter(Resource::is_active)?;
+        let nothing = || RawJson::from_stored("{}");
+        let resource = Resource { spec: nothing(), labels: nothing(), references: nothing(), ..resource };
+        Some(Dossier {
+            resource,
+            standings: self.standings.remove(&id).unwrap_or_default(),
+            reports: self.reports.remove(&id).unwrap_or_default(),
+        })
     }
 
     /// The kind of a loaded resource.

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::row;
 use super::writer::{Session, prepare};
 use crate::failure::Failure;
+use crate::memory::Mark;
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
 use crate::{COLUMNS, STATUS_COLUMNS};
 
@@ -75,7 +76,7 @@ impl Statements {
         ] = prepare(
             client,
             [
-                "select version from feed for update".to_owned(),
+                "select version, commits from feed for update".to_owned(),
                 resources_by(COLUMNS, "= any($1)"),
                 resources_by(&STATUS_COLUMNS, "= any($1)"),
                 // By reports_pkey.
@@ -153,7 +154,11 @@ async fn ask<const N: usize>(
     if nothing { Ok(Vec::new()) } else { Ok(client.query(statement, &values).await?) }
 }
 
-pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) -> Result<WorkingSet, Failure> {
+pub(super) async fn load(
+    session: &Session,
+    catalog: &Catalog,
+    needs: &Needs,
+) -> Result<(Mark, WorkingSet), Failure> {
     let Session { client, load: statements, .. } = session;
     // Mapped conditions may look at the whole resource.
     let whole = catalog.has_mappings();
@@ -185,7 +190,8 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
         ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
         ask(client, &statements.names, names.is_empty(), [&names]),
     )?;
-    let mut set = WorkingSet::new(Version(lock.try_get(0)?));
+    let mark = Mark { version: Version(lock.try_get(0)?), commits: lock.try_get(1)? };
+    let mut set = WorkingSet::new(mark.version);
     take_resources(catalog, &resources, &mut set)?;
     take_resources(catalog, &statuses, &mut set)?;
     take_standings(&standings, &mut set)?;
@@ -221,7 +227,7 @@ pub(super) async fn load(session: &Session, catalog: &Catalog, needs: &Needs) ->
         let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
         take_reports(&reports, &mut set)?;
     }
-    Ok(set)
+    Ok((mark, set))
 }
 
 fn uuids(ids: &BTreeSet<ResourceId>) -> Vec<Uuid> {

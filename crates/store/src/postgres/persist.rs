@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Timestamp};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
@@ -12,7 +13,8 @@ use super::report_columns::ReportColumns;
 use super::writer::{Session, prepare};
 use crate::ancestors;
 use crate::differences::{Counts, Differences};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
+use crate::memory::Mark;
 
 pub(super) struct Statements {
     insert_resources: Statement,
@@ -31,6 +33,7 @@ pub(super) struct Statements {
     change_counts: Statement,
     insert_changes: Statement,
     advance_feed: Statement,
+    claim_feed: Statement,
 }
 
 impl Statements {
@@ -52,6 +55,7 @@ impl Statements {
             change_counts,
             insert_changes,
             advance_feed,
+            claim_feed,
         ] = prepare(
             client,
             [
@@ -128,7 +132,14 @@ impl Statements {
                  select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
                                       $6::text[], $7::text[])"
                     .to_owned(),
-                "update feed set version = $1".to_owned(),
+                "update feed set version = $1, commits = $2".to_owned(),
+                // Fails unless the feed is where it is expected, and with it everything behind it in the
+                // flight: a division by zero is the one error that a plain statement can raise at will.
+                "with advanced as (
+                     update feed set version = $1, commits = $2 where version = $3 and commits = $4 returning 1
+                 )
+                 select 1 / count(*) from advanced"
+                    .to_owned(),
             ],
         )
         .await?;
@@ -149,16 +160,31 @@ impl Statements {
             change_counts,
             insert_changes,
             advance_feed,
+            claim_feed,
         })
     }
 }
 
+/// How a batch comes to hold the feed, and where it leaves it.
+pub(super) enum Feed {
+    /// A transaction is open and has locked it.
+    Locked { left: Mark },
+    /// No transaction is open yet; the feed must be where the batch was decided.
+    Expected { found: Mark, left: Mark },
+}
+
 /// Writes the differences and commits. Everything is sent before the first answer is awaited; if
 /// a statement fails, PostgreSQL turns the commit at the end into a rollback.
-pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), Failure> {
+pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> Result<(), Failure> {
     let statements = &session.persist;
     let differences = Differences::of(set)?;
-    let version = set.version().0;
+    let (opening, found, left) = match feed {
+        Feed::Locked { left } => ("", None, left),
+        Feed::Expected { found, left } => ("begin isolation level read committed", Some(found), left),
+    };
+    let expected = found.unwrap_or(left);
+    let position: [&(dyn ToSql + Sync); 4] =
+        [&left.version.0, &left.commits, &expected.version.0, &expected.commits];
     let Differences { inserted, updated, restated, refreshed, removed, unlinked, links, counts, .. } =
         &differences;
 
@@ -182,8 +208,12 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     let moved_reports = ReportColumns::times_of(&differences.moved_reports);
     let changes = ChangeColumns::of(set);
 
-    let feed: [&(dyn ToSql + Sync); 1] = [&version];
     let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);
+    if found.is_some() {
+        flight.push((&statements.claim_feed, position.to_vec()));
+    } else {
+        flight.push((&statements.advance_feed, position[..2].to_vec()));
+    }
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
     if !unlinked.is_empty() {
@@ -224,13 +254,20 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet) -> Result<(), F
     }
     if !set.changes().is_empty() {
         flight.push((&statements.insert_changes, changes.all()));
-        flight.push((&statements.advance_feed, feed.to_vec()));
     }
 
     let client = &session.client;
+    let begin = async {
+        if opening.is_empty() { Ok(()) } else { client.batch_execute(opening).await }
+    };
     let writes = try_join_all(flight.iter().map(|(statement, values)| client.execute(*statement, values)));
-    futures_util::try_join!(writes, client.batch_execute("commit"))?;
-    Ok(())
+    let sent = futures_util::try_join!(begin, writes, client.batch_execute("commit"));
+    match sent {
+        Err(error) if found.is_some() && error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+            Err(Failure::new(FailureKind::Conflict, "another replica has written"))
+        }
+        other => other.map(drop).map_err(Failure::from),
+    }
 }
 
 #[derive(Default)]

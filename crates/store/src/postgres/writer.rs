@@ -1,5 +1,6 @@
 //! The committer's side of PostgreSQL: two flights per batch. The first locks the feed and loads,
-//! the second writes and commits; everything within a flight is pipelined.
+//! the second writes and commits; everything within a flight is pipelined. A batch for which everything is
+//! remembered needs the second flight only.
 //!
 //! The feed lock is taken before the first read, not last: then every decision is made on
 //! committed state that nobody can change, without row locks, and versions are commit order. As
@@ -14,9 +15,11 @@ use hyperfleet_core::rules::{Needs, WorkingSet};
 use tokio_postgres::Client;
 
 use super::connect::Address;
+use super::persist::Feed;
 use super::{load, persist};
-use crate::commit::Verdicts;
+use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
+use crate::memory::{Mark, Recalled};
 
 pub(crate) struct Writer {
     address: Address,
@@ -51,30 +54,39 @@ impl Writer {
         self.session = None;
     }
 
-    /// Loads, decides, persists. A failure means that nothing was committed, or, when the
-    /// connection broke during the commit, that nobody knows.
+    /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
+    /// connection broke during the commit, that nobody knows; a conflict over what is recalled, that somebody
+    /// else has written since.
     pub(crate) async fn commit(
         &mut self,
         needs: &Needs,
+        recalled: Option<Recalled>,
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Verdicts, Failure> {
+    ) -> Result<Committed, Failure> {
         let timeout = self.timeout;
-        let result = tokio::time::timeout(timeout, self.transact(needs, deliberate)).await;
+        let work = async {
+            match recalled {
+                Some(recalled) if needs.is_empty() => self.commit_recalled(recalled, deliberate).await,
+                recalled => self.load_and_commit(needs, recalled, deliberate).await,
+            }
+        };
+        let result = tokio::time::timeout(timeout, work).await;
         let result =
             result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")));
-        if result.is_err() {
-            // Whatever state the session is in, a new one is in none.
+        // A conflict ends its transaction. Whatever else happened, a new session knows nothing of it.
+        if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Conflict) {
             self.reset();
         }
         result
     }
 
-    async fn transact(
+    async fn load_and_commit(
         &mut self,
         needs: &Needs,
+        recalled: Option<Recalled>,
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Verdicts, Failure> {
-        let set = match self.begin(needs).await {
+    ) -> Result<Committed, Failure> {
+        let (found, mut set) = match self.begin(needs).await {
             // Nothing was written yet, so a connection that broke since the last batch is no one's loss.
             Err(failure) if failure.kind == FailureKind::Unavailable => {
                 self.reset();
@@ -82,17 +94,44 @@ impl Writer {
             }
             other => other?,
         };
-        let verdicts = deliberate(set);
         let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
+        if let Some(recalled) = recalled {
+            if recalled.mark != found {
+                session.client.batch_execute("rollback").await?;
+                return Err(Failure::new(FailureKind::Conflict, "another replica has written"));
+            }
+            recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
+        }
+        let verdicts = deliberate(set);
         if verdicts.set.is_unchanged() {
             session.client.batch_execute("rollback").await?;
-        } else {
-            persist::persist(session, &verdicts.set).await?;
+            return Ok(Committed { verdicts, found, left: found });
         }
-        Ok(verdicts)
+        let left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
+        persist::persist(session, &verdicts.set, Feed::Locked { left }).await?;
+        Ok(Committed { verdicts, found, left })
     }
 
-    async fn begin(&mut self, needs: &Needs) -> Result<WorkingSet, Failure> {
+    /// Everything is known already: one flight that first makes sure that it still holds.
+    async fn commit_recalled(
+        &mut self,
+        recalled: Recalled,
+        deliberate: impl FnOnce(WorkingSet) -> Verdicts,
+    ) -> Result<Committed, Failure> {
+        let found = recalled.mark;
+        let mut set = WorkingSet::new(found.version);
+        recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
+        let verdicts = deliberate(set);
+        let left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
+        let session = match &mut self.session {
+            Some(session) if !session.client.is_closed() => session,
+            slot => slot.insert(Session::open(&self.address).await?),
+        };
+        persist::persist(session, &verdicts.set, Feed::Expected { found, left }).await?;
+        Ok(Committed { verdicts, found, left })
+    }
+
+    async fn begin(&mut self, needs: &Needs) -> Result<(Mark, WorkingSet), Failure> {
         let session = match &mut self.session {
             Some(session) if !session.client.is_closed() => session,
             slot => slot.insert(Session::open(&self.address).await?),

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::{read, row};
 use crate::failure::Failure;
+use crate::memory::Mark;
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
 
 /// A resource and its owners up to the root.
@@ -29,29 +30,38 @@ static REPORT: LazyLock<String> = LazyLock::new(|| {
 static REPORTS: LazyLock<String> =
     LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1"));
 
-pub(super) fn load(connection: &Connection, catalog: &Catalog, needs: &Needs) -> Result<WorkingSet, Failure> {
-    let version = connection.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
-    let mut set = WorkingSet::new(Version(version));
+/// Where the feed is.
+pub(super) fn mark(connection: &Connection) -> Result<Mark, Failure> {
+    let mut statement = connection.prepare_cached("select version, commits from feed")?;
+    Ok(statement.query_row((), |row| Ok(Mark { version: Version(row.get(0)?), commits: row.get(1)? }))?)
+}
+
+pub(super) fn load(
+    connection: &Connection,
+    catalog: &Catalog,
+    needs: &Needs,
+    set: &mut WorkingSet,
+) -> Result<(), Failure> {
     for id in &needs.ids {
-        load_resource(connection, catalog, *id, &mut set)?;
+        load_resource(connection, catalog, *id, set)?;
     }
     for id in needs.statuses.difference(&needs.ids) {
         // Mapped conditions may look at the whole resource.
         if catalog.has_mappings() {
-            load_resource(connection, catalog, *id, &mut set)?;
+            load_resource(connection, catalog, *id, set)?;
         } else if let Some(resource) = read::status(connection, catalog, *id)? {
             set.load(resource);
         }
     }
     for (id, adapter) in &needs.reports {
-        load_reports(connection, *id, Some(adapter), &mut set)?;
+        load_reports(connection, *id, Some(adapter), set)?;
     }
-    load_names(connection, needs, &mut set)?;
+    load_names(connection, needs, set)?;
 
     // What may disappear drags its surroundings in.
     let mut surroundings = BTreeSet::new();
     for id in &needs.trees {
-        surroundings.extend(load_tree(connection, catalog, *id, &mut set)?);
+        surroundings.extend(load_tree(connection, catalog, *id, set)?);
     }
     let finalizing: Vec<ResourceId> = set
         .loaded()
@@ -60,23 +70,23 @@ pub(super) fn load(connection: &Connection, catalog: &Catalog, needs: &Needs) ->
         .collect();
     for id in finalizing {
         for owner in ids(connection, ABOVE, id)? {
-            load_resource(connection, catalog, owner, &mut set)?;
+            load_resource(connection, catalog, owner, set)?;
             surroundings.insert(owner);
         }
     }
-    load_child_counts(connection, &surroundings, &mut set)?;
+    load_child_counts(connection, &surroundings, set)?;
 
     let mut recomputed: BTreeSet<ResourceId> = needs.statuses.clone();
     if !surroundings.is_empty() {
         recomputed.extend(set.loaded().map(|r| r.id));
     }
-    load_standings(connection, catalog, &recomputed, &mut set)?;
+    load_standings(connection, catalog, &recomputed, set)?;
     let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
     let mapped: Vec<ResourceId> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id).collect();
     for id in mapped {
-        load_reports(connection, id, None, &mut set)?;
+        load_reports(connection, id, None, set)?;
     }
-    Ok(set)
+    Ok(())
 }
 
 fn load_resource(

@@ -9,8 +9,9 @@ use super::row;
 use crate::ancestors;
 use crate::differences::Differences;
 use crate::failure::Failure;
+use crate::memory::Mark;
 
-pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
+pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
     for id in &differences.unlinked {
         connection
@@ -59,7 +60,7 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet) -> Result<(), F
             )?
             .execute((kind, by.active, by.finalizing, by.pending_active, by.pending_finalizing))?;
     }
-    if set.changes().is_empty() { Ok(()) } else { record(connection, set) }
+    record(connection, set, left)
 }
 
 fn deleted(resource: &Resource) -> (Option<i64>, Option<&str>) {
@@ -187,8 +188,8 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
     Ok(())
 }
 
-/// The change rows and the version they lead to.
-fn record(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
+/// The change rows and where they leave the feed.
+fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
@@ -204,6 +205,8 @@ fn record(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
             RawJson::from_value(&change.entries).as_str(),
         ])?;
     }
-    connection.prepare_cached("update feed set version = ?1")?.execute([set.version().0])?;
+    connection
+        .prepare_cached("update feed set version = ?1, commits = ?2")?
+        .execute([left.version.0, left.commits])?;
     Ok(())
 }

@@ -7,8 +7,9 @@ use hyperfleet_core::rules::{Needs, WorkingSet};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{load, persist};
-use crate::commit::Verdicts;
-use crate::failure::Failure;
+use crate::commit::{Committed, Verdicts};
+use crate::failure::{Failure, FailureKind};
+use crate::memory::{Mark, Recalled};
 
 pub(crate) struct Writer {
     connection: Connection,
@@ -29,19 +30,31 @@ impl Writer {
         }
     }
 
-    /// Loads, decides, persists. A failure means that nothing was committed.
+    /// Loads what is not recalled, decides, persists. A failure means that nothing was committed; a conflict,
+    /// that somebody else has written since what is recalled was learned.
     pub(crate) fn commit(
         &mut self,
         needs: &Needs,
+        recalled: Option<Recalled>,
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Verdicts, Failure> {
+    ) -> Result<Committed, Failure> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let set = load::load(&transaction, &self.catalog, needs)?;
+        let found = load::mark(&transaction)?;
+        let mut set = WorkingSet::new(found.version);
+        if let Some(recalled) = recalled {
+            if recalled.mark != found {
+                return Err(Failure::new(FailureKind::Conflict, "another process has written"));
+            }
+            recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
+        }
+        load::load(&transaction, &self.catalog, needs, &mut set)?;
         let verdicts = deliberate(set);
+        let mut left = found;
         if !verdicts.set.is_unchanged() {
-            persist::persist(&transaction, &verdicts.set)?;
+            left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
+            persist::persist(&transaction, &verdicts.set, left)?;
             transaction.commit()?;
         }
-        Ok(verdicts)
+        Ok(Committed { verdicts, found, left })
     }
 }

@@ -51,3 +51,7 @@ create table aggregations (
     kind text collate "C" primary key,
     basis text not null
 );
+
+-- Grows with every commit, also with those that only move times and take no version. A writer that finds
+-- both numbers as it left them knows that nobody else has written since.
+alter table feed add column commits bigint not null default 0;

@@ -48,3 +48,7 @@ create table aggregations (
     kind text primary key not null,
     basis text not null
 );
+
+-- Grows with every commit, also with those that only move times and take no version. A writer that finds
+-- both numbers as it left them knows that nobody else has written since.
+alter table feed add column commits integer not null default 0;

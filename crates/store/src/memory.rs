@@ -1,0 +1,112 @@
+//! What the committer remembers of the resources that adapters report on, so that the next report on one of
+//! them needs no read.
+//!
+//! It is right only while nobody else has written. Every commit therefore leaves its mark in the feed, and the
+//! next one first makes sure that the mark is still its own, in the transaction that it is about to commit:
+//! another replica's commit costs a reload, never a wrong decision. The memory is bounded, and whatever fails
+//! empties it.
+
+use std::collections::HashMap;
+
+use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
+use hyperfleet_core::{Catalog, ResourceId, Version};
+
+/// The most that is remembered, in bytes, as far as they can be counted.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The mark that a commit leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// The newest version.
+    pub(crate) version: Version,
+    /// How many commits there were, with a version or without.
+    pub(crate) commits: i64,
+}
+
+/// What was remembered for a batch, and the mark by which it is right.
+#[derive(Debug)]
+pub(crate) struct Recalled {
+    pub(crate) mark: Mark,
+    pub(crate) dossiers: Vec<Dossier>,
+}
+
+/// See above. Two generations: what is not asked for while the younger one fills up is forgotten with the older.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    mark: Option<Mark>,
+    young: HashMap<ResourceId, Dossier>,
+    old: HashMap<ResourceId, Dossier>,
+    young_bytes: usize,
+}
+
+impl Memory {
+    /// Takes out whatever is remembered of what `needs` asks for; what is left in `needs` has to be loaded.
+    pub(crate) fn recall(&mut self, needs: &mut Needs) -> Option<Recalled> {
+        let mark = self.mark?;
+        let mut dossiers = HashMap::new();
+        for id in needs.reports.iter().map(|(id, _)| id) {
+            if !needs.ids.contains(id) && !needs.trees.contains(id) {
+                dossiers.extend(self.forget(*id).map(|dossier| (*id, dossier)));
+            }
+        }
+        if dossiers.is_empty() {
+            return None;
+        }
+        needs.statuses.retain(|id| !dossiers.contains_key(id));
+        needs.reports.retain(|(id, adapter)| dossiers.get(id).is_none_or(|d| !d.has_report(adapter)));
+        Some(Recalled { mark, dossiers: dossiers.into_values().collect() })
+    }
+
+    /// After a commit that found the feed at `found` and left it at `left`: remembers what reports were about,
+    /// and forgets whatever else was touched. Kinds with mapped conditions are not remembered, because their
+    /// rules look at more than a dossier holds. Returns whether nobody else has written since the last time.
+    pub(crate) fn learn(
+        &mut self,
+        catalog: &Catalog,
+        reported: impl IntoIterator<Item = ResourceId>,
+        mut set: WorkingSet,
+        (found, left): (Mark, Mark),
+    ) -> bool {
+        let alone = self.mark.is_none_or(|mark| mark == found);
+        if !alone {
+            self.clear();
+        }
+        self.mark = Some(left);
+        let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
+        for id in touched {
+            self.forget(id);
+        }
+        for id in reported {
+            let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
+            if entity.is_some_and(|entity| entity.mappings.is_empty())
+                && let Some(dossier) = set.take_dossier(id)
+            {
+                self.keep(dossier);
+            }
+        }
+        alone
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn keep(&mut self, dossier: Dossier) {
+        self.forget(dossier.id());
+        self.young_bytes += dossier.size();
+        self.young.insert(dossier.id(), dossier);
+        if self.young_bytes > MAX_BYTES / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+    }
+
+    fn forget(&mut self, id: ResourceId) -> Option<Dossier> {
+        if let Some(dossier) = self.young.remove(&id) {
+            self.young_bytes -= dossier.size();
+            return Some(dossier);
+        }
+        self.old.remove(&id)
+    }
+}
