@@ -224,20 +224,18 @@ impl Config {
             faults.push(settings.fault("tracing.enabled", "can only be false in this release"));
         }
         match entities::read(&settings, &mut faults) {
-            Some((entities, catalog)) if faults.is_empty() => {
-                Ok(Self {
-                    server,
-                    database,
-                    logging,
-                    metrics,
-                    health,
-                    history,
-                    compatibility,
-                    entities,
-                    catalog,
-                    settings,
-                })
-            }
+            Some((entities, catalog)) if faults.is_empty() => Ok(Self {
+                server,
+                database,
+                logging,
+                metrics,
+                health,
+                history,
+                compatibility,
+                entities,
+                catalog,
+                settings,
+            }),
             _ => Err(faults),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
-    Contract, Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId, check_labels,
-    check_name, check_references, check_required_references, check_text, document_faults,
+    Contract, Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId,
+    check_labels, check_name, check_references, check_required_references, check_text, document_faults,
 };
 use serde_json::{Map, Value};
 
@@ -237,7 +237,10 @@ mod tests {
             EntityDescriptor { kind: "Thing".into(), plural: "things".into(), ..EntityDescriptor::default() };
         let catalog = Arc::new(Catalog::new(vec![user, thing]).unwrap());
         let entity = catalog.get("User").unwrap().clone();
-        let rulebook = Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20,
+        let rulebook = Rulebook {
+            catalog,
+            schemas: SpecSchemas::default(),
+            max_member_bytes: 1 << 20,
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
         };

@@ -86,13 +86,20 @@ fn check_generation(value: &Value, faults: &mut Vec<Fault>) -> i64 {
             let message = format!("observed_generation must be at least 1, not {generation}");
             faults.push(Fault::value("observed_generation", message, value).rule("min").bounds(1, None));
         }
+        // A whole number that is too large to hold is still a generation of the future.
+        None if is_whole(value) => return i64::MAX,
         None if value.is_number() => {
-            let message = format!("observed_generation must be a whole number of 64 bits, not {}", echo(&value.to_string()));
-            faults.push(Fault::value("observed_generation", message, value).format("int64"));
+            let given = echo(&value.to_string());
+            let message = format!("observed_generation must be a whole number of at least 1, not {given}");
+            faults.push(Fault::value("observed_generation", message, value).rule("type").bounds(1, None));
         }
         None => faults.push(Fault::wrong_type("observed_generation", "an integer", value)),
     }
     1
+}
+
+fn is_whole(value: &Value) -> bool {
+    value.as_number().is_some_and(|number| number.to_string().bytes().all(|b| b.is_ascii_digit()))
 }
 
 fn check_time(contract: Contract, now: Timestamp, value: &Value, faults: &mut Vec<Fault>) -> Timestamp {
@@ -113,7 +120,8 @@ fn check_time(contract: Contract, now: Timestamp, value: &Value, faults: &mut Ve
         && u128::try_from(now.micros() - time.micros()).is_ok_and(|age| age > oldest.as_micros())
     {
         let minutes = oldest.as_secs() / 60;
-        let message = format!("observed_time {time} is more than {minutes} minutes before the server's time {now}");
+        let message =
+            format!("observed_time {time} is more than {minutes} minutes before the server's time {now}");
         faults.push(Fault::value("observed_time", message, value).rule("min"));
     }
     time

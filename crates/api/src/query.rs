@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Catalog, Contract, Error, Fault, FaultKind, Faults, Projection, ResourceId, echo, nearest};
+use hyperfleet_core::{
+    Catalog, Contract, Error, Fault, FaultKind, Faults, Projection, ResourceId, echo, nearest,
+};
 use hyperfleet_store::{Direction, SortField};
 use serde_json::Value;
 

@@ -7,11 +7,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use hyperfleet_core::rules::{Outcome, Subject};
 use hyperfleet_core::{
     BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
     Intent, Patch, Resource, ResourceId, echo,
 };
-use hyperfleet_core::rules::{Outcome, Subject};
 use hyperfleet_store::ListQuery;
 
 use crate::app::App;

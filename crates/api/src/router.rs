@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
-use hyperfleet_core::{BASE, Catalog};
+use hyperfleet_core::{BASE, View};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
@@ -23,7 +23,7 @@ const WORTH_COMPRESSING: u64 = 256;
 
 /// The whole API.
 pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
-    routes(app.catalog(), document)
+    routes(app.rulebook.view(), document)
         .router
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
@@ -32,10 +32,16 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
 }
 
-fn routes(catalog: &Catalog, document: Arc<Document>) -> Routes {
+fn routes(view: View<'_>, document: Arc<Document>) -> Routes {
     let mut routes = Routes::default();
 
-    let bare = |methods: MethodRouter<App>| methods.layer(middleware::from_fn(info::without_parameters));
+    let bare = |methods: MethodRouter<App>| {
+        if view.contract.refuses_unknown {
+            methods.layer(middleware::from_fn(info::without_parameters))
+        } else {
+            methods
+        }
+    };
     routes.add(ROOT, bare(get(info::metadata)));
     routes.add(&format!("{ROOT}/metadata"), bare(get(info::metadata)));
     routes.add(&format!("{ROOT}/health"), bare(get(info::health)));
@@ -48,7 +54,7 @@ fn routes(catalog: &Catalog, document: Arc<Document>) -> Routes {
     routes.add(&format!("{BASE}/openapi/swagger-ui.js"), asset(get(openapi::script)));
     routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
-    for place in Place::all(catalog) {
+    for place in Place::all(view.catalog) {
         let collection = format!("{BASE}{}", place.collection_path());
         let item = format!("{BASE}{}", place.item_path());
         let place = Extension(Arc::new(place));

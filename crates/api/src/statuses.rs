@@ -5,7 +5,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
-use hyperfleet_core::{Command, Error, Intent, SubmitReport, Timestamp};
+use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, SubmitReport, Timestamp};
 use hyperfleet_store::Slice;
 
 use crate::app::App;
@@ -18,9 +18,12 @@ use crate::{body, decode_report, render};
 /// `GET …/statuses`.
 pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
     let list = ReportListParameters::parse(raw.as_deref(), app.contract())?;
-    let resource = find(&app, &path).await?;
+    let target = path.target();
+    let Some(id) = ResourceId::parse(&target.id) else { return Err(not_there(&app, &path).await.into()) };
     let offset = (list.page - 1).saturating_mul(list.page_size);
-    let found = app.store.reports(resource.id, Slice { offset, limit: list.page_size }).await?;
+    let found = app.store.reports(id, Slice { offset, limit: list.page_size }).await?;
+    // Asked last: of a resource that goes meanwhile there is nothing to show.
+    find(&app, &path).await?;
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("AdapterStatusList"),
         page: list.page,
@@ -43,9 +46,13 @@ pub(crate) async fn submit(
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
     let intent = Intent::Report(SubmitReport { target: path.target(), submission });
-    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await? {
-        Outcome::Report(subject, reported) => (subject, reported),
-        other => return Err(Error::internal(format!("a report came to {other:?}")).into()),
+    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await {
+        Ok(Outcome::Report(subject, reported)) => (subject, reported),
+        Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
+        Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {
+            return Err(not_there(&app, &path).await.into());
+        }
+        Err(error) => return Err(error.into()),
     };
     let mut response = match reported {
         Reported::Stored(report) | Reported::Unchanged(report) => {
@@ -57,4 +64,9 @@ pub(crate) async fn submit(
     };
     response.extensions_mut().insert(subject);
     Ok(response)
+}
+
+/// The error that names the first part of the path that is not there.
+async fn not_there(app: &App, path: &Path) -> Error {
+    find(app, path).await.err().unwrap_or_else(|| Error::not_found(path.place.kind(), &path.target().id))
 }

@@ -59,8 +59,7 @@ impl Contract {
     };
 
     /// Every contract by its name in the configuration.
-    pub const ALL: [(&'static str, Self); 2] =
-        [("documented", Self::DOCUMENTED), ("go-0.2", Self::GO_0_2)];
+    pub const ALL: [(&'static str, Self); 2] = [("documented", Self::DOCUMENTED), ("go-0.2", Self::GO_0_2)];
 }
 
 impl Default for Contract {

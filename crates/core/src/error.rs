@@ -126,6 +126,11 @@ impl Error {
         self
     }
 
+    /// Whether the same again may work later.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.kind, ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable | ErrorKind::Timeout)
+    }
+
     /// The machine-readable code.
     pub fn code(&self) -> &'static str {
         self.problem_type().code

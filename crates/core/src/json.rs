@@ -10,7 +10,7 @@ use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use crate::{Error, Fault};
+use crate::{Decimal, Error, Fault};
 
 /// Deepest nesting of a spec; the spec itself is the first level.
 pub const MAX_DEPTH: usize = 64;
@@ -37,6 +37,11 @@ impl RawJson {
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The same value as this crate prints it: without spaces, and of members that come twice the last.
+    pub fn normalised(&self) -> Self {
+        self.parse::<Value>().map_or_else(|_| self.clone(), |value| Self::from_value(&value))
     }
 
     /// Whether both hold the same value, however it is written.
@@ -171,42 +176,10 @@ pub fn same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Numbers with exponents beyond counting are compared as text.
 fn same_number(a: &Number, b: &Number) -> bool {
     let (a, b) = (a.as_str(), b.as_str());
     a == b || matches!((Decimal::parse(a), Decimal::parse(b)), (Some(a), Some(b)) if a == b)
-}
-
-/// A number as sign, digits without zeros at either end, and the power of ten of the last digit.
-#[derive(PartialEq)]
-struct Decimal {
-    negative: bool,
-    digits: String,
-    exponent: i128,
-}
-
-impl Decimal {
-    /// `None` when the exponent itself is beyond counting; such numbers are compared as text.
-    fn parse(text: &str) -> Option<Self> {
-        let (negative, text) = match text.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, text),
-        };
-        let (mantissa, exponent) = match text.split_once(['e', 'E']) {
-            Some((mantissa, exponent)) => (mantissa, exponent),
-            None => (text, "0"),
-        };
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = format!("{whole}{fraction}");
-        let digits = all.trim_end_matches('0');
-        let dropped = all.len() - digits.len();
-        let digits = digits.trim_start_matches('0').to_owned();
-        if digits.is_empty() {
-            return Some(Self { negative: false, digits, exponent: 0 });
-        }
-        let exponent =
-            exponent.parse::<i128>().ok()?.checked_add(dropped as i128 - fraction.len() as i128)?;
-        Some(Self { negative, digits, exponent })
-    }
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub fn check_labels(labels: &Value, faults: &mut Vec<Fault>) -> Labels {
     good
 }
 
-fn check_key(field: &str, key: &str, faults: &mut Vec<Fault>) {
+/// Everything that is wrong with a label's key.
+pub(crate) fn check_key(field: &str, key: &str, faults: &mut Vec<Fault>) {
     let given = Value::from(key);
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),

@@ -9,6 +9,7 @@ mod change;
 mod command;
 mod condition;
 mod contract;
+mod decimal;
 mod diff;
 mod entity;
 mod error;
@@ -28,6 +29,7 @@ mod report;
 mod resource;
 pub mod rules;
 mod schema;
+pub mod search;
 mod time;
 mod view;
 
@@ -37,6 +39,7 @@ pub use command::{
 };
 pub use condition::{Condition, Status, last_updated_times, with_last_updated_times};
 pub use contract::{Contract, PageRules};
+pub use decimal::Decimal;
 pub use diff::FieldChange;
 pub use entity::{
     Catalog, Entity, EntityDescriptor, OnParentDelete, Parent, ReferenceDescriptor, ReferenceRule,

@@ -1,6 +1,9 @@
 //! Reports: what an adapter says about one resource. `Submission` is what it sent, `Report` the one record
 //! kept per resource and adapter, `Standing` the little of it that aggregation looks at.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{RawJson, Timestamp};
@@ -146,31 +149,61 @@ impl Submission {
 
     /// The record to keep, after `before`.
     pub fn record(&self, before: Option<&Report>) -> Report {
-        let since = |finding: &Finding| {
-            before
-                .and_then(|report| report.conditions.iter().find(|c| c.kind == finding.kind))
-                .filter(|earlier| earlier.status == finding.status)
-                .map_or(self.observed_time, |earlier| earlier.last_transition_time)
-        };
+        let earlier = Earlier::of(before);
         Report {
             adapter: self.adapter.clone(),
             observed_generation: self.observed_generation,
             conditions: self
                 .conditions
                 .iter()
-                .map(|finding| ReportedCondition {
+                .enumerate()
+                .map(|(i, finding)| ReportedCondition {
                     kind: finding.kind.clone(),
                     status: finding.status,
                     reason: finding.reason.clone(),
                     message: finding.message.clone(),
-                    last_transition_time: since(finding),
+                    last_transition_time: earlier
+                        .get(i, &finding.kind)
+                        .filter(|earlier| earlier.status == finding.status)
+                        .map_or(self.observed_time, |earlier| earlier.last_transition_time),
                 })
                 .collect(),
-            data: self.data.clone(),
-            metadata: self.metadata.clone(),
+            data: kept(before.map(|report| &report.data), &self.data),
+            metadata: self
+                .metadata
+                .as_ref()
+                .map(|metadata| kept(before.and_then(|report| report.metadata.as_ref()), metadata)),
             created_time: before.map_or(self.observed_time, |report| report.created_time),
             last_report_time: self.observed_time,
         }
+    }
+}
+
+/// The conditions of the report before, to be found by type. They nearly always come in the same order.
+struct Earlier<'a> {
+    conditions: &'a [ReportedCondition],
+    by_type: OnceCell<HashMap<&'a str, &'a ReportedCondition>>,
+}
+
+impl<'a> Earlier<'a> {
+    fn of(report: Option<&'a Report>) -> Self {
+        Self { conditions: report.map_or(&[], |report| &report.conditions), by_type: OnceCell::new() }
+    }
+
+    fn get(&self, position: usize, kind: &str) -> Option<&'a ReportedCondition> {
+        self.conditions.get(position).filter(|condition| condition.kind == kind).or_else(|| {
+            let by_type = || self.conditions.iter().map(|c| (c.kind.as_str(), c)).collect();
+            self.by_type.get_or_init(by_type).get(kind).copied()
+        })
+    }
+}
+
+/// What is kept of a document: the one that is there if it says the same, else the new one, with each member
+/// once.
+fn kept(before: Option<&RawJson>, now: &RawJson) -> RawJson {
+    match before {
+        Some(before) if before.same(now) => before.clone(),
+        _ => now.normalised(),
     }
 }
 
@@ -178,11 +211,8 @@ impl Report {
     /// Whether the two differ in nothing but times.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.observed_generation == other.observed_generation
-            && self.data.same(&other.data)
-            && match (&self.metadata, &other.metadata) {
-                (Some(metadata), Some(others)) => metadata.same(others),
-                (metadata, others) => metadata == others,
-            }
+            && self.data == other.data
+            && self.metadata == other.metadata
             && self.conditions.len() == other.conditions.len()
             && self.conditions.iter().zip(&other.conditions).all(|(a, b)| {
                 (&a.kind, a.status, &a.reason, &a.message) == (&b.kind, b.status, &b.reason, &b.message)

@@ -44,12 +44,7 @@ impl View<'_> {
     }
 
     /// Prints a resource, or the parts of it that are asked for.
-    pub fn write(
-        &self,
-        out: &mut Vec<u8>,
-        r: &Resource,
-        fields: Option<&Projection>,
-    ) -> Result<(), Error> {
+    pub fn write(&self, out: &mut Vec<u8>, r: &Resource, fields: Option<&Projection>) -> Result<(), Error> {
         let mut object = Object { out, fields, empty: true };
         object.text("kind", &r.kind)?;
         object.plain("id", format_args!("\"{}\"", r.id))?;

@@ -15,8 +15,9 @@ use crate::operators::{has, index, negate, select};
 use crate::program::{Literal, Loop, Node, Pattern};
 use crate::value::{Key, List, Map, Text, Value};
 
-/// Steps of one evaluation: some milliseconds.
-pub(crate) const STEPS: u64 = 250_000;
+/// Steps of one evaluation: a few milliseconds at most, because others wait meanwhile. A rule that looks for a
+/// finding takes some dozens.
+pub(crate) const STEPS: u64 = 50_000;
 
 /// Bytes of text that one step reads or writes.
 const BYTES_PER_STEP: usize = 16;

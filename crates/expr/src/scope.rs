@@ -33,7 +33,7 @@ const SECRET_WORDS: [&str; 23] = [
     "registrykey",
     "signingkey",
     "encryptionkey",
-    "connection",
+    "connectionstring",
     "cookie",
     "jwt",
 ];

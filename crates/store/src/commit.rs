@@ -212,12 +212,19 @@ impl Task {
     async fn attempt(&mut self, commands: &[Command]) -> Result<Vec<Result<Outcome, Error>>, Failure> {
         let mut needs = Needs::of(commands);
         let reported: BTreeSet<ResourceId> = needs.reports.iter().map(|(id, _)| *id).collect();
-        if self.alone && let Some(recalled) = self.memory.recall(&mut needs) {
+        if self.alone
+            && let Some(recalled) = self.memory.recall(&mut needs)
+        {
+            let only_reports = needs.is_empty();
             match self.transact(commands, &needs, Some(recalled), &reported).await {
-                Err(failure) if failure.kind == FailureKind::Conflict => self.alone = false,
-                // Only reports are recalled, and a report that was committed after all changes nothing when it
-                // is taken in again.
-                Err(failure) if failure.kind == FailureKind::Unavailable => {}
+                Err(failure) if failure.kind == FailureKind::Outdated => {
+                    let result = self.transact(commands, &Needs::of(commands), None, &reported).await;
+                    self.alone = false;
+                    return result;
+                }
+                // A report that was committed after all changes nothing when it is taken in again; other
+                // commands must not be carried out twice.
+                Err(failure) if failure.kind == FailureKind::Unavailable && only_reports => {}
                 result => return result,
             }
             needs = Needs::of(commands);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{References, Report, Resource, ResourceId, Timestamp, last_updated_times};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 
 /// The rows to write, table by table.
 #[derive(Default)]
@@ -66,6 +66,12 @@ impl<'a> Differences<'a> {
                 }
                 (Some(before), Some(after)) => {
                     if !before.same_wish(after) {
+                        if set.is_light(id) {
+                            return Err(Failure::new(
+                                FailureKind::Defect,
+                                "a wish changed that was not loaded",
+                            ));
+                        }
                         all.updated.push(after);
                     }
                     if before.references != after.references {
@@ -86,7 +92,7 @@ impl<'a> Differences<'a> {
         for (id, before, after) in set.report_differences() {
             match before {
                 None => all.new_reports.push((id, after)),
-                Some(before) if after.says_the_same(before) => all.moved_reports.push((id, after)),
+                Some(before) if moved_alone(before, after) => all.moved_reports.push((id, after)),
                 Some(_) => all.changed_reports.push((id, after)),
             }
         }
@@ -118,4 +124,10 @@ impl<'a> Differences<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether nothing but the time of a report has moved. A batch may turn a status and turn it back: then the report
+/// says the same as before, but since another time.
+fn moved_alone(before: &Report, after: &Report) -> bool {
+    after.says_the_same(before) && after.conditions == before.conditions
 }

@@ -22,6 +22,8 @@ pub(crate) enum FailureKind {
     Timeout,
     /// A conflict with another transaction: the same again may work.
     Conflict,
+    /// What the committer remembered is not true any more.
+    Outdated,
     /// The database refused a statement.
     Refused,
     /// A defect of ours.
@@ -44,6 +46,7 @@ impl Failure {
             FailureKind::Unavailable => "unavailable",
             FailureKind::Timeout => "timeout",
             FailureKind::Conflict => "conflict",
+            FailureKind::Outdated => "outdated",
             FailureKind::Refused => "refused",
             FailureKind::Defect => "defect",
         }
@@ -57,7 +60,7 @@ impl Failure {
                 "The database is not reachable at the moment. Please try again later.",
             ),
             FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),
-            FailureKind::Conflict | FailureKind::Refused => {
+            FailureKind::Conflict | FailureKind::Outdated | FailureKind::Refused => {
                 (ErrorKind::Database, "The database could not carry out the request.")
             }
             FailureKind::Defect => return Error::internal(self.cause),

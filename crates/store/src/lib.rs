@@ -158,7 +158,8 @@ impl Store {
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
-        let (committer, task) = Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone());
+        let (committer, task) =
+            Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone());
         thread::run_on_own_thread("committer", task)?;
         Ok(Self { reader, committer, rulebook, timeout: options.request_timeout, metrics })
     }

@@ -14,6 +14,9 @@ use hyperfleet_core::{Catalog, ResourceId, Version};
 /// The most that is remembered, in bytes, as far as they can be counted.
 const MAX_BYTES: usize = 64 << 20;
 
+/// What is larger is not remembered: it would push out hundreds of others.
+const MAX_DOSSIER_BYTES: usize = 64 << 10;
+
 /// The mark that a commit leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -43,11 +46,13 @@ impl Memory {
     /// Takes out whatever is remembered of what `needs` asks for; what is left in `needs` has to be loaded.
     pub(crate) fn recall(&mut self, needs: &mut Needs) -> Option<Recalled> {
         let mark = self.mark?;
+        // A deletion needs everything around it whole.
+        if !needs.trees.is_empty() {
+            return None;
+        }
         let mut dossiers = HashMap::new();
-        for id in needs.reports.iter().map(|(id, _)| id) {
-            if !needs.ids.contains(id) && !needs.trees.contains(id) {
-                dossiers.extend(self.forget(*id).map(|dossier| (*id, dossier)));
-            }
+        for id in needs.reports.iter().map(|(id, _)| id).filter(|id| !needs.ids.contains(id)) {
+            dossiers.extend(self.forget(*id).map(|dossier| (*id, dossier)));
         }
         if dossiers.is_empty() {
             return None;
@@ -77,6 +82,7 @@ impl Memory {
             self.forget(id);
         }
         for id in reported {
+            self.forget(id);
             let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
             if entity.is_some_and(|entity| entity.mappings.is_empty())
                 && let Some(dossier) = set.take_dossier(id)
@@ -93,8 +99,11 @@ impl Memory {
     }
 
     fn keep(&mut self, dossier: Dossier) {
-        self.forget(dossier.id());
-        self.young_bytes += dossier.size();
+        let size = dossier.size();
+        if size > MAX_DOSSIER_BYTES {
+            return;
+        }
+        self.young_bytes += size;
         self.young.insert(dossier.id(), dossier);
         if self.young_bytes > MAX_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);

@@ -2,8 +2,10 @@
 //! than its conditions were made by, they are computed anew: in small commands that take their turn with
 //! everyone else's, so that nothing waits for it. Several replicas may do it at once, because what is computed
 //! twice comes out the same and is not written again; the settings are remembered only after the last.
+//!
+//! While replicas are replaced one by one, those with the settings of before may still write. So what was
+//! computed anew is looked at once more when they are surely gone, by whoever runs then.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use hyperfleet_core::{Caller, Command, Entity, Error, Intent, ResourceId, Timestamp};
@@ -25,69 +27,54 @@ const UNFINISHED: &str = "unfinished";
 /// Who changes conditions when nobody asked.
 const ACTOR: &str = "system@hyperfleet.local";
 
-impl Store {
-    /// Brings the conditions of every kind whose settings changed up to date. Does not end before it has
-    /// succeeded.
-    ///
-    /// While replicas are replaced one by one, those with the settings of before may still write. So what was
-    /// computed anew is looked at once more when they are surely gone.
-    pub async fn recompute_conditions(&self) {
-        let changed = self.recompute_kinds(self.rulebook.catalog.kinds(), false).await;
-        if !changed.is_empty() {
-            tokio::time::sleep(SECOND_LOOK).await;
-            self.recompute_kinds(changed, true).await;
-        }
-    }
+/// A place in the order of creation.
+type Place = (Timestamp, ResourceId);
 
-    /// Recomputes those of `kinds` whose settings changed, or all of them. Returns which it were.
-    async fn recompute_kinds<'a>(
-        &self,
-        kinds: impl IntoIterator<Item = &'a Arc<Entity>>,
-        all: bool,
-    ) -> Vec<&'a Arc<Entity>> {
-        let mut changed = Vec::new();
-        for entity in kinds {
-            loop {
-                match self.recompute_kind(entity, all).await {
-                    Ok(true) => changed.push(entity),
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::warn!(
-                            resource_type = &*entity.kind,
-                            error = error.chain(),
-                            "cannot recompute conditions yet"
-                        );
-                        tokio::time::sleep(PATIENCE).await;
-                        continue;
-                    }
+impl Store {
+    /// Brings the conditions of every kind whose settings changed up to date, and looks at them once more
+    /// later. Does not end before it has succeeded.
+    pub async fn recompute_conditions(&self) {
+        let mut later = Vec::new();
+        for entity in self.rulebook.catalog.kinds() {
+            let basis = self.rulebook.basis(entity);
+            match self.until_done(|| self.basis(&entity.kind)).await {
+                Some((known, None)) if known == basis => {}
+                Some((known, Some(due))) if known == basis => later.push((due, entity)),
+                _ => {
+                    self.until_done(|| self.set_basis(&entity.kind, UNFINISHED, None)).await;
+                    let looked_at = self.recompute_kind(entity).await;
+                    let due = (looked_at > 0).then(|| after(SECOND_LOOK));
+                    self.until_done(|| self.set_basis(&entity.kind, &basis, due)).await;
+                    later.extend(due.map(|due| (due, entity)));
                 }
-                break;
             }
         }
-        changed
+        for (due, entity) in later {
+            let wait = due.micros().saturating_sub(Timestamp::now().micros());
+            tokio::time::sleep(Duration::from_micros(u64::try_from(wait).unwrap_or_default())).await;
+            self.recompute_kind(entity).await;
+            let basis = self.rulebook.basis(entity);
+            self.until_done(|| self.set_basis(&entity.kind, &basis, None)).await;
+        }
     }
 
-    /// Whether there was anything to look at.
-    async fn recompute_kind(&self, entity: &Entity, always: bool) -> Result<bool, Error> {
-        let basis = self.rulebook.basis(entity);
-        if !always && self.basis(&entity.kind).await?.as_deref() == Some(&basis) {
-            return Ok(false);
-        }
-        // From now on the conditions are of no settings: whatever ends this early, the next start begins anew.
-        self.set_basis(&entity.kind, UNFINISHED).await?;
-        let mut after = None;
-        let mut looked_at: usize = 0;
+    /// Recomputes all resources of a kind, and returns how many they were.
+    async fn recompute_kind(&self, entity: &Entity) -> usize {
+        let mut place = None;
+        let mut looked_at = 0;
         loop {
-            let next = self.ids_of_kind(&entity.kind, after).await?;
+            let next = self.until_done(|| self.ids_of_kind(&entity.kind, place)).await;
             let Some(last) = next.last() else { break };
-            after = Some(*last);
+            place = Some(*last);
             looked_at += next.len();
-            let caller =
-                Caller { actor: ACTOR.to_owned(), request_id: format!("recompute-{}", ResourceId::generate()) };
-            let ids = next.into_iter().map(|(_, id)| id).collect();
-            self.execute(Command { caller, dry_run: false, intent: Intent::Recompute(ids) }).await?;
+            let ids: Vec<ResourceId> = next.into_iter().map(|(_, id)| id).collect();
+            if self.recompute(ids.clone()).await.is_err() {
+                // One by one: a resource that cannot be computed must not keep the others from it.
+                for id in ids {
+                    self.recompute_patiently(id).await;
+                }
+            }
         }
-        self.set_basis(&entity.kind, &basis).await?;
         if looked_at > 0 {
             tracing::info!(
                 resource_type = &*entity.kind,
@@ -95,10 +82,40 @@ impl Store {
                 "recomputed conditions by changed settings"
             );
         }
-        Ok(looked_at > 0)
+        looked_at
     }
 
-    async fn basis(&self, kind: &str) -> Result<Option<String>, Error> {
+    /// Tries for as long as trying again may help.
+    async fn recompute_patiently(&self, id: ResourceId) {
+        while let Err(error) = self.recompute(vec![id]).await {
+            tracing::warn!(resource_id = %id, error = error.chain(), "cannot recompute conditions");
+            if !error.is_temporary() {
+                return;
+            }
+            tokio::time::sleep(PATIENCE).await;
+        }
+    }
+
+    async fn recompute(&self, ids: Vec<ResourceId>) -> Result<(), Error> {
+        let request_id = format!("recompute-{}", ResourceId::generate());
+        let caller = Caller { actor: ACTOR.to_owned(), request_id };
+        self.execute(Command { caller, dry_run: false, intent: Intent::Recompute(ids) }).await.map(drop)
+    }
+
+    /// Does something until it succeeds.
+    async fn until_done<T, F: Future<Output = Result<T, Error>>>(&self, attempt: impl Fn() -> F) -> T {
+        loop {
+            match attempt().await {
+                Ok(done) => return done,
+                Err(error) => {
+                    tracing::warn!(error = error.chain(), "cannot recompute conditions yet");
+                    tokio::time::sleep(PATIENCE).await;
+                }
+            }
+        }
+    }
+
+    async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Error> {
         self.door("recompute", async {
             match &self.reader {
                 Reader::Sqlite(sqlite) => sqlite.basis(kind).await,
@@ -108,21 +125,22 @@ impl Store {
         .await
     }
 
-    async fn set_basis(&self, kind: &str, basis: &str) -> Result<(), Error> {
+    async fn set_basis(
+        &self,
+        kind: &str,
+        basis: &str,
+        look_again_at: Option<Timestamp>,
+    ) -> Result<(), Error> {
         self.door("recompute", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.set_basis(kind, basis).await,
-                Reader::Postgres(postgres) => postgres.set_basis(kind, basis).await,
+                Reader::Sqlite(sqlite) => sqlite.set_basis(kind, basis, look_again_at).await,
+                Reader::Postgres(postgres) => postgres.set_basis(kind, basis, look_again_at).await,
             }
         })
         .await
     }
 
-    async fn ids_of_kind(
-        &self,
-        kind: &str,
-        after: Option<(Timestamp, ResourceId)>,
-    ) -> Result<Vec<(Timestamp, ResourceId)>, Error> {
+    async fn ids_of_kind(&self, kind: &str, after: Option<Place>) -> Result<Vec<Place>, Error> {
         let limit = STEP as i64;
         self.door("recompute", async {
             match &self.reader {
@@ -132,4 +150,9 @@ impl Store {
         })
         .await
     }
+}
+
+fn after(time: Duration) -> Timestamp {
+    let time = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(Timestamp::now().micros().saturating_add(time))
 }

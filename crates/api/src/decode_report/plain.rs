@@ -18,7 +18,7 @@ struct Report<'a> {
     #[serde(borrow)]
     observed_time: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    conditions: Vec<Condition<'a>>,
+    conditions: Vec<&'a RawValue>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -29,7 +29,8 @@ struct Report<'a> {
 struct Condition<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
-    status: ReportedStatus,
+    #[serde(borrow)]
+    status: Cow<'a, str>,
     #[serde(borrow)]
     reason: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -42,7 +43,8 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
     if contains(bytes, b"\\u") || contains(bytes, b"$serde_json") {
         return None;
     }
-    let report: Report<'_> = serde_json::from_slice(bytes).ok()?;
+    let text = str::from_utf8(bytes).ok()?;
+    let report: Report<'_> = object(text.trim_ascii_start(), MAX_DEPTH)?;
     let observed_time = match report.observed_time {
         None => now,
         Some(text) => {
@@ -52,21 +54,21 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
         }
     };
     let adapter_fits = (1..=MAX_ADAPTER).contains(&report.adapter.chars().count());
-    if !adapter_fits || report.observed_generation < 1 || !are_distinct(&report.conditions) {
+    if !adapter_fits || report.observed_generation < 1 {
         return None;
     }
     Some(Submission {
         adapter: report.adapter.into_owned(),
         observed_generation: report.observed_generation,
         observed_time,
-        conditions: report.conditions.into_iter().map(finding).collect(),
+        conditions: findings(&report.conditions)?,
         data: match report.data {
             None => RawJson::from_stored("{}"),
-            Some(data) => object(data)?,
+            Some(data) => document(data)?,
         },
         metadata: match report.metadata {
             None => None,
-            Some(metadata) => Some(object(metadata)?),
+            Some(metadata) => Some(document(metadata)?),
         },
     })
 }
@@ -75,38 +77,52 @@ fn contains(bytes: &[u8], pattern: &[u8]) -> bool {
     bytes.windows(pattern.len()).any(|window| window == pattern)
 }
 
-fn are_distinct(conditions: &[Condition<'_>]) -> bool {
+fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
     let mut kinds = HashSet::with_capacity(conditions.len());
-    conditions.iter().all(|condition| !condition.kind.is_empty() && kinds.insert(&*condition.kind))
-}
-
-fn finding(condition: Condition<'_>) -> Finding {
-    Finding {
-        kind: condition.kind.into_owned(),
-        status: condition.status,
-        reason: condition.reason.map(Cow::into_owned),
-        message: condition.message.map(Cow::into_owned),
-    }
+    conditions
+        .iter()
+        .map(|raw| {
+            let condition: Condition<'_> = object(raw.get(), MAX_DEPTH)?;
+            let status = ReportedStatus::parse(&condition.status)?;
+            let kind = condition.kind.into_owned();
+            (!kind.is_empty() && kinds.insert(kind.clone())).then(|| Finding {
+                kind,
+                status,
+                reason: condition.reason.map(Cow::into_owned),
+                message: condition.message.map(Cow::into_owned),
+            })
+        })
+        .collect()
 }
 
 /// The text of an object that is not nested too deeply.
-fn object(raw: &RawValue) -> Option<RawJson> {
-    let text = raw.get();
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+fn document(raw: &RawValue) -> Option<RawJson> {
+    (raw.get().starts_with('{') && depth(raw.get()) <= MAX_DEPTH).then(|| RawJson::from_stored(raw.get()))
+}
+
+/// Reads an object as `T`. The parser would take a list of the members' values as well.
+fn object<'a, T: Deserialize<'a>>(text: &'a str, levels: usize) -> Option<T> {
+    // The members of a report hold documents, and these are as deep as they may be.
+    (text.starts_with('{') && depth(text) <= levels + 2).then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// How deep objects and lists nest in a text that is JSON.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => depth += 1,
-            b'}' | b']' if !in_string => depth -= 1,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth > MAX_DEPTH {
-            return None;
-        }
     }
-    text.starts_with('{').then(|| RawJson::from_stored(text))
+    deepest
 }
 
 #[cfg(test)]
@@ -164,6 +180,9 @@ mod tests {
             r#"{"adapter":"a","observed_generation":1,"conditions":[],"data":{"$serde_json::private::Number":"1"}}"#,
             r#"{"adapter":"a","observed_generation":1,"observed_time":"2026-01-31T10:06:00Z","conditions":[]}"#,
             r#"{"adapter":"a","observed_generation":1,"conditions":[],"conditions":[]}"#,
+            r#"["a",1,null,[],{},null]"#,
+            r#"{"adapter":"a","observed_generation":1,"conditions":[["Available","True",null,null]]}"#,
+            r#"{"adapter":"a","observed_generation":1,"conditions":[{"type":"x","status":{"True":null}}]}"#,
         ] {
             assert_eq!(both(body).0, None, "{body}");
         }

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::facts::{Facts, Standings};
+use super::facts::{Facts, Latest, Standings};
 use super::{Rulebook, WorkingSet, last_known, legacy, mapped, reconciled, successful};
 use crate::{
     Action, Condition, Entity, Entry, Error, FieldChange, MappingFailure, RawJson, Report, Resource, Status,
-    Submission, Timestamp,
+    Submission, Timestamp, condition,
 };
 
 /// What is known around a resource when its conditions are computed.
 pub(super) struct Known<'a> {
     /// Where its adapters stand.
-    pub(super) standings: &'a Standings,
+    pub(super) standings: Latest<'a>,
     /// The whole reports, which only mapped conditions look at.
     pub(super) reports: Vec<&'a Report>,
     /// The children that are left, by kind.
@@ -30,7 +30,13 @@ impl<'a> Known<'a> {
     pub(super) fn nothing(now: Timestamp) -> Self {
         static NO_STANDINGS: Standings = Standings::new();
         static NO_CHILDREN: BTreeMap<Arc<str>, usize> = BTreeMap::new();
-        Self { standings: &NO_STANDINGS, reports: Vec::new(), children: &NO_CHILDREN, cause: None, now }
+        Self {
+            standings: Latest { stored: &NO_STANDINGS, newest: None },
+            reports: Vec::new(),
+            children: &NO_CHILDREN,
+            cause: None,
+            now,
+        }
     }
 
     /// What the working set knows of `resource`, when something else than a report is the reason.
@@ -41,7 +47,7 @@ impl<'a> Known<'a> {
         now: Timestamp,
     ) -> Self {
         Self {
-            standings: set.standings(resource.id),
+            standings: Latest { stored: set.standings(resource.id), newest: None },
             reports: set.reports(resource.id).collect(),
             children,
             cause: None,
@@ -92,6 +98,12 @@ pub(super) fn refresh(
     resource.pending_since = pending_since(&conditions[0]);
     resource.conditions = RawJson::from_value(&conditions);
     Ok(Refreshed { flips, failures: mapped.failures, gone })
+}
+
+/// Whether two states of a resource differ in more than when their conditions were confirmed.
+pub(super) fn says_something_new(before: &Resource, after: &Resource) -> Result<bool, Error> {
+    let times = condition::last_updated_times(&after.conditions)?;
+    Ok(condition::with_last_updated_times(before.conditions.as_str(), times) != after.conditions)
 }
 
 /// Since when the world does not match the wish.

@@ -9,6 +9,19 @@ use crate::{Condition, Entity, ReportedStatus, Resource, Standing, Status, Submi
 /// Where the adapters of a resource stand, by name.
 pub(super) type Standings = BTreeMap<String, Standing>;
 
+/// Stored standings, and the one that a report has just brought.
+#[derive(Clone, Copy)]
+pub(super) struct Latest<'a> {
+    pub(super) stored: &'a Standings,
+    pub(super) newest: Option<&'a Standing>,
+}
+
+impl<'a> Latest<'a> {
+    fn get(&self, adapter: &str) -> Option<&'a Standing> {
+        self.newest.filter(|standing| standing.adapter == adapter).or_else(|| self.stored.get(adapter))
+    }
+}
+
 /// What is known about a resource at one moment.
 pub(super) struct Facts<'a> {
     /// The resource's kind.
@@ -49,7 +62,7 @@ impl<'a> Facts<'a> {
     pub(super) fn of(
         entity: &'a Entity,
         resource: &'a Resource,
-        standings: &'a Standings,
+        standings: Latest<'a>,
         children: &'a BTreeMap<Arc<str>, usize>,
         cause: Option<&'a Submission>,
         now: Timestamp,

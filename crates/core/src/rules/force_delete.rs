@@ -45,7 +45,12 @@ pub(super) fn decide(
             entry.removed.clone_from(&below);
             entry.dropped_references_of = dropped.iter().copied().collect();
         }
-        writes.push(Write { resource: (*node).clone(), fate: Fate::Removed, entries: vec![entry], failures: Vec::new() });
+        writes.push(Write {
+            resource: (*node).clone(),
+            fate: Fate::Removed,
+            entries: vec![entry],
+            failures: Vec::new(),
+        });
     }
     let answer = Answered::Write(writes.len() - 1);
     settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;

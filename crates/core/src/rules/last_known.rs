@@ -82,8 +82,7 @@ pub(super) fn claim(facts: &Facts<'_>, previous: Option<&Condition>) -> Claim {
         reason: reason.to_owned(),
         message,
         observed_generation,
-        last_updated_time: fresh
-            .unwrap_or_else(|| previous.map_or(facts.changed, |p| p.last_updated_time)),
+        last_updated_time: fresh.unwrap_or_else(|| previous.map_or(facts.changed, |p| p.last_updated_time)),
     }
 }
 

@@ -70,7 +70,8 @@ impl Step {
 fn ready(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
     let generation = facts.generation;
     let was = previous.map_or(Status::False, |p| p.status);
-    let ready = facts.adapters.iter().all(|a| a.is_at(generation)) && facts.snapshots().all(Standing::is_available);
+    let ready =
+        facts.adapters.iter().all(|a| a.is_at(generation)) && facts.snapshots().all(Standing::is_available);
     let unavailable = facts.snapshots().any(|s| s.generation == generation && !s.is_available());
     let words = if ready {
         ("ResourceReady", "All adapters report ready at current generation".to_owned())
@@ -122,16 +123,13 @@ fn available(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
             Some(_) => Step::stay(was),
         };
     };
-    if facts.adapters.is_empty() && previous.is_some_and(|p| p.observed_generation == common) {
-        return Step::stay(was);
-    }
     let report = cause(facts);
     if report.is_some_and(|report| report.generation != common) {
         return Step::stay(was);
     }
     let status = if facts.snapshots().all(Standing::is_available) { Status::True } else { Status::False };
     // A generation, a deletion or a child changes nothing here; only another set of adapters does.
-    if report.is_none() && status == was && previous.is_some() && !facts.adapters.is_empty() {
+    if report.is_none() && status == was && previous.is_some() {
         return Step::stay(was);
     }
     let moment = report.map_or(facts.changed, |report| report.time);

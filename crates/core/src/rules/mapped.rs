@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 
 use super::Rulebook;
 use super::facts::{Claim, Facts};
-use crate::mapping::{self, MappingFailure};
+use crate::mapping::{self, Mapping, MappingFailure};
 use crate::{Condition, Entity, Error, RawJson, Report, ReportedCondition, ReportedStatus, Resource};
+
+/// The most data of all reports on a resource that rules look at: reading it holds up other writes.
+const MAX_DATA_BYTES: usize = 4 << 20;
 
 #[derive(Default)]
 pub(super) struct Mapped {
@@ -24,6 +27,17 @@ pub(super) fn conditions<'a>(
     reports: &[&Report],
     previous: impl Fn(&str) -> Option<&'a Condition>,
 ) -> Result<Mapped, Error> {
+    let data: usize = reports.iter().map(|report| report.data.as_str().len()).sum();
+    if data > MAX_DATA_BYTES {
+        let cause = format!(
+            "the reports hold {data} bytes of data, more than the {MAX_DATA_BYTES} that rules look at"
+        );
+        let failure = |mapping: &Mapping| MappingFailure { kind: mapping.kind.clone(), cause: cause.clone() };
+        return Ok(Mapped {
+            conditions: Vec::new(),
+            failures: entity.mappings.iter().map(failure).collect(),
+        });
+    }
     let resource = Resource { conditions: RawJson::from_value(&computed), ..resource.clone() };
     let resource = rulebook.view().value(&resource)?;
     let outcome = mapping::evaluate(&entity.mappings, &statuses(reports)?, &resource);

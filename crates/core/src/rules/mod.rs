@@ -6,8 +6,10 @@
 //! ends up with.
 
 mod aggregate;
+mod confirm;
 mod create;
 mod delete;
+mod dossier;
 mod facts;
 mod force_delete;
 mod last_known;
@@ -29,9 +31,13 @@ use crate::{
     SpecSchemas, Target, Timestamp, View,
 };
 
+pub use dossier::Dossier;
 pub use needs::Needs;
 pub use report::Reported;
-pub use working_set::{Dossier, LeftOut, Outcome, Subject, WorkingSet};
+pub use working_set::{LeftOut, Outcome, Subject, WorkingSet};
+
+/// Counted up when the rules say something else than before of the same reports.
+const RULES: u32 = 1;
 
 /// What every rule may look at besides the working set.
 #[derive(Debug)]
@@ -62,6 +68,8 @@ impl Rulebook {
             "required_adapters": entity.required_adapters,
             "conditions": mappings,
             "legacy_conditions": self.legacy_conditions,
+            "nested_hrefs": self.contract.nests_children,
+            "rules": RULES,
         })
         .to_string()
     }
@@ -154,11 +162,21 @@ fn find<'a>(set: &'a WorkingSet, target: &Target) -> Result<&'a Resource, Error>
     found.ok_or_else(|| Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id))
 }
 
+/// The resource that a path names, by its own ancestry: nothing but the resource has to be loaded. Which part
+/// of a path is wrong it cannot tell.
+fn find_alone<'a>(set: &'a WorkingSet, target: &Target) -> Result<&'a Resource, Error> {
+    let named = |r: &&Resource| {
+        let owners = r.ancestors.iter().rev().zip(target.ancestors.iter().rev());
+        target.kind.as_ref().is_none_or(|kind| *kind == r.kind)
+            && r.ancestors.len() >= target.ancestors.len()
+            && owners.into_iter().all(|(is, (_, named))| is.to_string() == *named)
+    };
+    let found = set.get(&target.id).filter(named);
+    found.ok_or_else(|| Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id))
+}
+
 /// Walks the owners that a path names, outermost first, and returns the last one.
-fn check_path(
-    set: &WorkingSet,
-    ancestors: &[(Arc<str>, String)],
-) -> Result<Option<ResourceId>, Error> {
+fn check_path(set: &WorkingSet, ancestors: &[(Arc<str>, String)]) -> Result<Option<ResourceId>, Error> {
     let mut owner = None;
     for (position, (kind, id)) in ancestors.iter().enumerate() {
         let found = set.get(id).filter(|r| r.kind == *kind && (position == 0 || r.owner() == owner));

@@ -45,7 +45,6 @@ impl Needs {
                 Intent::Delete(delete) => needs.tree(&delete.target),
                 Intent::ForceDelete(force) => needs.tree(&force.target),
                 Intent::Report(submit) => {
-                    needs.path(&submit.target.ancestors);
                     if let Some(id) = ResourceId::parse(&submit.target.id) {
                         needs.statuses.insert(id);
                         needs.reports.insert((id, submit.submission.adapter.clone()));

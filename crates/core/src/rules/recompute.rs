@@ -35,7 +35,7 @@ pub(super) fn decide(
             writes.retain(|write| write.resource.id != current.id);
             writes.push(Write { resource, fate: Fate::Removed, entries, failures: refreshed.failures });
             settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
-        } else if resource.conditions != current.conditions {
+        } else if aggregate::says_something_new(current, &resource)? {
             writes.retain(|write| write.resource.id != current.id);
             writes.push(Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures });
         }

@@ -77,7 +77,7 @@ pub(super) fn settle_owners(
             writes.push(Write { resource, fate: Fate::Removed, entries, failures });
             continue;
         }
-        if resource.conditions != owner.conditions {
+        if aggregate::says_something_new(owner, &resource)? {
             writes.push(Write { resource, fate: Fate::Kept, entries, failures });
         }
         return Ok(());

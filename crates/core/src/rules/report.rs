@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::aggregate::{Known, Refreshed};
+use super::facts::{Facts, Latest};
 use super::removal::{children_left, settle_owners};
-use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, find};
+use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
 use crate::diff::diff;
 use crate::{
-    Action, Entry, Error, Fault, FaultKind, Faults, MANDATORY, Report, ReportedStatus, Resource,
-    SubmitReport, Submission, Timestamp, condition,
+    Action, Entry, Error, Fault, FaultKind, Faults, MANDATORY, Report, ReportedStatus, Resource, Submission,
+    SubmitReport, Timestamp,
 };
 
 /// What became of a report.
@@ -43,7 +44,7 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let SubmitReport { target, submission } = submit;
-    let current = find(set, target)?;
+    let current = find_alone(set, target)?;
     let entity = rulebook.entity(&current.kind)?;
     let stored = set.report(current.id, &submission.adapter);
     let aggregates = match judge(current, stored, submission)? {
@@ -56,26 +57,32 @@ pub(super) fn decide(
     let report = submission.record(stored);
     let says_more = stored.is_none_or(|stored| !report.says_the_same(stored));
 
+    let standing = report.standing();
+    let standings = Latest { stored: set.standings(current.id), newest: Some(&standing) };
+    let children = children_left(set, current.id, &HashSet::new());
+    if !says_more && entity.mappings.is_empty() && !rulebook.legacy_conditions {
+        let facts = Facts::of(entity, current, standings, &children, Some(submission), now);
+        if let Some(conditions) = confirm::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
+        {
+            let resource = Resource { conditions, ..current.clone() };
+            let write = Write { resource, fate: Fate::Touched, entries: Vec::new(), failures: Vec::new() };
+            let answer = Answered::Report(Subject::of(current), Reported::Unchanged(report.clone()));
+            return Ok(Decision { writes: vec![write], answer, report: Some((current.id, report)) });
+        }
+    }
+
     let mut resource = current.clone();
     let refreshed = if aggregates {
-        let mut standings = set.standings(current.id).clone();
-        standings.insert(report.adapter.clone(), report.standing());
         let others = set.reports(current.id).filter(|other| other.adapter != report.adapter);
         let mut reports: Vec<&Report> = others.chain([&report]).collect();
         reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
-        let known = Known {
-            standings: &standings,
-            reports,
-            children: &children_left(set, current.id, &HashSet::new()),
-            cause: Some(submission),
-            now,
-        };
+        let known = Known { standings, reports, children: &children, cause: Some(submission), now };
         aggregate::refresh(rulebook, entity, &mut resource, &known)?
     } else {
         Refreshed::default()
     };
 
-    let changes = says_more || !differ_in_times_alone(current, &resource)?;
+    let changes = says_more || aggregate::says_something_new(current, &resource)?;
     let mut entries = Vec::new();
     if says_more {
         entries.push(entry(stored, &report)?);
@@ -125,24 +132,13 @@ fn judge(resource: &Resource, stored: Option<&Report>, report: &Submission) -> R
 }
 
 fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
-    let missing: Vec<&str> =
-        MANDATORY.into_iter().filter(|kind| report.status(kind).is_none()).collect();
+    let missing: Vec<&str> = MANDATORY.into_iter().filter(|kind| report.status(kind).is_none()).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "conditions must hold {}; missing: {}",
-        MANDATORY.join(", "),
-        missing.join(", ")
-    );
+    let message = format!("conditions must hold {}; missing: {}", MANDATORY.join(", "), missing.join(", "));
     let fault = Fault::new(FaultKind::Value, "conditions", message).rule("required").allowed(MANDATORY);
     Err(Faults::one(fault).into_error())
-}
-
-/// Whether two states of a resource differ in nothing but when their conditions were confirmed.
-fn differ_in_times_alone(before: &Resource, after: &Resource) -> Result<bool, Error> {
-    let times = condition::last_updated_times(&after.conditions)?;
-    Ok(condition::with_last_updated_times(before.conditions.as_str(), times) == after.conditions)
 }
 
 /// What the timeline tells of a report.

@@ -1,13 +1,15 @@
 //! The part of the store that a batch of commands works on, in memory. Decisions are applied to
 //! it one after the other, so each command sees what the ones before it did.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Change, MappingFailure, RawJson, References, Report, Resource, ResourceId, Standing, Timestamp, Version,
+    Caller, Change, MappingFailure, RawJson, References, Report, Resource, ResourceId, Standing, Timestamp,
+    Version,
 };
 
 /// Loaded rows, and what has become of them.
@@ -20,6 +22,7 @@ pub struct WorkingSet {
     referrers: HashMap<ResourceId, BTreeSet<ResourceId>>,
     standings: HashMap<ResourceId, Standings>,
     reports: HashMap<ResourceId, BTreeMap<String, Report>>,
+    light: HashSet<ResourceId>,
     /// The state before the batch of every resource that a decision touched; `None` = was not there.
     before: BTreeMap<ResourceId, Option<Resource>>,
     /// The same of every report that was taken in.
@@ -56,39 +59,6 @@ impl Subject {
     }
 }
 
-/// A resource without its wish, where its adapters stand, and those of their reports that were looked at:
-/// what the next report on it will need again.
-#[derive(Debug)]
-pub struct Dossier {
-    resource: Resource,
-    standings: Standings,
-    reports: BTreeMap<String, Report>,
-}
-
-impl Dossier {
-    /// Which resource it is about.
-    pub fn id(&self) -> ResourceId {
-        self.resource.id
-    }
-
-    /// Whether it holds the report of an adapter.
-    pub fn has_report(&self, adapter: &str) -> bool {
-        self.reports.contains_key(adapter)
-    }
-
-    /// About how many bytes it takes.
-    pub fn size(&self) -> usize {
-        let reports = self.reports.values().map(|report| {
-            let conditions = report.conditions.iter().map(|c| {
-                c.kind.len() + [&c.reason, &c.message].into_iter().flatten().map(String::len).sum::<usize>() + 128
-            });
-            report.data.as_str().len() + conditions.sum::<usize>() + 256
-        });
-        let standings = self.standings.values().map(|s| 2 * s.adapter.len() + s.reason.len() + s.message.len() + 192);
-        self.resource.conditions.as_str().len() + reports.sum::<usize>() + standings.sum::<usize>() + 512
-    }
-}
-
 /// A mapped condition that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -104,8 +74,18 @@ impl WorkingSet {
         Self { version, ..Self::default() }
     }
 
-    /// Takes a loaded resource in.
+    /// Takes in a resource whose spec, labels and references were left out. One that is there whole stays so.
+    pub fn load_light(&mut self, resource: Resource) {
+        let id = resource.id;
+        if !self.resources.contains_key(&id) {
+            self.load(resource);
+            self.light.insert(id);
+        }
+    }
+
+    /// Takes a whole resource in.
     pub fn load(&mut self, resource: Resource) {
+        self.light.remove(&resource.id);
         if let Some(owner) = resource.owner() {
             self.children.entry(owner).or_default().insert(resource.id);
         }
@@ -138,10 +118,10 @@ impl WorkingSet {
         self.reports.entry(resource).or_default().insert(report.adapter.clone(), report);
     }
 
-    /// Takes in what is remembered of a resource, beside what may have been loaded of it.
+    /// Takes in what is remembered of a resource.
     pub fn load_dossier(&mut self, dossier: Dossier) {
-        let id = dossier.id();
-        self.load(dossier.resource);
+        let id = dossier.resource.id;
+        self.load_light(dossier.resource);
         self.standings.entry(id).or_default().extend(dossier.standings);
         self.reports.entry(id).or_default().extend(dossier.reports);
     }
@@ -150,12 +130,16 @@ impl WorkingSet {
     pub fn take_dossier(&mut self, id: ResourceId) -> Option<Dossier> {
         let resource = self.resources.remove(&id).filter(Resource::is_active)?;
         let nothing = || RawJson::from_stored("{}");
-        let resource = Resource { spec: nothing(), labels: nothing(), references: nothing(), ..resource };
         Some(Dossier {
-            resource,
+            resource: Resource { spec: nothing(), labels: nothing(), references: nothing(), ..resource },
             standings: self.standings.remove(&id).unwrap_or_default(),
             reports: self.reports.remove(&id).unwrap_or_default(),
         })
+    }
+
+    /// Whether the wish of a resource was not loaded, so that its wide row must not be written.
+    pub fn is_light(&self, id: ResourceId) -> bool {
+        self.light.contains(&id)
     }
 
     /// The kind of a loaded resource.

@@ -12,13 +12,14 @@ use uuid::Uuid;
 
 use super::row;
 use super::writer::{Session, prepare};
-use crate::failure::Failure;
-use crate::memory::Mark;
+use crate::failure::{Failure, FailureKind};
+use crate::memory::{Mark, Recalled};
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
 use crate::{COLUMNS, STATUS_COLUMNS};
 
 pub(super) struct Statements {
     lock: Statement,
+    position: Statement,
     resources: Statement,
     statuses: Statement,
     standings: Statement,
@@ -62,6 +63,7 @@ impl Statements {
         };
         let [
             lock,
+            position,
             resources,
             statuses,
             standings,
@@ -77,6 +79,7 @@ impl Statements {
             client,
             [
                 "select version, commits from feed for update".to_owned(),
+                "select version, commits from feed".to_owned(),
                 resources_by(COLUMNS, "= any($1)"),
                 resources_by(&STATUS_COLUMNS, "= any($1)"),
                 // By reports_pkey.
@@ -129,6 +132,7 @@ impl Statements {
         .await?;
         Ok(Self {
             lock,
+            position,
             resources,
             statuses,
             standings,
@@ -158,6 +162,7 @@ pub(super) async fn load(
     session: &Session,
     catalog: &Catalog,
     needs: &Needs,
+    recalled: Option<Recalled>,
 ) -> Result<(Mark, WorkingSet), Failure> {
     let Session { client, load: statements, .. } = session;
     // Mapped conditions may look at the whole resource.
@@ -192,8 +197,17 @@ pub(super) async fn load(
     )?;
     let mark = Mark { version: Version(lock.try_get(0)?), commits: lock.try_get(1)? };
     let mut set = WorkingSet::new(mark.version);
+    if let Some(recalled) = recalled {
+        if recalled.mark != mark {
+            client.batch_execute("rollback").await?;
+            return Err(outdated());
+        }
+        recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
+    }
     take_resources(catalog, &resources, &mut set)?;
-    take_resources(catalog, &statuses, &mut set)?;
+    for found in &statuses {
+        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load_light(resource));
+    }
     take_standings(&standings, &mut set)?;
     take_reports(&reports, &mut set)?;
     for found in &names {
@@ -228,6 +242,17 @@ pub(super) async fn load(
         take_reports(&reports, &mut set)?;
     }
     Ok((mark, set))
+}
+
+/// Makes sure that the feed is where it is expected.
+pub(super) async fn check(session: &Session, expected: Mark) -> Result<(), Failure> {
+    let row = session.client.query_one(&session.load.position, &[]).await?;
+    let found = Mark { version: Version(row.try_get(0)?), commits: row.try_get(1)? };
+    if found == expected { Ok(()) } else { Err(outdated()) }
+}
+
+pub(super) fn outdated() -> Failure {
+    Failure::new(FailureKind::Outdated, "another replica has written")
 }
 
 fn uuids(ids: &BTreeSet<ResourceId>) -> Vec<Uuid> {

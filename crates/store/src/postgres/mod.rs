@@ -110,12 +110,17 @@ impl Postgres {
         on_lease!(self, |client| read::pending(client, stuck_before))
     }
 
-    pub(crate) async fn basis(&self, kind: &str) -> Result<Option<String>, Failure> {
-        read::basis(&self.pool.get().await?, kind).await
+    pub(crate) async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
+        on_lease!(self, |client| read::basis(client, kind))
     }
 
-    pub(crate) async fn set_basis(&self, kind: &str, basis: &str) -> Result<(), Failure> {
-        read::set_basis(&self.pool.get().await?, kind, basis).await
+    pub(crate) async fn set_basis(
+        &self,
+        kind: &str,
+        basis: &str,
+        look_again_at: Option<Timestamp>,
+    ) -> Result<(), Failure> {
+        on_lease!(self, |client| read::set_basis(client, kind, basis, look_again_at))
     }
 
     pub(crate) async fn ids_of_kind(
@@ -124,7 +129,7 @@ impl Postgres {
         after: Option<(Timestamp, ResourceId)>,
         limit: i64,
     ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
-        read::ids_of_kind(&self.pool.get().await?, kind, after, limit).await
+        on_lease!(self, |client| read::ids_of_kind(client, kind, after, limit))
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {

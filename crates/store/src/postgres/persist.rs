@@ -9,11 +9,12 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
+use super::load::outdated;
 use super::report_columns::ReportColumns;
 use super::writer::{Session, prepare};
 use crate::ancestors;
 use crate::differences::{Counts, Differences};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::Failure;
 use crate::memory::Mark;
 
 pub(super) struct Statements {
@@ -166,6 +167,7 @@ impl Statements {
 }
 
 /// How a batch comes to hold the feed, and where it leaves it.
+#[derive(Clone, Copy)]
 pub(super) enum Feed {
     /// A transaction is open and has locked it.
     Locked { left: Mark },
@@ -178,13 +180,15 @@ pub(super) enum Feed {
 pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> Result<(), Failure> {
     let statements = &session.persist;
     let differences = Differences::of(set)?;
-    let (opening, found, left) = match feed {
-        Feed::Locked { left } => ("", None, left),
-        Feed::Expected { found, left } => ("begin isolation level read committed", Some(found), left),
+    let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
+    let mut position: Vec<&(dyn ToSql + Sync)> = vec![&left.version.0, &left.commits];
+    let advance = match &feed {
+        Feed::Locked { .. } => &statements.advance_feed,
+        Feed::Expected { found, .. } => {
+            position.extend::<[&(dyn ToSql + Sync); 2]>([&found.version.0, &found.commits]);
+            &statements.claim_feed
+        }
     };
-    let expected = found.unwrap_or(left);
-    let position: [&(dyn ToSql + Sync); 4] =
-        [&left.version.0, &left.commits, &expected.version.0, &expected.commits];
     let Differences { inserted, updated, restated, refreshed, removed, unlinked, links, counts, .. } =
         &differences;
 
@@ -209,11 +213,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let changes = ChangeColumns::of(set);
 
     let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);
-    if found.is_some() {
-        flight.push((&statements.claim_feed, position.to_vec()));
-    } else {
-        flight.push((&statements.advance_feed, position[..2].to_vec()));
-    }
+    flight.push((advance, position));
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
     if !unlinked.is_empty() {
@@ -258,15 +258,18 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
 
     let client = &session.client;
     let begin = async {
-        if opening.is_empty() { Ok(()) } else { client.batch_execute(opening).await }
+        match feed {
+            Feed::Locked { .. } => Ok(()),
+            Feed::Expected { .. } => client.batch_execute("begin isolation level read committed").await,
+        }
     };
     let writes = try_join_all(flight.iter().map(|(statement, values)| client.execute(*statement, values)));
     let sent = futures_util::try_join!(begin, writes, client.batch_execute("commit"));
-    match sent {
-        Err(error) if found.is_some() && error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
-            Err(Failure::new(FailureKind::Conflict, "another replica has written"))
+    match (sent, feed) {
+        (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+            Err(outdated())
         }
-        other => other.map(drop).map_err(Failure::from),
+        (sent, _) => sent.map(drop).map_err(Failure::from),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads besides those of one resource. A list is one statement that chooses the ids first and joins after, so that the planner walks an
+//! Statements that stand alone, besides the read of one resource. A list is one statement that chooses the ids first and joins after, so that the planner walks an
 //! index for the page and touches wide rows only for what is returned.
 
 use chrono::{DateTime, Utc};
@@ -97,7 +97,8 @@ pub(super) async fn reports(
     let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
     let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
     let rows = client.query(&statement, &[&resource.uuid(), &limit, &offset]).await?;
-    let mut page = ReportPage { version: Version::default(), total: 0, items: Vec::with_capacity(rows.len()) };
+    let mut page =
+        ReportPage { version: Version::default(), total: 0, items: Vec::with_capacity(rows.len()) };
     for found in &rows {
         page.version = Version(found.try_get(8)?);
         page.total = found.try_get::<_, i64>(9)? as u64;
@@ -140,26 +141,31 @@ pub(super) async fn pending(
     Ok(pending)
 }
 
-/// By which settings the conditions of a kind were computed.
+/// By which settings the conditions of a kind were computed, and when that is to be looked at again.
 pub(super) async fn basis(
     client: &deadpool_postgres::Client,
     kind: &str,
-) -> Result<Option<String>, Failure> {
-    let row = client.query_opt("select basis from aggregations where kind = $1", &[&kind]).await?;
-    Ok(row.map(|row| row.try_get(0)).transpose()?)
+) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
+    let row =
+        client.query_opt("select basis, look_again_at from aggregations where kind = $1", &[&kind]).await?;
+    let Some(row) = row else { return Ok(None) };
+    let look_again_at: Option<DateTime<Utc>> = row.try_get(1)?;
+    Ok(Some((row.try_get(0)?, look_again_at.map(Timestamp::from))))
 }
 
-/// Remembers by which settings the conditions of a kind were computed.
+/// Remembers them.
 pub(super) async fn set_basis(
     client: &deadpool_postgres::Client,
     kind: &str,
     basis: &str,
+    look_again_at: Option<Timestamp>,
 ) -> Result<(), Failure> {
     client
         .execute(
-            "insert into aggregations (kind, basis) values ($1, $2)
-             on conflict (kind) do update set basis = excluded.basis",
-            &[&kind, &basis],
+            "insert into aggregations (kind, basis, look_again_at) values ($1, $2, $3)
+             on conflict (kind) do update
+             set basis = excluded.basis, look_again_at = excluded.look_again_at",
+            &[&kind, &basis, &look_again_at.map(Timestamp::utc)],
         )
         .await?;
     Ok(())

@@ -35,10 +35,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
             None => Phase::Active,
             Some(at) => Phase::Finalizing(stamp(at, row.try_get::<_, Option<&str>>(13)?.unwrap_or_default())),
         },
-        conditions: report_row::conditions(
-            row.try_get(14)?,
-            row.try_get::<_, Vec<i64>>(16)?.into_iter(),
-        ),
+        conditions: report_row::conditions(row.try_get(14)?, row.try_get::<_, Vec<i64>>(16)?.into_iter()),
         version: Version(row.try_get(15)?),
         pending_since: row.try_get::<_, Option<DateTime<Utc>>>(17)?.map(Timestamp::from),
     }))
@@ -59,9 +56,8 @@ pub(super) fn standing(row: &Row) -> Result<(ResourceId, Standing), Failure> {
 
 /// Reads [`report_row::REPORT_COLUMNS`].
 pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
-    let time = |index: usize| -> Result<Timestamp, Failure> {
-        Ok(row.try_get::<_, DateTime<Utc>>(index)?.into())
-    };
+    let time =
+        |index: usize| -> Result<Timestamp, Failure> { Ok(row.try_get::<_, DateTime<Utc>>(index)?.into()) };
     let report = report_row::report(
         row.try_get(1)?,
         row.try_get(2)?,

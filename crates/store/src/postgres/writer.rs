@@ -55,14 +55,17 @@ impl Writer {
     }
 
     /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
-    /// connection broke during the commit, that nobody knows; a conflict over what is recalled, that somebody
-    /// else has written since.
+    /// connection broke during the commit, that nobody knows.
     pub(crate) async fn commit(
         &mut self,
         needs: &Needs,
         recalled: Option<Recalled>,
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
     ) -> Result<Committed, Failure> {
+        // Behind a new connection may be another server, that does not know all of what this one once did.
+        if recalled.is_some() && self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
+            return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
+        }
         let timeout = self.timeout;
         let work = async {
             match recalled {
@@ -73,8 +76,8 @@ impl Writer {
         let result = tokio::time::timeout(timeout, work).await;
         let result =
             result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")));
-        // A conflict ends its transaction. Whatever else happened, a new session knows nothing of it.
-        if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Conflict) {
+        // What is outdated is found so in good order. Whatever else happened, a new session knows nothing of it.
+        if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
             self.reset();
         }
         result
@@ -86,22 +89,20 @@ impl Writer {
         recalled: Option<Recalled>,
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
     ) -> Result<Committed, Failure> {
-        let (found, mut set) = match self.begin(needs).await {
+        let everything = recalled.is_none();
+        let (found, set) = match self.begin(needs, recalled).await {
             // Nothing was written yet, so a connection that broke since the last batch is no one's loss.
+            Err(failure) if failure.kind == FailureKind::Unavailable && everything => {
+                self.reset();
+                self.begin(needs, None).await?
+            }
             Err(failure) if failure.kind == FailureKind::Unavailable => {
                 self.reset();
-                self.begin(needs).await?
+                return Err(Failure::new(FailureKind::Outdated, failure.cause));
             }
             other => other?,
         };
         let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
-        if let Some(recalled) = recalled {
-            if recalled.mark != found {
-                session.client.batch_execute("rollback").await?;
-                return Err(Failure::new(FailureKind::Conflict, "another replica has written"));
-            }
-            recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
-        }
         let verdicts = deliberate(set);
         if verdicts.set.is_unchanged() {
             session.client.batch_execute("rollback").await?;
@@ -122,21 +123,27 @@ impl Writer {
         let mut set = WorkingSet::new(found.version);
         recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
         let verdicts = deliberate(set);
+        let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
+        if verdicts.set.is_unchanged() {
+            load::check(session, found).await?;
+            return Ok(Committed { verdicts, found, left: found });
+        }
         let left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
-        let session = match &mut self.session {
-            Some(session) if !session.client.is_closed() => session,
-            slot => slot.insert(Session::open(&self.address).await?),
-        };
         persist::persist(session, &verdicts.set, Feed::Expected { found, left }).await?;
         Ok(Committed { verdicts, found, left })
     }
 
-    async fn begin(&mut self, needs: &Needs) -> Result<(Mark, WorkingSet), Failure> {
+    /// Locks the feed, makes sure that what is recalled is still true, and loads the rest.
+    async fn begin(
+        &mut self,
+        needs: &Needs,
+        recalled: Option<Recalled>,
+    ) -> Result<(Mark, WorkingSet), Failure> {
         let session = match &mut self.session {
             Some(session) if !session.client.is_closed() => session,
             slot => slot.insert(Session::open(&self.address).await?),
         };
-        load::load(session, &self.catalog, needs).await
+        load::load(session, &self.catalog, needs, recalled).await
     }
 }
 

@@ -24,9 +24,8 @@ const ABOVE: &str = "with recursive above (id, owner_id) as (
 static STANDING: LazyLock<String> = LazyLock::new(|| {
     format!("select {STANDING_COLUMNS} from reports where resource_id = ?1 and adapter = ?2")
 });
-static REPORT: LazyLock<String> = LazyLock::new(|| {
-    format!("select {REPORT_COLUMNS} from reports where resource_id = ?1 and adapter = ?2")
-});
+static REPORT: LazyLock<String> =
+    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1 and adapter = ?2"));
 static REPORTS: LazyLock<String> =
     LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1"));
 
@@ -50,7 +49,7 @@ pub(super) fn load(
         if catalog.has_mappings() {
             load_resource(connection, catalog, *id, set)?;
         } else if let Some(resource) = read::status(connection, catalog, *id)? {
-            set.load(resource);
+            set.load_light(resource);
         }
     }
     for (id, adapter) in &needs.reports {

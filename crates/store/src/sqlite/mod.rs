@@ -175,14 +175,22 @@ impl Sqlite {
         off_thread(move || read::pending(&this.reader(), stuck_before)).await
     }
 
-    pub(crate) async fn basis(self: &Arc<Self>, kind: &str) -> Result<Option<String>, Failure> {
+    pub(crate) async fn basis(
+        self: &Arc<Self>,
+        kind: &str,
+    ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
         let (this, kind) = (self.clone(), kind.to_owned());
         off_thread(move || read::basis(&this.reader(), &kind)).await
     }
 
-    pub(crate) async fn set_basis(self: &Arc<Self>, kind: &str, basis: &str) -> Result<(), Failure> {
+    pub(crate) async fn set_basis(
+        self: &Arc<Self>,
+        kind: &str,
+        basis: &str,
+        look_again_at: Option<Timestamp>,
+    ) -> Result<(), Failure> {
         let (this, kind, basis) = (self.clone(), kind.to_owned(), basis.to_owned());
-        off_thread(move || read::set_basis(&this.location.connect()?, &kind, &basis)).await
+        off_thread(move || read::set_basis(&this.location.connect()?, &kind, &basis, look_again_at)).await
     }
 
     pub(crate) async fn ids_of_kind(

@@ -1,4 +1,4 @@
-//! Reads, one statement each.
+//! Statements that stand alone: reads, and the few small writes that are no command.
 
 use std::sync::LazyLock;
 
@@ -139,9 +139,8 @@ pub(super) fn reports(
 pub(super) fn pending(connection: &Connection, stuck_before: Timestamp) -> Result<Pending, Failure> {
     let mut waiting = connection
         .prepare_cached("select kind, pending_active, pending_finalizing from kind_counts order by kind")?;
-    let waiting = waiting.query_map((), |row| {
-        Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
-    })?;
+    let waiting = waiting
+        .query_map((), |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64)))?;
     let mut stuck = connection.prepare_cached(
         "select r.kind, r.deleted_time is not null, count(*), min(s.pending_since)
          from resource_status s join resources r on r.id = s.resource_id
@@ -159,18 +158,30 @@ pub(super) fn pending(connection: &Connection, stuck_before: Timestamp) -> Resul
     Ok(Pending { waiting: waiting.collect::<Result<_, _>>()?, stuck: stuck.collect::<Result<_, _>>()? })
 }
 
-/// By which settings the conditions of a kind were computed.
-pub(super) fn basis(connection: &Connection, kind: &str) -> Result<Option<String>, Failure> {
-    let mut statement = connection.prepare_cached("select basis from aggregations where kind = ?1")?;
-    Ok(statement.query_row([kind], |row| row.get(0)).optional()?)
+/// By which settings the conditions of a kind were computed, and when that is to be looked at again.
+pub(super) fn basis(
+    connection: &Connection,
+    kind: &str,
+) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
+    let mut statement =
+        connection.prepare_cached("select basis, look_again_at from aggregations where kind = ?1")?;
+    let found = statement.query_row([kind], |row| {
+        Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.map(Timestamp::from_micros)))
+    });
+    Ok(found.optional()?)
 }
 
-/// Remembers by which settings the conditions of a kind were computed.
-pub(super) fn set_basis(connection: &Connection, kind: &str, basis: &str) -> Result<(), Failure> {
+/// Remembers them.
+pub(super) fn set_basis(
+    connection: &Connection,
+    kind: &str,
+    basis: &str,
+    look_again_at: Option<Timestamp>,
+) -> Result<(), Failure> {
     connection.execute(
-        "insert into aggregations (kind, basis) values (?1, ?2)
-         on conflict (kind) do update set basis = excluded.basis",
-        [kind, basis],
+        "insert into aggregations (kind, basis, look_again_at) values (?1, ?2, ?3)
+         on conflict (kind) do update set basis = excluded.basis, look_again_at = excluded.look_again_at",
+        (kind, basis, look_again_at.map(Timestamp::micros)),
     )?;
     Ok(())
 }

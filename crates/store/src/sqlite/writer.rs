@@ -30,8 +30,7 @@ impl Writer {
         }
     }
 
-    /// Loads what is not recalled, decides, persists. A failure means that nothing was committed; a conflict,
-    /// that somebody else has written since what is recalled was learned.
+    /// Loads what is not recalled, decides, persists. A failure means that nothing was committed.
     pub(crate) fn commit(
         &mut self,
         needs: &Needs,
@@ -43,7 +42,7 @@ impl Writer {
         let mut set = WorkingSet::new(found.version);
         if let Some(recalled) = recalled {
             if recalled.mark != found {
-                return Err(Failure::new(FailureKind::Conflict, "another process has written"));
+                return Err(Failure::new(FailureKind::Outdated, "another process has written"));
             }
             recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
         }

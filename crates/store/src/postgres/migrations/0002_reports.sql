@@ -46,10 +46,12 @@ from (
 ) n
 where n.kind = k.kind;
 
--- By which settings the conditions of a kind were computed. A start with others computes them anew.
+-- By which settings the conditions of a kind were computed. A start with others computes them anew, and once
+-- more later, because a replica with the old settings may have written meanwhile.
 create table aggregations (
     kind text collate "C" primary key,
-    basis text not null
+    basis text not null,
+    look_again_at timestamptz
 );
 
 -- Grows with every commit, also with those that only move times and take no version. A writer that finds

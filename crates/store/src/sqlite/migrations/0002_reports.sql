@@ -43,10 +43,12 @@ set pending_active = (
         where r.kind = kind_counts.kind and r.deleted_time is not null and s.pending_since is not null
     );
 
--- By which settings the conditions of a kind were computed. A start with others computes them anew.
+-- By which settings the conditions of a kind were computed. A start with others computes them anew, and once
+-- more later, because a replica with the old settings may have written meanwhile.
 create table aggregations (
     kind text primary key not null,
-    basis text not null
+    basis text not null,
+    look_again_at integer
 );
 
 -- Grows with every commit, also with those that only move times and take no version. A writer that finds
