@@ -373,7 +373,7 @@ mod tests {
         let endless =
             rule("statuses.all(a, statuses.all(b, statuses.all(c, a + b + c >= 0)))", "true", "''", "''");
         let mapped = evaluate(&[Mapping::compile(&endless).unwrap()], &list, &Value::Null);
-        assert_eq!(mapped.failures[0].cause, "when: takes more than 250000 steps");
+        assert_eq!(mapped.failures[0].cause, "when: takes more than 50000 steps");
     }
 
     #[test]

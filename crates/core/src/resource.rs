@@ -68,6 +68,27 @@ impl Resource {
         self.phase == Phase::Active
     }
 
+    /// The same resource with other conditions.
+    #[must_use]
+    pub(crate) fn with_conditions(&self, conditions: RawJson) -> Self {
+        Self {
+            conditions,
+            id: self.id,
+            kind: self.kind.clone(),
+            name: self.name.clone(),
+            ancestors: self.ancestors.clone(),
+            generation: self.generation,
+            spec: self.spec.clone(),
+            labels: self.labels.clone(),
+            references: self.references.clone(),
+            created: self.created.clone(),
+            updated: self.updated.clone(),
+            phase: self.phase.clone(),
+            pending_since: self.pending_since,
+            version: self.version,
+        }
+    }
+
     /// Whether `other` says the same apart from conditions and version: what callers write, not
     /// what aggregation does.
     pub fn same_wish(&self, other: &Self) -> bool {

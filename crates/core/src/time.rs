@@ -46,6 +46,10 @@ impl Timestamp {
         if let Some(time) = Self::parse_printed(text.as_bytes()) {
             return Some(time);
         }
+        // The library also takes a space for the `T`, and a minus that is no hyphen.
+        if !text.is_ascii() || !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
+            return None;
+        }
         let time = Self::from(DateTime::parse_from_rfc3339(text).ok()?.to_utc());
         (0..=9999).contains(&time.0.year()).then_some(time)
     }
@@ -151,7 +155,14 @@ mod tests {
         ] {
             assert_eq!(printed(given).as_deref(), Some(expected));
         }
-        for bad in ["", "now", "2026-01-31", "2026-02-30T00:00:00.000000Z", "0000-01-01T00:00:00+01:00"] {
+        for bad in [
+            "",
+            "now",
+            "2026-01-31",
+            "2026-01-31 10:00:00Z",
+            "2026-02-30T00:00:00.000000Z",
+            "0000-01-01T00:00:00+01:00",
+        ] {
             assert_eq!(printed(bad), None, "{bad}");
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Rulebook;
 use super::facts::{Claim, Facts};
 use crate::mapping::{self, Mapping, MappingFailure};
-use crate::{Condition, Entity, Error, RawJson, Report, ReportedCondition, ReportedStatus, Resource};
+use crate::{Condition, Entity, Error, RawJson, Report, ReportedStatus, Resource};
 
 /// The most data of all reports on a resource that rules look at: reading it holds up other writes.
 const MAX_DATA_BYTES: usize = 4 << 20;
@@ -69,20 +69,9 @@ fn statuses(reports: &[&Report]) -> Result<Value, Error> {
             Ok(json!({
                 "adapter": report.adapter,
                 "observed_generation": report.observed_generation,
-                "conditions": report.conditions.iter().map(condition).collect::<Vec<_>>(),
+                "conditions": serde_json::to_value(&report.conditions).map_err(Error::internal)?,
                 "data": report.data.parse::<Value>()?,
             }))
         })
         .collect()
-}
-
-/// A condition with all its members, so that a rule need not ask whether the adapter gave a reason.
-fn condition(reported: &ReportedCondition) -> Value {
-    json!({
-        "type": reported.kind,
-        "status": reported.status.name(),
-        "reason": reported.reason.as_deref().unwrap_or_default(),
-        "message": reported.message.as_deref().unwrap_or_default(),
-        "last_transition_time": reported.last_transition_time.to_string(),
-    })
 }

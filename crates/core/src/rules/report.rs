@@ -1,9 +1,9 @@
 //! Report: what an adapter says about a resource. The table of outcomes decides whether it is kept and whether
 //! it counts; the report that completes a deletion removes the resource.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::aggregate::{Known, Refreshed};
 use super::facts::{Facts, Latest};
@@ -11,8 +11,8 @@ use super::removal::{children_left, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
 use crate::diff::diff;
 use crate::{
-    Action, Entry, Error, Fault, FaultKind, Faults, MANDATORY, Report, ReportedStatus, Resource, Submission,
-    SubmitReport, Timestamp,
+    Action, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, RawJson, Report,
+    ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp,
 };
 
 /// What became of a report.
@@ -64,7 +64,7 @@ pub(super) fn decide(
         let facts = Facts::of(entity, current, standings, &children, Some(submission), now);
         if let Some(conditions) = confirm::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
         {
-            let resource = Resource { conditions, ..current.clone() };
+            let resource = current.with_conditions(conditions);
             let write = Write { resource, fate: Fate::Touched, entries: Vec::new(), failures: Vec::new() };
             let answer = Answered::Report(Subject::of(current), Reported::Unchanged(report.clone()));
             return Ok(Decision { writes: vec![write], answer, report: Some((current.id, report)) });
@@ -143,37 +143,62 @@ fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
 
 /// What the timeline tells of a report.
 fn entry(before: Option<&Report>, after: &Report) -> Result<Entry, Error> {
-    let before = before.map_or_else(|| Ok(json!({})), content)?;
-    let changes = diff("", &before, &content(after)?)
-        .into_iter()
-        .map(|mut change| {
-            change.path = change.path.trim_start_matches('.').to_owned();
-            change
-        })
-        .collect();
+    let mut changes = Vec::new();
+    let generation = before.map(|report| report.observed_generation);
+    if generation != Some(after.observed_generation) {
+        let (from, to) = (generation.map(Value::from), Some(after.observed_generation.into()));
+        changes.push(FieldChange { path: "observed_generation".to_owned(), from, to });
+    }
+    changes.extend(condition_changes(before.map_or(&[], |report| &report.conditions), &after.conditions));
+    let data = before.map(|report| &report.data);
+    changes.extend(document_changes("data", data, Some(&after.data))?);
+    let metadata = before.and_then(|report| report.metadata.as_ref());
+    changes.extend(document_changes("metadata", metadata, after.metadata.as_ref())?);
     Ok(Entry { adapter: Some(after.adapter.clone()), ..Entry::new(Action::ReportChanged, changes) })
 }
 
-/// A report without its times, its conditions by type.
-fn content(report: &Report) -> Result<Value, Error> {
-    let conditions: serde_json::Map<String, Value> = report
-        .conditions
-        .iter()
-        .map(|c| {
-            let mut said = serde_json::Map::new();
-            said.insert("status".into(), c.status.name().into());
-            said.extend(c.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
-            said.extend(c.message.as_deref().map(|message| ("message".into(), message.into())));
-            (c.kind.clone(), Value::Object(said))
-        })
-        .collect();
-    let mut content = json!({
-        "observed_generation": report.observed_generation,
-        "conditions": conditions,
-        "data": report.data.parse::<Value>()?,
-    });
-    if let Some(metadata) = &report.metadata {
-        content["metadata"] = metadata.parse()?;
+/// What differs between two lists of conditions, by type and member.
+fn condition_changes(before: &[ReportedCondition], after: &[ReportedCondition]) -> Vec<FieldChange> {
+    let by_type = |list: &'_ [ReportedCondition]| -> BTreeMap<String, Value> {
+        list.iter().map(|c| (c.kind.clone(), said(c))).collect()
+    };
+    let same_types = before.iter().map(|c| &c.kind).eq(after.iter().map(|c| &c.kind));
+    let (mut from, mut to) = (Vec::new(), Vec::new());
+    if same_types {
+        let differ = |(b, a): &(&ReportedCondition, &ReportedCondition)| {
+            (b.status, &b.reason, &b.message) != (a.status, &a.reason, &a.message)
+        };
+        for (before, after) in before.iter().zip(after).filter(differ) {
+            from.push((before.kind.clone(), said(before)));
+            to.push((after.kind.clone(), said(after)));
+        }
+    } else {
+        from.extend(by_type(before));
+        to.extend(by_type(after));
     }
-    Ok(content)
+    let object = |members: Vec<(String, Value)>| Value::Object(members.into_iter().collect());
+    diff("conditions", &object(from), &object(to))
+}
+
+fn said(condition: &ReportedCondition) -> Value {
+    let mut said = serde_json::Map::new();
+    said.insert("status".into(), condition.status.name().into());
+    said.extend(condition.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
+    said.extend(condition.message.as_deref().map(|message| ("message".into(), message.into())));
+    Value::Object(said)
+}
+
+fn document_changes(
+    path: &str,
+    before: Option<&RawJson>,
+    after: Option<&RawJson>,
+) -> Result<Vec<FieldChange>, Error> {
+    if before == after {
+        return Ok(Vec::new());
+    }
+    let parse = |raw: Option<&RawJson>| raw.map(RawJson::parse::<Value>).transpose();
+    Ok(match (parse(before)?, parse(after)?) {
+        (Some(before), Some(after)) => diff(path, &before, &after),
+        (from, to) => vec![FieldChange { path: path.to_owned(), from, to }],
+    })
 }

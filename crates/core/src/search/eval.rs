@@ -1,0 +1,225 @@
+//! A filter applied to a resource in memory. It is what the translations into SQL are measured by, so it does the
+//! obvious thing and nothing clever: find the field's value, compare it by type.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::tree::{
+    Comparison, ConditionPart, Field, Filter, Literal, Predicate, Segment, Test, TextColumn, TimeColumn,
+};
+use crate::{Condition, Decimal, Error, Labels, Phase, RawJson, Resource, Timestamp, View};
+
+/// A resource that may be what a search is after. What is kept as JSON is read when a filter first asks for it,
+/// and once for all filters.
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    view: View<'a>,
+    resource: &'a Resource,
+    tenancy: Option<&'a BTreeMap<String, String>>,
+    labels: OnceLock<Labels>,
+    spec: OnceLock<Value>,
+    conditions: OnceLock<Vec<Condition>>,
+}
+
+impl<'a> Candidate<'a> {
+    /// `resource` as `view` shows it.
+    pub fn new(view: View<'a>, resource: &'a Resource) -> Self {
+        Self {
+            view,
+            resource,
+            tenancy: None,
+            labels: OnceLock::new(),
+            spec: OnceLock::new(),
+            conditions: OnceLock::new(),
+        }
+    }
+
+    /// The same, belonging to the tenant with these dimensions.
+    #[must_use]
+    pub fn of_tenant(self, dimensions: &'a BTreeMap<String, String>) -> Self {
+        Self { tenancy: Some(dimensions), ..self }
+    }
+
+    /// What the resource has in a field, if it has the field.
+    fn value(&self, field: &Field) -> Result<Option<Found<'_>>, Error> {
+        Ok(match field {
+            Field::Text(column) => self.text(*column).map(Found::Text),
+            Field::Generation => Some(Found::Number(self.resource.generation.into())),
+            Field::Time(column) => self.time(*column).map(Found::Time),
+            Field::Label(key) => read(&self.labels, &self.resource.labels)?.get(key).map(Found::text),
+            Field::Spec(path) => descend(read(&self.spec, &self.resource.spec)?, path).and_then(Found::json),
+            Field::Condition { kind, part } => {
+                let conditions = read(&self.conditions, &self.resource.conditions)?;
+                conditions.iter().find(|condition| condition.kind == *kind).map(|c| Found::part(c, *part))
+            }
+            Field::Tenancy(key) => self.tenancy.and_then(|dimensions| dimensions.get(key)).map(Found::text),
+        })
+    }
+
+    fn text(&self, column: TextColumn) -> Option<Cow<'_, str>> {
+        let resource = self.resource;
+        Some(match column {
+            TextColumn::Id => resource.id.to_string().into(),
+            TextColumn::Name => resource.name.as_str().into(),
+            TextColumn::Kind => (&*resource.kind).into(),
+            TextColumn::Href => self.view.href(resource).into(),
+            TextColumn::CreatedBy => resource.created.by.as_str().into(),
+            TextColumn::UpdatedBy => resource.updated.by.as_str().into(),
+            TextColumn::DeletedBy => match &resource.phase {
+                Phase::Active => return None,
+                Phase::Finalizing(deleted) => deleted.by.as_str().into(),
+            },
+            TextColumn::OwnerId => resource.owner()?.to_string().into(),
+            TextColumn::OwnerKind => {
+                resource.owner()?;
+                (&*self.view.catalog.get(&resource.kind)?.parent.as_ref()?.kind).into()
+            }
+        })
+    }
+
+    fn time(&self, column: TimeColumn) -> Option<Timestamp> {
+        match (column, &self.resource.phase) {
+            (TimeColumn::CreatedTime, _) => Some(self.resource.created.at),
+            (TimeColumn::UpdatedTime, _) => Some(self.resource.updated.at),
+            (TimeColumn::DeletedTime, Phase::Active) => None,
+            (TimeColumn::DeletedTime, Phase::Finalizing(deleted)) => Some(deleted.at),
+        }
+    }
+}
+
+/// Reads what is kept as JSON, unless it has been read before.
+fn read<'c, T: DeserializeOwned>(known: &'c OnceLock<T>, json: &RawJson) -> Result<&'c T, Error> {
+    match known.get() {
+        Some(value) => Ok(value),
+        None => {
+            let value = json.parse()?;
+            Ok(known.get_or_init(|| value))
+        }
+    }
+}
+
+fn descend<'v>(spec: &'v Value, path: &[Segment]) -> Option<&'v Value> {
+    path.iter().try_fold(spec, |value, segment| match value {
+        Value::Object(members) => members.get(&segment.key),
+        Value::Array(items) => items.get(segment.index?),
+        _ => None,
+    })
+}
+
+/// The value of a field.
+enum Found<'a> {
+    Text(Cow<'a, str>),
+    Number(Decimal),
+    Bool(bool),
+    Time(Timestamp),
+    /// A list or an object, which no literal compares with.
+    Structure,
+}
+
+impl<'a> Found<'a> {
+    fn text(text: &'a String) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// A null is no value.
+    fn json(value: &'a Value) -> Option<Self> {
+        match value {
+            Value::Null => None,
+            Value::Bool(bool) => Some(Self::Bool(*bool)),
+            Value::Number(number) => Decimal::parse_any(number.as_str()).map(Self::Number),
+            Value::String(text) => Some(Self::text(text)),
+            Value::Array(_) | Value::Object(_) => Some(Self::Structure),
+        }
+    }
+
+    fn part(condition: &'a Condition, part: ConditionPart) -> Self {
+        match part {
+            ConditionPart::Status => Self::Text(condition.status.name().into()),
+            ConditionPart::Reason => Self::text(&condition.reason),
+            ConditionPart::Message => Self::text(&condition.message),
+            ConditionPart::ObservedGeneration => Self::Number(condition.observed_generation.into()),
+            ConditionPart::LastUpdatedTime => Self::Time(condition.last_updated_time),
+            ConditionPart::LastTransitionTime => Self::Time(condition.last_transition_time),
+        }
+    }
+
+    /// How it stands to a literal; `None` when that is of another type.
+    fn compare(&self, literal: &Literal) -> Option<Ordering> {
+        match (self, literal) {
+            (Self::Text(text), Literal::Text(literal)) => Some((**text).cmp(literal)),
+            (Self::Number(number), Literal::Number(literal)) => Some(number.cmp(literal)),
+            (Self::Bool(bool), Literal::Bool(literal)) => Some(bool.cmp(literal)),
+            (Self::Time(time), Literal::Time(literal)) => Some(time.cmp(literal)),
+            _ => None,
+        }
+    }
+
+    fn passes(&self, predicate: &Predicate) -> bool {
+        match predicate {
+            Predicate::Compare(comparison, literal) => {
+                self.compare(literal).is_some_and(|order| comparison.holds(order))
+            }
+            Predicate::In { values, negated } => {
+                let mut comparable = values.iter().filter_map(|literal| self.compare(literal)).peekable();
+                comparable.peek().is_some() && comparable.any(Ordering::is_eq) != *negated
+            }
+            Predicate::Like { pattern, ignores_case, negated } => match self {
+                Self::Text(text) if *ignores_case => pattern.matches(&text.to_ascii_lowercase()) != *negated,
+                Self::Text(text) => pattern.matches(text) != *negated,
+                _ => false,
+            },
+            Predicate::Between { low, high, negated } => match (self.compare(low), self.compare(high)) {
+                (Some(low), Some(high)) => (low.is_ge() && high.is_le()) != *negated,
+                _ => false,
+            },
+            Predicate::IsNull { negated } => *negated,
+        }
+    }
+}
+
+impl Comparison {
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Self::Equal => order.is_eq(),
+            Self::NotEqual => order.is_ne(),
+            Self::Less => order.is_lt(),
+            Self::LessOrEqual => order.is_le(),
+            Self::Greater => order.is_gt(),
+            Self::GreaterOrEqual => order.is_ge(),
+        }
+    }
+}
+
+impl Filter {
+    /// Whether the candidate is meant. Fails only when the store holds something that was not written by us.
+    pub fn matches(&self, candidate: &Candidate<'_>) -> Result<bool, Error> {
+        match self {
+            Self::And(parts) => {
+                for part in parts {
+                    if !part.matches(candidate)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Self::Or(parts) => {
+                for part in parts {
+                    if part.matches(candidate)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Self::Not(inner) => Ok(!inner.matches(candidate)?),
+            Self::Test(Test { field, predicate }) => Ok(match candidate.value(field)? {
+                Some(value) => value.passes(predicate),
+                None => *predicate == Predicate::IsNull { negated: false },
+            }),
+        }
+    }
+}
