@@ -12,12 +12,16 @@ use super::{last_known, reconciled};
 use crate::entity::adapter_condition_type;
 use crate::{Condition, RawJson, Status, Timestamp, condition};
 
-/// As much of a condition as is looked at.
+/// A condition, looked at where it stands.
 #[derive(Deserialize)]
 struct Glance<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     status: Status,
+    #[serde(borrow)]
+    reason: Cow<'a, str>,
+    #[serde(borrow)]
+    message: Cow<'a, str>,
     observed_generation: i64,
     last_updated_time: Timestamp,
 }
@@ -37,8 +41,7 @@ pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<RawJs
     for ((name, snapshot), glance) in reported.zip(adapters) {
         let status = if snapshot.is_available() { Status::True } else { Status::False };
         let stays = glance.kind == adapter_condition_type(name)
-            && glance.status == status
-            && glance.observed_generation == snapshot.generation;
+            && glance.says(status, &snapshot.reason, &snapshot.message, snapshot.generation);
         times.push(stays.then_some(snapshot.time)?);
     }
     Some(condition::with_last_updated_times(conditions.as_str(), times))
@@ -48,9 +51,15 @@ impl Glance<'_> {
     /// When the condition is confirmed by `claim`, if that is what it says.
     fn confirmed(&self, kind: &str, claim: &Claim) -> Option<Timestamp> {
         let stays = self.kind == kind
-            && self.status == claim.status
-            && self.observed_generation == claim.observed_generation;
+            && self.says(claim.status, &claim.reason, &claim.message, claim.observed_generation);
         stays.then_some(claim.last_updated_time)
+    }
+
+    fn says(&self, status: Status, reason: &str, message: &str, observed_generation: i64) -> bool {
+        self.status == status
+            && self.reason == reason
+            && self.message == message
+            && self.observed_generation == observed_generation
     }
 
     fn condition(&self) -> Condition {

@@ -3,11 +3,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 
+mod agreement;
+mod database;
 mod entity;
 mod json;
 mod naive;
 mod patch;
 mod rules;
+mod search;
+mod status;
 mod validation;
 
 use proptest::test_runner::{Config, RngSeed};

@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, LazyLock};
 
-use hyperfleet_core::rules::{Rulebook, WorkingSet, decide};
+use hyperfleet_core::rules::{Outcome, Rulebook, WorkingSet, decide};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Create, EntityDescriptor, Error, Intent, Labels, Operation, Patch, PatchBody,
-    References, Resource, SpecSchemas, Target, Timestamp, Version,
+    Caller, Catalog, Command, Contract, Create, EntityDescriptor, Error, Intent, Labels, Operation, Patch,
+    PatchBody, References, Resource, SpecSchemas, Target, Timestamp, Version,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -17,7 +17,13 @@ use crate::{cases, naive};
 static RULEBOOK: LazyLock<Rulebook> = LazyLock::new(|| {
     let descriptor = EntityDescriptor { kind: "Thing".into(), plural: "things".into(), ..Default::default() };
     let catalog = Arc::new(Catalog::new(vec![descriptor]).unwrap());
-    Rulebook { catalog, schemas: SpecSchemas::default(), max_member_bytes: 1 << 20 }
+    Rulebook {
+        catalog,
+        schemas: SpecSchemas::default(),
+        max_member_bytes: 1 << 20,
+        contract: Contract::DOCUMENTED,
+        legacy_conditions: false,
+    }
 });
 
 /// A store with one resource.
@@ -62,7 +68,10 @@ fn run(set: &mut WorkingSet, intent: Intent) -> Result<Resource, Error> {
     let command = Command { caller, dry_run: false, intent };
     let now = Timestamp::from_micros(0);
     let decision = decide(&RULEBOOK, set, &command, now)?;
-    Ok(set.apply(decision, &command.caller, now).resource)
+    let Outcome::Resource(resource) = set.apply(decision, &command.caller, now) else {
+        panic!("a change shows the resource")
+    };
+    Ok(*resource)
 }
 
 /// Keys that tell a careless pointer from a careful one.

@@ -3,7 +3,6 @@
 //! foretold the answer, and the invariants of the contract must hold. Commands that share a
 //! commit must lead where the same commands lead one by one.
 
-mod database;
 mod document;
 mod histories;
 mod kinds;
@@ -14,12 +13,11 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use database::{Database, targets};
 use histories::{Step, history, planting};
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
-    Action, Catalog, Change, Error, Labels, Phase, References, Resource, ResourceId, SpecSchemas, Stamp,
-    Timestamp,
+    Action, Catalog, Change, Contract, Error, Labels, Phase, References, Resource, ResourceId, SpecSchemas,
+    Stamp, Timestamp,
 };
 use kinds::{descriptors, kind};
 use model::{Model, Thing};
@@ -27,6 +25,7 @@ use proptest::prelude::*;
 use request::Request;
 use serde_json::Value;
 
+use crate::database::{Database, targets};
 use crate::{cases, naive};
 
 proptest! {
@@ -47,7 +46,27 @@ proptest! {
 fn empty_database() -> Database {
     let catalog = Arc::new(Catalog::new(descriptors()).unwrap());
     let schemas = SpecSchemas::compile(&catalog, None).unwrap();
-    Database::new(Arc::new(Rulebook { catalog, schemas, max_member_bytes: 1 << 20 }))
+    Database::new(Arc::new(Rulebook {
+        catalog,
+        schemas,
+        max_member_bytes: 1 << 20,
+        contract: Contract::DOCUMENTED,
+        legacy_conditions: false,
+    }))
+}
+
+/// The resource that a command answered with.
+fn shown(outcome: &Outcome) -> &Resource {
+    let Outcome::Resource(resource) = outcome else { panic!("{outcome:?} shows no resource") };
+    resource
+}
+
+/// The resources that these changes say are gone.
+fn removed(changes: &[Change]) -> Vec<ResourceId> {
+    let is_end = |change: &&Change| {
+        change.entries.iter().any(|entry| matches!(entry.action, Action::Deleted | Action::ForceDeleted))
+    };
+    changes.iter().filter(is_end).map(|change| change.resource).collect()
 }
 
 struct World {
@@ -95,12 +114,12 @@ impl World {
         let foretold = Places { known: &before.rows, fresh: Vec::new() };
         assert_eq!(foretold.answer(&rehearsed), foretold.answer(&real), "of {request:#?}");
 
-        let fresh = real.as_ref().map_or_else(|_| ResourceId::generate(), |outcome| outcome.resource.id);
+        let fresh = real.as_ref().map_or_else(|_| ResourceId::generate(), |outcome| shown(outcome).id);
         let model_before = self.model.clone();
         let version = |id: ResourceId| before.rows[&id].version.0;
         let expected = self.model.obey(request, &(now, actor.to_owned()), version, fresh);
         match (&real, expected) {
-            (Ok(outcome), Ok(id)) => self.check_answer(outcome, id, &model_before),
+            (Ok(outcome), Ok(id)) => self.check_answer(outcome, id, &before, &model_before),
             (Err(error), Err(code)) => {
                 assert_eq!(error.code(), code, "{error:?} for {request:#?}");
                 assert_eq!(self.database.history, before.history, "a refusal leaves nothing: {request:#?}");
@@ -114,16 +133,17 @@ impl World {
         real
     }
 
-    fn check_answer(&self, outcome: &Outcome, id: ResourceId, before: &Model) {
+    fn check_answer(&self, outcome: &Outcome, id: ResourceId, before: &Database, model_before: &Model) {
         let thing = self.model.things.get(&id).unwrap_or_else(|| &self.model.gone[&id]);
-        assert_same(&outcome.resource, thing);
+        assert_same(shown(outcome), thing);
         if let Some(row) = self.database.rows.get(&id) {
-            assert_eq!(&outcome.resource, row, "the answer is what is stored");
+            assert_eq!(shown(outcome), row, "the answer is what is stored");
         }
         let gone = |id: &&ResourceId| !self.model.things.contains_key(*id);
-        let expected: BTreeSet<_> = before.things.keys().filter(gone).copied().collect();
-        assert_eq!(outcome.removed.iter().copied().collect::<BTreeSet<_>>(), expected);
-        assert_eq!(outcome.removed.len(), expected.len(), "each is removed once");
+        let expected: BTreeSet<_> = model_before.things.keys().filter(gone).copied().collect();
+        let told = removed(&self.database.history[before.history.len()..]);
+        assert_eq!(told.iter().copied().collect::<BTreeSet<_>>(), expected, "what the history says is gone");
+        assert_eq!(told.len(), expected.len(), "each is removed once");
     }
 
     fn check_contents(&self) {
@@ -285,8 +305,7 @@ impl<'a> Places<'a> {
     }
 
     fn answer(&self, answer: &Result<Outcome, Error>) -> Result<Outcome, &'static str> {
-        let outcome = answer.as_ref().map_err(Error::code)?.clone();
-        let resource = Resource { id: self.place(outcome.resource.id), ..outcome.resource };
-        Ok(Outcome { resource, removed: self.places(&outcome.removed) })
+        let resource = shown(answer.as_ref().map_err(Error::code)?).clone();
+        Ok(Outcome::Resource(Box::new(Resource { id: self.place(resource.id), ..resource })))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{cases, compile, evaluate};
 
-const EXHAUSTED: &str = "takes more than 250000 steps";
+const EXHAUSTED: &str = "takes more than 50000 steps";
 
 #[test]
 fn nested_loops_over_long_lists_end() {

@@ -6,7 +6,9 @@ mod support;
 
 mod contract;
 mod documents;
+mod histories;
 mod hostile;
 mod lists;
 mod operations;
 mod resources;
+mod statuses;

@@ -61,8 +61,29 @@ entities:
 ";
 
 /// Makes `name::sqlite` and `name::postgres` of each `async fn name(app: &App)`; a configuration may come first:
-/// `both_stores!(config = CATALOG; name, other)`.
+/// `both_stores!(config = CATALOG; name, other)`. With `owned` before it, the tests take the [`App`] itself, to start
+/// it again.
 macro_rules! both_stores {
+    (owned, config = $config:expr; $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
+            use super::*;
+
+            #[test]
+            fn sqlite() {
+                $crate::support::run(async {
+                    super::$name($crate::support::App::on_sqlite($config).await).await;
+                });
+            }
+
+            #[test]
+            fn postgres() {
+                $crate::support::run(async {
+                    super::$name($crate::support::App::on_postgres($config).await).await;
+                });
+            }
+        }
+    )+};
     (config = $config:expr; $($name:ident),+ $(,)?) => {$(
         mod $name {
             #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
@@ -139,6 +160,26 @@ impl App {
         Self { server, database, described }
     }
 
+    /// Starts the server again on the same database.
+    pub(crate) async fn restart(&mut self) {
+        self.server.restart().await.expect("the server must start again");
+    }
+
+    /// Starts the server again on the same database, by another configuration.
+    pub(crate) async fn restart_with(&mut self, config: &str) {
+        std::fs::write(self.server.directory().join("config.yaml"), config).unwrap();
+        self.restart().await;
+        self.described = Described::of(&self.server.api()).await;
+    }
+
+    /// The value of a metric's series by its whole name, once it is there.
+    pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
+        let answer = self.server.metrics().get("/metrics").await.expect_status(200);
+        let text = String::from_utf8(answer.body.to_vec()).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| value.parse().unwrap())
+    }
+
     /// The API's client as it is, for what no OpenAPI document describes.
     pub(crate) fn api(&self) -> Client {
         self.server.api()
@@ -157,6 +198,11 @@ impl App {
     /// Starts a POST.
     pub(crate) fn post(&self, path: &str) -> Asked {
         self.call("POST", path)
+    }
+
+    /// Starts a PUT.
+    pub(crate) fn put(&self, path: &str) -> Asked {
+        self.call("PUT", path)
     }
 
     /// Starts a PATCH.
@@ -220,6 +266,16 @@ impl App {
     pub(crate) async fn force_delete(&self, resource: &Value) {
         let path = format!("{}/force-delete", href(resource));
         self.post(&path).json(&json!({"reason": "the test needs it gone"})).await.expect_status(204);
+    }
+
+    /// Starts an adapter's report on the resource.
+    pub(crate) fn report(&self, resource: &Value, report: &Value) -> Asked {
+        self.put(&format!("{}/statuses", href(resource))).json(report)
+    }
+
+    /// The reports on the resource.
+    pub(crate) async fn reports(&self, resource: &Value) -> Value {
+        self.get(&format!("{}/statuses", href(resource))).await.expect_status(200).json()["items"].take()
     }
 
     /// The names in the list at `path`, in its order.

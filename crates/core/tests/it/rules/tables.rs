@@ -4,17 +4,17 @@
 use hyperfleet_core::{Phase, RawJson, References, ResourceId, Stamp, Target, Timestamp};
 use serde_json::json;
 
-use super::database::Database;
-use super::empty_database;
 use super::kinds::kind;
 use super::request::{Request, Tag};
+use super::{empty_database, shown};
+use crate::database::Database;
 
 const NOW: i64 = 1_800_000_000_000_000;
 
 fn run(database: &mut Database, request: &Request) -> Result<ResourceId, &'static str> {
     let command = request.command("ann@example.com", false);
     let answer = database.run(&[command], Timestamp::from_micros(NOW)).remove(0);
-    answer.map(|outcome| outcome.resource.id).map_err(|error| error.code())
+    answer.map(|outcome| shown(&outcome).id).map_err(|error| error.code())
 }
 
 fn create(database: &mut Database, name: &str, owner: Option<(&'static str, ResourceId)>) -> ResourceId {

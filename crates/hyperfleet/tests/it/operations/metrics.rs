@@ -46,7 +46,7 @@ async fn requests_are_counted_by_method_route_and_status(home: &Home) {
     api.get(&format!("{CLUSTERS}?pageSize=x")).await.expect_status(400);
     api.get(&format!("{one}/nodepools/nobody")).await.expect_status(404);
     api.call("BREW".parse().unwrap(), CLUSTERS).await.expect_status(405);
-    for unknown in ["/wild/path", "/api/hyperfleet/v9/x", "/api/hyperfleet/v1/unknown/kind"] {
+    for unknown in ["/wild/path", "/api/hyperfleet/v9/x", "/api/hyperfleet/v1/nowhere/kind"] {
         api.get(unknown).await.expect_status(404);
     }
 
@@ -67,7 +67,7 @@ async fn requests_are_counted_by_method_route_and_status(home: &Home) {
     let duration = "hyperfleet_api_request_duration_seconds";
     assert_eq!(scrape.value(&format!("{duration}_count{{method=\"GET\",path=\"{item}\"}}")), 3.0);
     assert!(scrape.value(&format!("{duration}_sum{{method=\"GET\",path=\"{item}\"}}")) > 0.0);
-    for unseen in [made.as_str(), "wild", "unknown", "BREW", "nobody"] {
+    for unseen in [made.as_str(), "wild", "nowhere", "BREW", "nobody"] {
         assert!(!scrape.0.contains(unseen), "callers make no labels: {unseen}\n{}", scrape.0);
     }
     let build = Program::new().run(&["version", "-o", "json"]).await.stdout;

@@ -35,10 +35,10 @@ async fn migrate_once(home: Home, servers: usize) {
         .into_iter()
         .map(|server| server.expect("every server becomes ready"))
         .collect();
-    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"]]);
+    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"], ["2", "0002_reports"]]);
     let applied = |line: &Value| line["message"] == "migrated the database";
     let times = running.iter().flat_map(Server::logs).filter(applied).count();
-    assert_eq!(times, 1, "one of them did it");
+    assert_eq!(times, 2, "one of them did it, step by step");
 
     // All of them write at the same time, in one order, and see what the others did.
     let mut writes = JoinSet::new();
@@ -74,8 +74,8 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let mut said: Vec<_> = operators.join_all().await.into_iter().map(|ended| ended.stdout).collect();
     said.sort();
     let first = said.remove(0);
-    assert_eq!(first, "schema 1: applied 0001_resources\n");
-    assert_eq!(said, ["schema 1: nothing to do\n"; 15]);
+    assert_eq!(first, "schema 2: applied 0001_resources, 0002_reports\n");
+    assert_eq!(said, ["schema 2: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -83,7 +83,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 1: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 2: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
@@ -100,20 +100,20 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 1 of this release's steps (0001_resources): \
+                "error: the database's schema is number 0 and lacks 2 of this release's steps (0001_resources, 0002_reports): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
     );
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
-    for said in ["schema 1: applied 0001_resources\n", "schema 1: nothing to do\n"] {
+    for said in ["schema 2: applied 0001_resources, 0002_reports\n", "schema 2: nothing to do\n"] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);
     }
     let server = serve().start().await.unwrap();
     create_cluster(&server.api(), "first").await;
-    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"]]);
+    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"], ["2", "0002_reports"]]);
 }
 
 async fn history_is_kept_for_its_retention_and_no_longer(home: &Home) {

@@ -1,0 +1,246 @@
+//! A store in a map. It hands the rules exactly what `Needs` names and nothing else, so that a rule that looks
+//! at more is found out; and it keeps exactly what the working set ends up with, in the narrow writes that a
+//! store makes of it, so that a rule that changes more than such a write carries is found out too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use hyperfleet_core::rules::{LeftOut, Needs, Outcome, Rulebook, WorkingSet, decide};
+use hyperfleet_core::{
+    Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId, Status,
+    Timestamp, Version, last_updated_times, with_last_updated_times,
+};
+use serde_json::json;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Database {
+    pub(crate) rulebook: Arc<Rulebook>,
+    pub(crate) rows: BTreeMap<ResourceId, Resource>,
+    pub(crate) reports: BTreeMap<(ResourceId, String), Report>,
+    pub(crate) version: Version,
+    pub(crate) history: Vec<Change>,
+    /// The mapped conditions that the last commit left out.
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// What is loaded for a batch.
+pub(crate) struct Loaded {
+    pub(crate) set: WorkingSet,
+    /// Resources without spec, labels and references: nobody may write these.
+    pub(crate) light: BTreeSet<ResourceId>,
+}
+
+impl Database {
+    pub(crate) fn new(rulebook: Arc<Rulebook>) -> Self {
+        Self {
+            rulebook,
+            rows: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            version: Version(0),
+            history: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Decides the commands on one working set, as a committer does, and keeps the result.
+    pub(crate) fn run(&mut self, commands: &[Command], now: Timestamp) -> Vec<Result<Outcome, Error>> {
+        let mut loaded = self.load(&Needs::of(commands), WorkingSet::new(self.version));
+        self.commit(commands, &mut loaded, now)
+    }
+
+    /// The same on a set that is loaded already.
+    pub(crate) fn commit(
+        &mut self,
+        commands: &[Command],
+        loaded: &mut Loaded,
+        now: Timestamp,
+    ) -> Vec<Result<Outcome, Error>> {
+        let Loaded { set, light } = loaded;
+        let answers = commands
+            .iter()
+            .map(|command| {
+                let decision = decide(&self.rulebook, set, command, now)?;
+                Ok(if command.dry_run {
+                    set.rehearse(decision)
+                } else {
+                    set.apply(decision, &command.caller, now)
+                })
+            })
+            .collect();
+        self.keep(set, light);
+        answers
+    }
+
+    /// The stored reports on a resource, by adapter.
+    pub(crate) fn reports_on(&self, id: ResourceId) -> impl Iterator<Item = &Report> {
+        self.reports.iter().filter(move |((of, _), _)| *of == id).map(|(_, report)| report)
+    }
+
+    fn keep(&mut self, set: &WorkingSet, light: &BTreeSet<ResourceId>) {
+        let nothing = set.differences().next().is_none() && set.report_differences().next().is_none();
+        assert!(
+            !set.is_unchanged() || (nothing && set.changes().is_empty()),
+            "unchanged, and yet a difference"
+        );
+        for (id, before, after) in set.differences() {
+            assert_eq!(set.is_light(id), light.contains(&id), "the set knows what it was given");
+            let stored = self.rows.get(&id).cloned();
+            let loaded = stored.clone().map(|row| if light.contains(&id) { without_wish(row) } else { row });
+            assert_eq!(loaded.as_ref(), before, "a difference starts from what was stored");
+            let Some(after) = after.cloned() else {
+                self.rows.remove(&id);
+                self.reports.retain(|(of, _), _| *of != id);
+                continue;
+            };
+            if let Some(before) = before.filter(|before| before.version == after.version) {
+                let times = last_updated_times(&after.conditions).unwrap();
+                let conditions = with_last_updated_times(before.conditions.as_str(), times);
+                let expected = Resource { conditions, ..before.clone() };
+                assert_eq!(after, expected, "without a version nothing but last_updated_time moves");
+            }
+            let row = match stored.filter(|_| light.contains(&id)) {
+                Some(stored) => {
+                    let same_wish = before.is_some_and(|before| before.same_wish(&after));
+                    assert!(same_wish, "a wish that was not loaded is not written: {after:#?}");
+                    Resource {
+                        spec: stored.spec,
+                        labels: stored.labels,
+                        references: stored.references,
+                        ..after
+                    }
+                }
+                None => after,
+            };
+            assert_eq!(row.pending_since, pending_since(&row), "it waits since it is not reconciled");
+            self.rows.insert(id, row);
+        }
+        for (id, before, after) in set.report_differences() {
+            let key = (id, after.adapter.clone());
+            assert!(self.rows.contains_key(&id), "no report without its resource");
+            assert_eq!(self.reports.get(&key), before, "a report starts from what was stored");
+            // A repeated report is written as its time alone. One that changed its mind twice within a batch says
+            // the same in the end, but since another moment.
+            let repeats =
+                |before: &&Report| after.says_the_same(before) && after.conditions == before.conditions;
+            let report = match before.filter(repeats) {
+                Some(before) => Report { last_report_time: after.last_report_time, ..before.clone() },
+                None => after.clone(),
+            };
+            self.reports.insert(key, report);
+        }
+        self.version = set.version();
+        self.history.extend_from_slice(set.changes());
+        self.left_out = set.left_out().to_vec();
+    }
+
+    /// Loads into `set` what a batch needs besides what is there.
+    pub(crate) fn load(&self, needs: &Needs, mut set: WorkingSet) -> Loaded {
+        let catalog = self.rulebook.catalog.clone();
+        let mut whole = needs.ids.clone();
+        let mut counted = BTreeSet::new();
+        let mut computed = needs.statuses.clone();
+        for root in needs.trees.iter().filter_map(|id| self.rows.get(id)) {
+            let below: Vec<_> =
+                self.rows.values().filter(|r| r.id == root.id || r.ancestors.contains(&root.id)).collect();
+            for source in self.rows.values() {
+                for target in below.iter().filter(|target| targets(source).contains(&target.id)) {
+                    set.load_referrer(target.id, source.id);
+                    whole.insert(source.id);
+                    computed.insert(source.id);
+                }
+            }
+            let surroundings = below.iter().map(|r| r.id).chain(root.ancestors.iter().copied());
+            counted.extend(surroundings.clone());
+            whole.extend(surroundings);
+        }
+        let statuses = needs.statuses.iter().filter_map(|id| self.rows.get(id));
+        for row in statuses.filter(|row| !row.is_active()) {
+            counted.insert(row.id);
+            counted.extend(&row.ancestors);
+        }
+        computed.extend(&counted);
+        let recalled: Vec<ResourceId> = set.loaded().map(|row| row.id).collect();
+        let there = |id: &&ResourceId| self.rows.get(id).is_some_and(|row| catalog.get(&row.kind).is_some());
+        let light: BTreeSet<_> = computed.difference(&whole).filter(there).copied().collect();
+        self.load_rows(&catalog, &whole, &light, &mut set);
+        for owner in &counted {
+            for (kind, count) in self.child_counts(*owner) {
+                set.load_child_count(*owner, kind, count);
+            }
+        }
+        for (kind, owner, name) in &needs.names {
+            let holder = self
+                .rows
+                .values()
+                .find(|r| r.is_active() && r.kind == *kind && r.owner() == *owner && r.name == *name);
+            if let Some(holder) = holder {
+                set.load_name(kind.clone(), *owner, name.clone(), holder.id);
+            }
+        }
+        self.load_reports(&catalog, &needs.reports, &computed, &mut set);
+        let mut light = if catalog.has_mappings() { BTreeSet::new() } else { light };
+        light.extend(recalled.into_iter().filter(|id| !whole.contains(id)));
+        Loaded { set, light }
+    }
+
+    fn load_rows(
+        &self,
+        catalog: &Catalog,
+        whole: &BTreeSet<ResourceId>,
+        light: &BTreeSet<ResourceId>,
+        set: &mut WorkingSet,
+    ) {
+        for row in self.rows.values().filter(|row| catalog.get(&row.kind).is_some()) {
+            if whole.contains(&row.id) || (light.contains(&row.id) && catalog.has_mappings()) {
+                set.load(row.clone());
+            } else if light.contains(&row.id) {
+                set.load_light(without_wish(row.clone()));
+            }
+        }
+    }
+
+    /// Whole reports where they are asked for or mapped conditions look at them, else where the required
+    /// adapters stand.
+    fn load_reports(
+        &self,
+        catalog: &Catalog,
+        asked: &BTreeSet<(ResourceId, String)>,
+        computed: &BTreeSet<ResourceId>,
+        set: &mut WorkingSet,
+    ) {
+        for ((id, adapter), report) in &self.reports {
+            let Some(entity) = self.rows.get(id).and_then(|row| catalog.get(&row.kind)) else { continue };
+            let mapped = computed.contains(id) && !entity.mappings.is_empty();
+            if asked.contains(&(*id, adapter.clone())) || mapped {
+                set.load_report(*id, report.clone());
+            } else if computed.contains(id) && entity.required_adapters.contains(adapter) {
+                set.load_standing(*id, report.standing());
+            }
+        }
+    }
+
+    fn child_counts(&self, owner: ResourceId) -> BTreeMap<Arc<str>, usize> {
+        let mut counts = BTreeMap::new();
+        for child in self.rows.values().filter(|r| r.owner() == Some(owner)) {
+            *counts.entry(child.kind.clone()).or_insert(0) += 1;
+        }
+        counts
+    }
+}
+
+/// A resource as it is loaded where nobody may look at its wish.
+fn without_wish(resource: Resource) -> Resource {
+    let nothing = RawJson::from_value(&json!({}));
+    Resource { spec: nothing.clone(), labels: nothing.clone(), references: nothing, ..resource }
+}
+
+fn pending_since(resource: &Resource) -> Option<Timestamp> {
+    let reconciled = resource.conditions.parse::<Vec<Condition>>().unwrap().swap_remove(0);
+    assert_eq!(reconciled.kind, "Reconciled");
+    (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
+}
+
+/// The ids that a resource refers to.
+pub(crate) fn targets(resource: &Resource) -> BTreeSet<ResourceId> {
+    resource.references.parse::<References>().unwrap().into_values().flatten().collect()
+}

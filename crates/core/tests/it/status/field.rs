@@ -1,0 +1,114 @@
+//! The contract of the Go implementation in the field, as far as rules keep it: a PATCH replaces whole members, and
+//! a change of labels is a new generation. The documented contract beside it.
+
+use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::{Contract, Intent, Operation, Patch, PatchBody, ResourceId};
+use serde_json::{Value, json};
+
+use super::said::said;
+use super::stage::{Stage, kind, rulebook, target};
+
+/// A resource with a spec of two members, a label and a reference.
+fn scene(contract: Contract) -> (Stage, ResourceId, ResourceId) {
+    let mut thing = kind("Thing", &["dns"]);
+    let refers = json!([
+        {"ref_type": "home", "target_kind": "Place"},
+        {"ref_type": "work", "target_kind": "Place"},
+    ]);
+    thing.references = serde_json::from_value(refers).unwrap();
+    let mut stage = Stage::by(Rulebook { contract, ..rulebook(&[kind("Place", &[]), thing]) });
+    let place = stage.create("Place", None, 0);
+    let id = stage.create_with("Thing", None, 0, &json!({"home": [place]}));
+    (stage, id, place)
+}
+
+fn wish(stage: &Stage, id: ResourceId) -> [Value; 3] {
+    let row = stage.row(id);
+    [&row.spec, &row.labels, &row.references].map(|member| member.parse().unwrap())
+}
+
+#[test]
+fn a_patch_replaces_in_the_field_and_merges_by_the_documents() {
+    for (contract, spec, labels, references) in [
+        (Contract::GO_0_2, json!({"size": 2, "deep": {"x": null}}), json!({"env": "prod"}), &["work"][..]),
+        (
+            Contract::DOCUMENTED,
+            json!({"size": 2, "zone": "a", "deep": {}}),
+            json!({"tier": "gold", "env": "prod"}),
+            &["home", "work"][..],
+        ),
+    ] {
+        let (mut stage, id, place) = scene(contract);
+        let body = json!({
+            "spec": {"size": 2, "deep": {"x": null}},
+            "labels": {"env": "prod"},
+            "references": {"work": [{"id": place}]},
+        });
+        stage.merge(id, 10, &body).unwrap();
+        let mut expected = json!({});
+        references.iter().for_each(|ref_type| expected[*ref_type] = json!([place]));
+        assert_eq!(wish(&stage, id), [spec, labels, expected]);
+        assert_eq!(stage.row(id).generation, 2);
+    }
+}
+
+#[test]
+fn a_member_that_is_not_sent_stays_by_either_contract() {
+    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+        let (mut stage, id, place) = scene(contract);
+        stage.merge(id, 10, &json!({"spec": {"size": 2, "zone": "a"}})).unwrap();
+        let expected = [json!({"size": 2, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
+        assert_eq!(wish(&stage, id), expected);
+    }
+}
+
+#[test]
+fn a_null_empties_labels_and_references_and_is_no_spec_by_either_contract() {
+    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+        let (mut stage, id, _) = scene(contract);
+        let error = stage.merge(id, 10, &json!({"spec": null})).unwrap_err();
+        assert_eq!(error.code(), "HYPERFLEET-VAL-002");
+        stage.merge(id, 20, &json!({"labels": null, "references": null})).unwrap();
+        assert_eq!(wish(&stage, id)[1..], [json!({}), json!({})]);
+    }
+}
+
+#[test]
+fn a_json_patch_changes_what_it_names_by_either_contract() {
+    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+        let (mut stage, id, place) = scene(contract);
+        let operations = json!([{"op": "add", "path": "/spec/size", "value": 5}]);
+        let body = PatchBody::Json(Operation::parse_all(&operations).unwrap());
+        stage.run(Intent::Patch(Patch { target: target(id), if_match: None, body }), 10).unwrap();
+        let expected = [json!({"size": 5, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
+        assert_eq!(wish(&stage, id), expected);
+    }
+}
+
+#[test]
+fn a_label_is_a_new_generation_in_the_field_and_not_by_the_documents() {
+    for (contract, generation, status) in [(Contract::GO_0_2, 2, "False"), (Contract::DOCUMENTED, 1, "True")]
+    {
+        let (mut stage, id, _) = scene(contract);
+        stage.tell(id, said("dns", 1, 10));
+        stage.merge(id, 20, &json!({"labels": {"tier": "silver"}})).unwrap();
+        assert_eq!(stage.row(id).generation, generation);
+        assert_eq!(stage.condition(id, "Reconciled")["status"], status);
+        assert_eq!(stage.condition(id, "Reconciled")["observed_generation"], generation);
+    }
+}
+
+#[test]
+fn a_patch_that_changes_nothing_changes_nothing_by_either_contract() {
+    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+        let (mut stage, id, place) = scene(contract);
+        let contents = stage.contents();
+        let body = json!({
+            "spec": {"zone": "a", "size": 1.0},
+            "labels": {"tier": "gold"},
+            "references": {"home": [{"kind": "Place", "id": place}]},
+        });
+        stage.merge(id, 10, &body).unwrap();
+        assert_eq!(stage.contents(), contents);
+    }
+}

@@ -1,0 +1,203 @@
+//! What is kept of a report, and what counts as a change.
+
+use hyperfleet_core::rules::Reported;
+use hyperfleet_core::{Action, ResourceId};
+use serde_json::{Value, json};
+
+use super::said::{Said, said};
+use super::stage::{Stage, at, kind};
+
+fn scene() -> (Stage, ResourceId) {
+    let mut stage = Stage::new(&[kind("Single", &["dns"])]);
+    let id = stage.create("Single", None, 0);
+    (stage, id)
+}
+
+#[test]
+fn a_first_report_is_kept_as_it_came_with_its_own_time_everywhere() {
+    let (mut stage, id) = scene();
+    let report = said("dns", 1, 10)
+        .because("Resolves", "all names resolve")
+        .with("Warm", "Unknown")
+        .data(&json!({"records": 12, "zone": "b"}))
+        .metadata(&json!({"attempt": 3}));
+    stage.tell(id, report);
+    let expected = json!({
+        "adapter": "dns",
+        "observed_generation": 1,
+        "conditions": [
+            {
+                "type": "Available", "status": "True", "reason": "Resolves",
+                "message": "all names resolve", "last_transition_time": at(10),
+            },
+            {"type": "Applied", "status": "True", "last_transition_time": at(10)},
+            {"type": "Health", "status": "True", "last_transition_time": at(10)},
+            {"type": "Warm", "status": "Unknown", "last_transition_time": at(10)},
+        ],
+        "data": {"records": 12, "zone": "b"},
+        "metadata": {"attempt": 3},
+        "created_time": at(10),
+        "last_report_time": at(10),
+    });
+    assert_eq!(stage.stored(id, "dns"), expected);
+}
+
+#[test]
+fn the_next_report_replaces_everything_but_when_the_first_came_and_when_a_status_last_changed() {
+    let (mut stage, id) = scene();
+    let first = said("dns", 1, 10).with("Warm", "True").data(&json!({"a": 1})).metadata(&json!({"b": 2}));
+    stage.tell(id, first);
+    let mut second = said("dns", 1, 20).available("False").with("Cold", "True").data(&json!({"c": 3}));
+    second.0.conditions.reverse();
+    stage.tell(id, second);
+    let expected = json!({
+        "adapter": "dns",
+        "observed_generation": 1,
+        "conditions": [
+            {"type": "Cold", "status": "True", "last_transition_time": at(20)},
+            {"type": "Health", "status": "True", "last_transition_time": at(10)},
+            {"type": "Applied", "status": "True", "last_transition_time": at(10)},
+            {"type": "Available", "status": "False", "last_transition_time": at(20)},
+        ],
+        "data": {"c": 3},
+        "created_time": at(10),
+        "last_report_time": at(20),
+    });
+    assert_eq!(stage.stored(id, "dns"), expected);
+
+    stage.tell(id, said("dns", 1, 30).available("False").with("Warm", "True"));
+    let since = |kind: &str| {
+        let stored = stage.stored(id, "dns");
+        let conditions = stored["conditions"].as_array().unwrap().clone();
+        conditions.into_iter().find(|c| c["type"] == *kind).unwrap()["last_transition_time"].clone()
+    };
+    assert_eq!(since("Available"), json!(at(20)));
+    assert_eq!(since("Warm"), json!(at(30)), "a type that was away starts anew");
+}
+
+#[test]
+fn at_an_equal_moment_the_later_arrival_wins() {
+    let (mut stage, id) = scene();
+    stage.tell(id, said("dns", 1, 10));
+    stage.tell(id, said("dns", 1, 10).available("False").because("NoQuota", ""));
+    let stored = stage.stored(id, "dns");
+    assert_eq!(stored["conditions"][0]["status"], "False");
+    assert_eq!((&stored["created_time"], &stored["last_report_time"]), (&json!(at(10)), &json!(at(10))));
+    assert_eq!(stage.condition(id, "DnsSuccessful")["reason"], "NoQuota");
+}
+
+#[test]
+fn each_adapter_has_a_record_of_its_own() {
+    let (mut stage, id) = scene();
+    for (adapter, second) in [("dns", 10), ("Zeta", 11), ("alpha", 12)] {
+        stage.tell(id, said(adapter, 1, second));
+    }
+    let adapters: Vec<_> = stage.database.reports_on(id).map(|report| report.adapter.as_str()).collect();
+    assert_eq!(adapters, ["Zeta", "alpha", "dns"], "by code points");
+}
+
+#[test]
+fn whatever_a_report_says_anew_is_a_change_with_a_version_and_a_place_in_the_timeline() {
+    let words = "all names resolve";
+    let says = |generation, second| {
+        said("dns", generation, second)
+            .because("Resolves", words)
+            .with("Warm", "True")
+            .data(&json!({"a": 1}))
+            .metadata(&json!({"b": 2}))
+    };
+    let without_metadata = |mut said: Said| {
+        said.0.metadata = None;
+        said
+    };
+    for (name, report, path, from, to) in [
+        (
+            "status",
+            says(1, 20).with("Warm", "False"),
+            "conditions.Warm.status",
+            json!("True"),
+            json!("False"),
+        ),
+        (
+            "reason",
+            says(1, 20).because("Works", words),
+            "conditions.Available.reason",
+            json!("Resolves"),
+            json!("Works"),
+        ),
+        (
+            "message",
+            says(1, 20).because("Resolves", "most do"),
+            "conditions.Available.message",
+            json!(words),
+            json!("most do"),
+        ),
+        ("data", says(1, 20).data(&json!({"a": 2})), "data.a", json!(1), json!(2)),
+        ("metadata", says(1, 20).metadata(&json!({"b": 3})), "metadata.b", json!(2), json!(3)),
+        ("no metadata", without_metadata(says(1, 20)), "metadata", json!({"b": 2}), json!(null)),
+        ("generation", says(2, 20), "observed_generation", json!(1), json!(2)),
+        (
+            "a type more",
+            says(1, 20).with("Cold", "True"),
+            "conditions.Cold",
+            json!(null),
+            json!({"status": "True"}),
+        ),
+        (
+            "a type less",
+            says(1, 20).without("Warm"),
+            "conditions.Warm",
+            json!({"status": "True"}),
+            json!(null),
+        ),
+    ] {
+        let (mut stage, id) = scene();
+        stage.change(id, 1);
+        stage.tell(id, says(1, 10));
+        let version = stage.row(id).version;
+        stage.tell(id, report);
+        assert_eq!(stage.row(id).version, version.next(), "{name}");
+        let entry = &stage.database.history.last().unwrap().entries[0];
+        assert_eq!((entry.action, entry.adapter.as_deref()), (Action::ReportChanged, Some("dns")), "{name}");
+        let [change] = entry.changes.as_slice() else { panic!("{name}: {entry:#?}") };
+        let side = |side: &Option<Value>| side.clone().unwrap_or_default();
+        assert_eq!((change.path.as_str(), side(&change.from), side(&change.to)), (path, from, to), "{name}");
+    }
+}
+
+#[test]
+fn a_report_in_another_order_is_shown_in_that_order() {
+    let (mut stage, id) = scene();
+    stage.tell(id, said("dns", 1, 10));
+    let mut reordered = said("dns", 1, 20);
+    reordered.0.conditions.reverse();
+    stage.tell(id, reordered);
+    assert_eq!(stage.stored(id, "dns")["conditions"][0]["type"], "Health");
+}
+
+#[test]
+fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
+    let (mut stage, id) = scene();
+    stage.tell(id, said("dns", 1, 10));
+    let change = stage.database.history.last().unwrap();
+    let told: Vec<_> = change.entries.iter().map(|e| (e.action, e.condition.as_deref())).collect();
+    let flipped = |condition| (Action::ConditionChanged, Some(condition));
+    assert_eq!(
+        told,
+        [(Action::ReportChanged, None), flipped("Reconciled"), flipped("LastKnownReconciled")],
+        "a condition that was not there before did not flip"
+    );
+    let flip = &change.entries[1].changes[0];
+    assert_eq!(
+        (flip.path.as_str(), &flip.from, &flip.to),
+        ("status.conditions.Reconciled", &Some(json!("False")), &Some(json!("True")),)
+    );
+
+    let answer = stage.report(id, said("dns", 1, 11).available("False")).unwrap();
+    assert!(matches!(answer, Reported::Stored(_)));
+    let told = stage.last_changes(1).remove(0).1;
+    assert_eq!(
+        told,
+        [Action::ReportChanged, Action::ConditionChanged, Action::ConditionChanged, Action::ConditionChanged]
+    );
+}

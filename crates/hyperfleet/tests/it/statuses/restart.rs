@@ -1,0 +1,94 @@
+//! What a server that stops leaves to the next one: reports, conditions, and the times that only confirmations moved.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::support::*;
+
+both_stores!(
+    owned, config = CATALOG;
+    a_restart_changes_nothing_that_is_to_be_read,
+    a_crash_loses_nothing_that_was_answered,
+    adapters_that_reported_before_a_restart_report_again_after_it_one_by_one,
+);
+
+/// Two clusters and a host in different states, with times that confirmations moved.
+async fn fleet(app: &App) -> Vec<Value> {
+    let confirmed = app.create_cluster("confirmed").await;
+    for second in [1, 2, 3] {
+        for adapter in ["validator", "dns", "guest"] {
+            let sent = because(report(adapter, 1, "True", &at(second)), "Reason", "Message");
+            let sent =
+                with(sent, &json!({"data": {"n": 18_446_744_073_709_551_615_u64}, "metadata": {"m": null}}));
+            app.report(&confirmed, &sent).await.expect_status(201);
+        }
+    }
+    let going = app.create_cluster("going").await;
+    app.report(&going, &report("dns", 1, "Unknown", &at(1))).await.expect_status(201);
+    app.remove(&going).await;
+    for second in [4, 5] {
+        app.report(&going, &finalized("validator", 2, &at(second))).await.expect_status(201);
+    }
+    vec![confirmed, going]
+}
+
+async fn everything(app: &App, fleet: &[Value]) -> Value {
+    let mut all = vec![app.get("/resources?showDeleted=true&orderBy=name").await.expect_status(200).json()];
+    for resource in fleet {
+        let read = app.get(href(resource)).await.expect_status(200);
+        all.push(json!(etag(&read)));
+        all.push(read.json());
+        all.push(app.get(&format!("{}/statuses", href(resource))).await.expect_status(200).json());
+    }
+    all.into()
+}
+
+async fn a_restart_changes_nothing_that_is_to_be_read(mut app: App) {
+    let fleet = fleet(&app).await;
+    let before = everything(&app, &fleet).await;
+    let confirmed = app.read(&fleet[0]).await;
+    assert_eq!(times(&confirmed, "Reconciled")[1..], [at(3), at(1)]);
+    for _ in 0..2 {
+        app.restart().await;
+        assert_eq!(everything(&app, &fleet).await, before);
+    }
+    // The next report goes on from there: nothing but its own time moves.
+    let tag = app.etag(&fleet[0]).await;
+    let sent = app.reports(&fleet[0]).await[0].clone();
+    assert_eq!(sent["adapter"], "dns");
+    let again = with(
+        because(report("dns", 1, "True", &at(9)), "Reason", "Message"),
+        &json!({"data": sent["data"], "metadata": sent["metadata"]}),
+    );
+    let kept = app.report(&fleet[0], &again).await.expect_status(201).json();
+    assert_eq!((&kept["created_time"], &kept["last_report_time"]), (&json!(at(1)), &json!(at(9))));
+    assert_eq!(app.etag(&fleet[0]).await, tag);
+    app.report(&fleet[0], &report("dns", 1, "False", &at(8))).await.expect_status(204);
+    // And the deletion too.
+    app.report(&fleet[1], &finalized("dns", 2, &at(6))).await.expect_status(201);
+    app.get(href(&fleet[1])).await.expect_status(404);
+}
+
+async fn a_crash_loses_nothing_that_was_answered(mut app: App) {
+    let fleet = fleet(&app).await;
+    let before = everything(&app, &fleet).await;
+    app.server.kill9();
+    app.restart().await;
+    assert_eq!(everything(&app, &fleet).await, before);
+}
+
+/// What one adapter's report brings back to mind must not hide what another one said before.
+async fn adapters_that_reported_before_a_restart_report_again_after_it_one_by_one(mut app: App) {
+    let cluster = app.create_cluster("again").await;
+    for adapter in ["validator", "dns", "guest"] {
+        app.report(&cluster, &report(adapter, 1, "True", &at(1))).await.expect_status(201);
+    }
+    app.restart().await;
+    for (second, adapter) in (2..).zip(["validator", "dns", "guest", "validator", "guest"]) {
+        let sent = report(adapter, 1, "True", &at(second));
+        let kept = app.report(&cluster, &sent).await.expect_status(201).json();
+        assert_eq!(kept["created_time"], at(1), "{kept}");
+    }
+    assert_eq!(app.reports(&cluster).await.as_array().map(Vec::len), Some(3));
+    assert_eq!(times(&app.read(&cluster).await, "Reconciled")[1], at(3));
+}
