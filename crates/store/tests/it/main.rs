@@ -70,7 +70,7 @@ impl Embedded {
         let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
         match self.store.execute(Command { caller, dry_run: false, intent }).await? {
             Outcome::Resource(resource) => Ok(resource),
-            other => panic!("{other:?}"),
+            other => unreachable!("{other:?}"),
         }
     }
 

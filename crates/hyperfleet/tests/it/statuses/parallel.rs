@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::support::*;
@@ -15,6 +15,7 @@ both_stores!(
     a_tree_goes_whole_whoever_is_last,
     reports_and_patches_at_once_end_consistent,
     reports_and_deletions_at_once_leave_nothing_behind,
+    a_deletion_beside_reports_keeps_the_wish_of_what_waits,
 );
 
 /// Sends them all at once; how many answers of each status came back.
@@ -120,4 +121,36 @@ async fn reports_and_deletions_at_once_leave_nothing_behind(app: &App) {
         }
     }
     assert_eq!(app.get("/resources?showDeleted=true").await.expect_status(200).json()["total"], 0);
+}
+
+/// What is remembered of a resource for its reports holds no wish; a deletion in the same commit writes the whole row.
+async fn a_deletion_beside_reports_keeps_the_wish_of_what_waits(app: &App) {
+    for round in 0..8 {
+        let name = format!("wish-{round}");
+        let zone = app.create_named("/zones", "Zone", &name).await;
+        let rack = app.create_named(&format!("{}/racks", href(&zone)), "Rack", &name).await;
+        let mut hosts = Vec::new();
+        for n in 0..4 {
+            let host = json!({"kind": "Host", "name": format!("h{n}"), "spec": {"n": n}, "labels": {"n": n.to_string()}});
+            let host = app.create(&format!("{}/hosts", href(&rack)), &host).await;
+            app.report(&host, &report("imager", 1, "True", &at(1))).await.expect_status(201);
+            hosts.push(host);
+        }
+        let mut calls = vec![];
+        for second in 2..6 {
+            calls
+                .extend(hosts.iter().map(|host| app.report(host, &report("imager", 1, "True", &at(second)))));
+        }
+        calls.insert(calls.len() / 2, app.delete(href(&zone)));
+        let statuses = send(calls).await;
+        // A report that is overtaken by a later one is stale.
+        assert!(statuses.keys().all(|status| [201, 202, 204].contains(status)), "{statuses:?}");
+        for host in &hosts {
+            let now = app.read(host).await;
+            assert_eq!((&now["spec"], &now["labels"]), (&host["spec"], &host["labels"]), "round {round}");
+            assert_eq!(now["generation"], 2);
+            app.report(host, &finalized("imager", 2, &at(9))).await.expect_status(201);
+        }
+        app.get(href(&zone)).await.expect_status(404);
+    }
 }
