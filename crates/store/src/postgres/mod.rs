@@ -3,6 +3,7 @@
 //! Point reads share one connection that carries many in one query, lists take one from a pool, and the
 //! committer has its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
 
+mod columns;
 mod connect;
 mod lane;
 mod lease;
