@@ -1,8 +1,8 @@
 //! Reports that repeat the last one at a later moment: they move `last_report_time` and `last_updated_time`, and
 //! nothing else. And reports in general, which never read or write the wish of their resource.
 
-use hyperfleet_core::ResourceId;
-use hyperfleet_core::rules::Reported;
+use hyperfleet_core::rules::{Reported, WorkingSet};
+use hyperfleet_core::{RawJson, Resource, ResourceId};
 use serde_json::{Value, json};
 
 use super::said::{Said, said};
@@ -111,6 +111,22 @@ fn a_repeated_word_on_a_finalizing_resource_moves_times_alone() {
     stage.tell(id, said("dns", 2, 60).finalized());
     repeat(&mut stage, id, said("dns", 2, 70).finalized());
     assert_eq!(stage.condition(id, "Reconciled")["last_updated_time"], json!(at(70)));
+}
+
+#[test]
+fn a_resource_is_light_exactly_while_nobody_has_loaded_it_whole() {
+    let (stage, id) = scene();
+    let row = stage.row(id).clone();
+    let wish = |set: &WorkingSet| set.loaded().next().unwrap().spec.clone();
+    let nothing = RawJson::from_value(&json!({}));
+    let light = Resource { spec: nothing.clone(), ..row.clone() };
+    let mut set = WorkingSet::new(stage.database.version);
+    set.load_light(light.clone());
+    assert_eq!((set.is_light(id), wish(&set)), (true, nothing));
+    set.load(row.clone());
+    assert_eq!((set.is_light(id), wish(&set)), (false, row.spec.clone()));
+    set.load_light(light);
+    assert_eq!((set.is_light(id), wish(&set)), (false, row.spec));
 }
 
 #[test]

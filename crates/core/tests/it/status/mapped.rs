@@ -93,6 +93,12 @@ fn a_rule_sees_the_resource_as_the_api_shows_it_and_the_data_of_reports() {
     stage.tell(id, said("dns", 1, 10).data(&json!({"where": "here"})));
     let now = stage.condition(id, "Seen");
     assert_eq!((&now["reason"], &now["message"]), (&json!("Clustergolda"), &json!("Reconciledheredns")));
+    stage.tell(id, said("audit", 1, 20).data(&json!({"where": "there"})));
+    assert_eq!(
+        stage.condition(id, "Seen")["message"],
+        "Reconciledthereaudit",
+        "statuses are ordered by adapter"
+    );
 }
 
 #[test]

@@ -2,11 +2,11 @@
 //! wins, so each row is met alone and together with a later one.
 
 use hyperfleet_core::rules::Reported;
-use hyperfleet_core::{ErrorKind, ResourceId};
+use hyperfleet_core::{ErrorKind, Intent, ResourceId, SubmitReport, Target};
 use serde_json::Value;
 
 use super::said::{Said, said};
-use super::stage::{Stage, kind};
+use super::stage::{Stage, child, kind};
 
 #[derive(Debug, PartialEq)]
 enum Outcome {
@@ -149,6 +149,41 @@ fn a_report_on_what_is_gone_is_not_found() {
     assert!(!stage.exists(id));
     let error = stage.report(id, said("dns", 3, 62).finalized()).unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound { kind: "Resource".to_owned() });
+}
+
+#[test]
+fn a_report_whose_path_names_other_owners_is_not_found() {
+    let kinds = [
+        kind("Cluster", &[]),
+        child("Pool", "Cluster", "cascade", &[]),
+        child("Node", "Pool", "cascade", &["dns"]),
+    ];
+    let mut stage = Stage::new(&kinds);
+    let clusters = [(); 2].map(|()| stage.create("Cluster", None, 0));
+    let pools = [0, 0, 1].map(|cluster| stage.create("Pool", Some(clusters[cluster]), 0));
+    let node = stage.create("Node", Some(pools[0]), 0);
+    let mut second = 10;
+    let mut found = |kind: Option<&str>, owners: &[(&str, ResourceId)]| {
+        let ancestors = owners.iter().map(|(kind, id)| ((*kind).into(), id.to_string())).collect();
+        let target = Target { kind: kind.map(Into::into), id: node.to_string(), ancestors };
+        second += 1;
+        let submit = SubmitReport { target, submission: said("dns", 1, second).0 };
+        match stage.run(Intent::Report(submit), 100) {
+            Ok(_) => true,
+            Err(error) => {
+                assert!(matches!(error.kind, ErrorKind::NotFound { .. }), "{error:?}");
+                false
+            }
+        }
+    };
+    let (cluster, pool) = (("Cluster", clusters[0]), ("Pool", pools[0]));
+    assert!(found(None, &[]) && found(Some("Node"), &[]), "flat");
+    assert!(found(Some("Node"), &[cluster, pool]) && found(Some("Node"), &[pool]), "nested");
+    assert!(!found(Some("Pool"), &[]), "another kind");
+    assert!(!found(Some("Node"), &[cluster, ("Pool", pools[1])]), "another owner");
+    assert!(!found(Some("Node"), &[("Cluster", clusters[1]), pool]), "another owner's owner");
+    assert!(!found(Some("Node"), &[("Cluster", clusters[1]), ("Pool", pools[2])]), "another branch");
+    assert!(!found(Some("Node"), &[cluster, cluster, pool]), "more owners than it has");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn an_owner_that_loses_several_children_at_once_is_written_once() {
     stage.tell(pools[0], said("new", 2, 20).finalized());
     stage.tell(pools[1], said("new", 2, 20).finalized());
     stage.reconfigure(rulebook(&kinds(&["dns"], &["new"])));
-    stage.recompute(&[cluster, pools[0], pools[1]], 30);
+    stage.recompute(&[pools[0], pools[1]], 30);
     let changed: Vec<_> = stage.last_changes(3).into_iter().map(|(id, _)| id).collect();
     assert_eq!(changed, [pools[0], pools[1], cluster]);
     let waits = "Deletion in progress: waiting for child resources: Pool (1)";
@@ -166,6 +166,21 @@ fn a_repeated_report_that_comes_first_brings_the_words_up_to_date() {
 }
 
 #[test]
+fn a_repeated_report_that_comes_first_drops_who_is_not_required_any_more() {
+    for generation in [1, 2] {
+        let mut stage = Stage::new(&kinds(&["a", "b", "c"], &[]));
+        let cluster = stage.create("Cluster", None, 0);
+        stage.change(cluster, 5);
+        stage.tell(cluster, said("a", generation, 10));
+        stage.tell(cluster, said("b", 2, 20));
+        stage.reconfigure(rulebook(&kinds(&["a", "c"], &[])));
+        stage.report(cluster, said("a", generation, 30)).unwrap();
+        assert_eq!(stage.types(cluster), ["Reconciled", "LastKnownReconciled", "ASuccessful"]);
+        assert_eq!(stage.condition(cluster, "LastKnownReconciled")["observed_generation"], generation);
+    }
+}
+
+#[test]
 fn the_wish_of_a_recomputed_resource_stays_as_it_is() {
     let mut stage = Stage::new(&kinds(&["dns"], &[]));
     let cluster = stage.create("Cluster", None, 0);
@@ -190,6 +205,20 @@ fn what_conditions_were_made_by_differs_exactly_when_they_could() {
     assert_eq!(basis(&one), basis(&rulebook(&kinds(&["dns", "cert"], &["b"]))), "another kind's adapters");
     assert_ne!(basis(&one), basis(&rulebook(&kinds(&["cert", "dns"], &["a"]))), "the order shows");
     assert_ne!(basis(&one), basis(&rulebook(&kinds(&["dns"], &["a"]))));
+    let mut mapped = kinds(&["dns", "cert"], &["a"]);
+    let rule = |status: &str| {
+        json!([{
+            "type": "Warm",
+            "when": {"expression": "true"},
+            "output": {"status": {"expression": status}},
+        }])
+    };
+    let mut by_rule = |status: &str| {
+        mapped[0].conditions = serde_json::from_value(rule(status)).unwrap();
+        basis(&rulebook(&mapped))
+    };
+    assert_ne!(basis(&one), by_rule("'True'"));
+    assert_ne!(by_rule("'True'"), by_rule("'False'"));
     assert_ne!(
         basis(&one),
         basis(&Rulebook { legacy_conditions: true, ..rulebook(&kinds(&["dns", "cert"], &["a"])) })
