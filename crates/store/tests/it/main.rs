@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Intent, Resource, ResourceId,
-    SpecSchemas,
+    Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent, MANDATORY,
+    RawJson, ReportedStatus, Resource, ResourceId, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
-use hyperfleet_store::{Metrics, Options, Store, Target};
+use hyperfleet_store::{Metrics, Options, Slice, Store, Target};
 use prometheus_client::registry::Registry;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -61,14 +61,33 @@ impl Embedded {
         self.execute(Intent::Create(create)).await
     }
 
+    /// A report that says `status` of everything, made `second` seconds after the epoch.
+    async fn report(&self, id: ResourceId, status: ReportedStatus, second: i64) -> Result<Outcome, Error> {
+        let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
+        let finding = |kind: &str| Finding { kind: kind.to_owned(), status, reason: None, message: None };
+        let submission = Submission {
+            adapter: "validator".to_owned(),
+            observed_generation: 1,
+            observed_time: Timestamp::from_micros(second * 1_000_000),
+            conditions: MANDATORY.map(finding).to_vec(),
+            data: RawJson::from_stored("{}"),
+            metadata: None,
+        };
+        self.submit(Intent::Report(SubmitReport { target, submission })).await
+    }
+
     async fn delete(&self, id: ResourceId) -> Result<Box<Resource>, Error> {
         let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
         self.execute(Intent::Delete(Delete { target, if_match: None })).await
     }
 
-    async fn execute(&self, intent: Intent) -> Result<Box<Resource>, Error> {
+    async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
         let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
-        match self.store.execute(Command { caller, dry_run: false, intent }).await? {
+        self.store.execute(Command { caller, dry_run: false, intent }).await
+    }
+
+    async fn execute(&self, intent: Intent) -> Result<Box<Resource>, Error> {
+        match self.submit(intent).await? {
             Outcome::Resource(resource) => Ok(resource),
             other => unreachable!("{other:?}"),
         }
@@ -156,4 +175,25 @@ async fn a_full_queue_sheds_and_everything_taken_is_answered() {
     let done = answers.iter().filter(|a| a.is_ok()).count();
     assert_eq!(shed + done, names.len());
     assert!(shed > 0 && done > 0, "{shed} shed, {done} done");
+}
+
+/// Reports that wait while others are committed share a commit, which may turn a status and turn it back.
+#[tokio::test]
+async fn a_status_that_turns_and_turns_back_in_one_commit_holds_since_the_second_turn() {
+    let embedded = Embedded::open(100).await;
+    let id = embedded.create("turning").await.unwrap().id;
+    embedded.report(id, ReportedStatus::True, 1).await.unwrap();
+    let names: Vec<String> = (0..20).map(|n| format!("filler-{n}")).collect();
+    let fillers = join_all(names.iter().map(|name| embedded.create(name)));
+    let turns = join_all([
+        embedded.report(id, ReportedStatus::False, 2),
+        embedded.report(id, ReportedStatus::True, 3),
+    ]);
+    let (made, turned) = tokio::join!(fillers, turns);
+    assert!(made.iter().all(Result::is_ok) && turned.iter().all(Result::is_ok));
+
+    let kept = embedded.store.reports(id, Slice { offset: 0, limit: 10 }).await.unwrap().items.remove(0);
+    let since: Vec<i64> = kept.conditions.iter().map(|c| c.last_transition_time.micros()).collect();
+    assert_eq!(since, [3_000_000; 3]);
+    assert_eq!(kept.last_report_time.micros(), 3_000_000);
 }
