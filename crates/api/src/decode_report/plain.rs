@@ -44,7 +44,7 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
         return None;
     }
     let text = str::from_utf8(bytes).ok()?;
-    let report: Report<'_> = object(text.trim_ascii_start(), MAX_DEPTH)?;
+    let report: Report<'_> = object(text.trim_ascii_start())?;
     let observed_time = match report.observed_time {
         None => now,
         Some(text) => {
@@ -82,7 +82,7 @@ fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
     conditions
         .iter()
         .map(|raw| {
-            let condition: Condition<'_> = object(raw.get(), MAX_DEPTH)?;
+            let condition: Condition<'_> = object(raw.get())?;
             let status = ReportedStatus::parse(&condition.status)?;
             let kind = condition.kind.into_owned();
             (!kind.is_empty() && kinds.insert(kind.clone())).then(|| Finding {
@@ -101,9 +101,9 @@ fn document(raw: &RawValue) -> Option<RawJson> {
 }
 
 /// Reads an object as `T`. The parser would take a list of the members' values as well.
-fn object<'a, T: Deserialize<'a>>(text: &'a str, levels: usize) -> Option<T> {
+fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
     // The members of a report hold documents, and these are as deep as they may be.
-    (text.starts_with('{') && depth(text) <= levels + 2).then(|| serde_json::from_str(text).ok()).flatten()
+    (text.starts_with('{') && depth(text) <= MAX_DEPTH + 2).then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// How deep objects and lists nest in a text that is JSON.
