@@ -9,6 +9,8 @@ use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_store::Store;
 
+use crate::page_token::Seal;
+
 /// The API's parts. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct App(Arc<Parts>);
@@ -19,6 +21,8 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     /// The rules that the store decides by; handlers check bodies by the same.
     pub(crate) rulebook: Arc<Rulebook>,
+    /// What page tokens are sealed with.
+    pub(crate) seal: Seal,
     /// Whether this process can serve.
     pub(crate) health: Health,
     /// What runs here.

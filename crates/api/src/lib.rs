@@ -13,6 +13,7 @@ mod decode_report;
 mod info;
 mod observe;
 pub mod openapi;
+mod page_token;
 mod place;
 mod query;
 mod render;

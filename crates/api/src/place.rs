@@ -123,6 +123,12 @@ fn check_id(name: &str, id: &str, faults: &mut Faults) {
 }
 
 impl Path {
+    /// The list that the path names, as a text that no other list has.
+    pub(crate) fn list_name(&self) -> String {
+        let owners = self.owners.iter().map(|(kind, id)| format!("{kind}/{id}/"));
+        owners.collect::<String>() + self.place.kind()
+    }
+
     /// The resource that the path names.
     pub(crate) fn target(&self) -> Target {
         Target {

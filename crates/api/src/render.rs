@@ -29,11 +29,12 @@ pub(crate) struct Frame<'a> {
     pub(crate) total: Option<u64>,
 }
 
-/// A page of resources.
+/// A page of resources. `next` is the token of the page behind it.
 pub(crate) fn list(
     view: View<'_>,
     frame: &Frame<'_>,
     found: &Page,
+    next: Option<&str>,
     fields: Option<&Projection>,
 ) -> Result<Bytes, Error> {
     let size: usize = found.items.iter().map(printed_size).sum();
@@ -44,7 +45,11 @@ pub(crate) fn list(
         }
         view.write(&mut out, item, fields)?;
     }
-    print(&mut out, format_args!("],\"version\":{}}}", found.version));
+    out.push(b']');
+    if let Some(token) = next {
+        print(&mut out, format_args!(",\"next_page_token\":\"{token}\""));
+    }
+    print(&mut out, format_args!(",\"version\":{}}}", found.version));
     Ok(out.into())
 }
 

@@ -8,14 +8,16 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Subject};
+use hyperfleet_core::search::{Candidate, Position};
 use hyperfleet_core::{
     BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
     Intent, Patch, Resource, ResourceId, echo,
 };
-use hyperfleet_store::ListQuery;
+use hyperfleet_store::{ListQuery, Start};
 
 use crate::app::App;
 use crate::caller::Identified;
+use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters};
 use crate::{body, decode, render};
@@ -26,33 +28,22 @@ pub(crate) type Answer = Result<Response, Failed>;
 /// `GET` of a collection.
 pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
     let any_kind = path.place.entity.is_none();
-    let list = ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), any_kind)?;
+    let route = path.list_name();
+    let sealed = (&app.seal, route.as_str());
+    let list = ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), any_kind, sealed)?;
     let owner = owner(&app, &path).await?;
-    let kinds = match (&path.place.entity, list.kind) {
-        (Some(entity), _) => vec![entity.kind.clone()],
-        (None, Some(kind)) => vec![kind],
-        (None, None) => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
+    let kinds = match &path.place.entity {
+        Some(entity) => vec![entity.kind.clone()],
+        None => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
     };
-    let mut limit = list.page_size;
-    let referring_to = match list.referring_to {
-        None => None,
-        Some((ref_type, Some(id))) => Some((ref_type, id)),
-        // An id that nobody has: the list of those who refer to it is empty.
-        Some((ref_type, None)) => {
-            limit = 0;
-            Some((ref_type, ResourceId::generate()))
-        }
-    };
+    let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
         .list(ListQuery {
-            kinds,
-            owner,
-            show_deleted: list.show_deleted,
-            referring_to,
-            order: list.order,
-            offset: (list.page - 1).saturating_mul(list.page_size),
-            limit,
+            filter: list.filter(kinds, owner),
+            order: list.order.clone(),
+            start: list.after.clone().map_or(Start::Offset(offset), Start::After),
+            limit: list.page_size,
             count: list.count,
         })
         .await?;
@@ -63,7 +54,16 @@ pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQ
         size: found.items.len(),
         total: found.total,
     };
-    Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, list.fields.as_ref())?))
+    let next = match found.items.last().filter(|_| found.more) {
+        Some(last) => {
+            let after = Position::of(&Candidate::new(app.rulebook.view(), last), &list.order);
+            let page = list.page.saturating_add(1);
+            Some(app.seal.close(&Token { criteria: list.criteria, after, page }, &route)?)
+        }
+        None => None,
+    };
+    let fields = list.fields.as_ref();
+    Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, next.as_deref(), fields)?))
 }
 
 /// `POST` to a collection.

@@ -20,6 +20,7 @@ use crate::app::{App, Parts};
 use crate::config::{Bind, Config};
 use crate::observe::Observer;
 use crate::openapi::Document;
+use crate::page_token::Seal;
 use crate::router;
 
 const DATABASE: &str = "database";
@@ -109,6 +110,7 @@ pub async fn run(
         signal = signals.next() => return Err(StartError::Interrupted(signal)),
     };
     let app = App::new(Parts {
+        seal: Seal::new(store.page_token_key()),
         store: store.clone(),
         rulebook: rulebook.clone(),
         health: health.clone(),

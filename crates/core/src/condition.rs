@@ -3,6 +3,8 @@
 //! They are kept as the text that the API prints. Times have a fixed length there, so a report that only
 //! moves times is written as a few numbers beside the text, and laid over it when it is read.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::time::PRINTED;
@@ -74,6 +76,20 @@ pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item =
     RawJson::from_stored(text)
 }
 
+/// The type and the status of each condition in `conditions`, in order, without reading the rest.
+pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+    conditions.as_str().split("{\"type\":\"").skip(1).filter_map(|condition| {
+        let (kind, rest) = condition.split_once("\",\"status\":\"")?;
+        let (status, _) = rest.split_once('"')?;
+        // What JSON had to escape is rare enough to be read the slow way.
+        let kind = match kind.contains('\\') {
+            true => Cow::Owned(serde_json::from_str(&format!("\"{kind}\"")).ok()?),
+            false => Cow::Borrowed(kind),
+        };
+        Some((kind, status))
+    })
+}
+
 fn positions(conditions: &str) -> impl Iterator<Item = usize> {
     conditions
         .match_indices(LAST_UPDATED)
@@ -89,8 +105,8 @@ mod tests {
     fn condition(message: String, micros: i64) -> Condition {
         let time = Timestamp::from_micros(micros);
         Condition {
-            kind: "Reconciled".into(),
-            status: Status::True,
+            kind: message.clone(),
+            status: if micros % 2 == 0 { Status::True } else { Status::False },
             reason: message.clone(),
             message,
             observed_generation: 1,
@@ -112,6 +128,9 @@ mod tests {
             conditions.iter_mut().zip(&times).for_each(|(c, t)| c.last_updated_time = *t);
             let after = with_last_updated_times(before.as_str(), times.iter().copied());
             prop_assert_eq!(last_updated_times(&after).unwrap(), times);
+            let statuses: Vec<_> = statuses(&after).map(|(kind, status)| (kind.into_owned(), status)).collect();
+            let expected: Vec<_> = conditions.iter().map(|c| (c.kind.clone(), c.status.name())).collect();
+            prop_assert_eq!(statuses, expected);
             prop_assert_eq!(after, RawJson::from_value(&conditions));
         }
     }

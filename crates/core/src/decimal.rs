@@ -10,6 +10,9 @@ const COUNTED: i128 = 1 << 100;
 /// Where an exponent beyond counting is taken to be: further away than any that is counted.
 const FAR: i128 = 1 << 110;
 
+/// Makes every magnitude positive.
+const BIAS: i128 = 1 << 112;
+
 /// A number as sign, digits without zeros at either end, and the power of ten of the last digit. Zero has
 /// no digits. Equal numbers have equal parts, however they were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +30,7 @@ impl Decimal {
 
     /// The same for any number at all: one with an exponent beyond counting becomes another such number, which
     /// compares with every one that [`Self::parse`] reads as the given one does.
-    pub(crate) fn parse_any(text: &str) -> Option<Self> {
+    pub fn parse_any(text: &str) -> Option<Self> {
         Self::read(text, |exponent| {
             let far = if exponent.starts_with('-') { -FAR } else { FAR };
             Some(exponent.parse().unwrap_or(far).clamp(-FAR, FAR))
@@ -105,6 +108,22 @@ impl Decimal {
     }
 }
 
+impl Decimal {
+    /// A text that sorts by code point as the number does, for stores that cannot compare numbers of any size:
+    /// sign, how far the first digit is from the point, digits. Negative ones are turned upside down.
+    pub fn sort_key(&self) -> String {
+        if self.digits.is_empty() {
+            return "1".to_owned();
+        }
+        let key = format!("{:035}{}", self.magnitude() + BIAS, self.digits);
+        if !self.negative {
+            return format!("2{key}");
+        }
+        let mirrored: String = key.bytes().map(|digit| char::from(b'0' + b'9' - digit)).collect();
+        format!("0{mirrored}~")
+    }
+}
+
 impl From<i64> for Decimal {
     fn from(number: i64) -> Self {
         Self::trimmed(number < 0, &number.unsigned_abs().to_string(), 0)
@@ -177,6 +196,7 @@ mod tests {
         for (i, a) in ascending.iter().enumerate() {
             for (j, b) in ascending.iter().enumerate() {
                 assert_eq!(number(a).cmp(&number(b)), i.cmp(&j), "{a} and {b}");
+                assert_eq!(number(a).sort_key().cmp(&number(b).sort_key()), i.cmp(&j), "{a} and {b}");
             }
         }
     }

@@ -37,7 +37,7 @@ pub use change::{Action, Change, Entry};
 pub use command::{
     Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, SubmitReport, Target,
 };
-pub use condition::{Condition, Status, last_updated_times, with_last_updated_times};
+pub use condition::{Condition, Status, last_updated_times, statuses, with_last_updated_times};
 pub use contract::{Contract, PageRules};
 pub use decimal::Decimal;
 pub use diff::FieldChange;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{References, Report, Resource, ResourceId, Timestamp, last_updated_times};
 
+use crate::confirmed;
+use crate::facets::FacetDifferences;
 use crate::failure::{Failure, FailureKind};
 
 /// The rows to write, table by table.
@@ -16,8 +18,10 @@ pub(crate) struct Differences<'a> {
     pub(crate) updated: Vec<&'a Resource>,
     /// Resources whose narrow row changed.
     pub(crate) restated: Vec<&'a Resource>,
-    /// Resources whose conditions were only confirmed: when each of them was.
-    pub(crate) refreshed: Vec<(ResourceId, Vec<Timestamp>)>,
+    /// Resources whose conditions were only confirmed.
+    pub(crate) refreshed: Vec<Refreshed>,
+    /// What they can be found by.
+    pub(crate) facets: FacetDifferences,
     /// First reports of an adapter.
     pub(crate) new_reports: Vec<(ResourceId, &'a Report)>,
     /// Reports that say something new.
@@ -32,6 +36,17 @@ pub(crate) struct Differences<'a> {
     pub(crate) links: Vec<Link>,
     /// By how much the numbers of a kind changed.
     pub(crate) counts: BTreeMap<&'a str, Counts>,
+}
+
+/// A resource whose conditions were confirmed.
+pub(crate) struct Refreshed {
+    pub(crate) id: ResourceId,
+    /// When each of them was, in order.
+    pub(crate) times: Vec<Timestamp>,
+    /// See [`crate::confirmed`].
+    pub(crate) confirmed_after: Option<Timestamp>,
+    /// Whether that is another moment than before.
+    pub(crate) moved: bool,
 }
 
 /// Numbers of resources of a kind.
@@ -56,13 +71,17 @@ impl<'a> Differences<'a> {
         for (id, before, after) in set.differences() {
             all.count(before, -1);
             all.count(after, 1);
+            all.facets.add(before, after)?;
             match (before, after) {
                 (None, Some(after)) => {
                     all.inserted.push(after);
                     all.link(after)?;
                 }
                 (Some(before), Some(after)) if before.version == after.version => {
-                    all.refreshed.push((id, last_updated_times(&after.conditions)?));
+                    let times = last_updated_times(&after.conditions)?;
+                    let confirmed_after = confirmed::confirmed_after(id, &times);
+                    let moved = confirmed_after != confirmed::of(before)?;
+                    all.refreshed.push(Refreshed { id, times, confirmed_after, moved });
                 }
                 (Some(before), Some(after)) => {
                     if !before.same_wish(after) {
@@ -97,6 +116,7 @@ impl<'a> Differences<'a> {
             }
         }
         all.counts.retain(|_, change| *change != Counts::default());
+        all.facets.finish();
         Ok(all)
     }
 

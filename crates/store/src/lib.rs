@@ -8,7 +8,9 @@
 
 mod ancestors;
 mod commit;
+mod confirmed;
 mod differences;
+mod facets;
 mod failure;
 mod fleet_metrics;
 mod list;
@@ -19,6 +21,7 @@ mod pending;
 mod postgres;
 mod recompute;
 mod report_row;
+mod search;
 mod sqlite;
 mod thread;
 
@@ -33,8 +36,9 @@ use hyperfleet_core::{Command, Error, Resource, ResourceId, Timestamp};
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
 use pending::{Pending, Stuck};
+use uuid::Uuid;
 
-pub use list::{Direction, ListQuery, Page, ReportPage, Slice, SortField};
+pub use list::{ListQuery, Page, ReportPage, Slice, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
 pub use postgres::SslMode;
@@ -113,6 +117,7 @@ pub struct Store {
     rulebook: Arc<Rulebook>,
     timeout: Duration,
     metrics: Metrics,
+    page_token_key: [u8; 64],
 }
 
 /// The side of a store that reads.
@@ -122,14 +127,27 @@ enum Reader {
     Postgres(Arc<postgres::Postgres>),
 }
 
+impl Reader {
+    /// The secret with this name. Whoever asks first makes it.
+    async fn secret(&self, name: &str) -> Result<[u8; 64], OpenError> {
+        let fresh: Vec<u8> = (0..4).flat_map(|_| *Uuid::new_v4().as_bytes()).collect();
+        let kept = match self {
+            Self::Sqlite(sqlite) => sqlite.secret(name, fresh).await,
+            Self::Postgres(postgres) => postgres.secret(name, &fresh).await,
+        };
+        let kept = kept.map_err(|failure| OpenError::new(format!("no secret {name}: {}", failure.cause)))?;
+        kept.try_into().map_err(|_| OpenError::new(format!("the secret {name} is not of 64 bytes")))
+    }
+}
+
 /// The columns that make a resource, in the order in which both stores' `row` reads them.
 const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
      s.conditions, s.version, s.refreshed, s.pending_since";
 
-/// The same without the wish, for resources whose conditions alone are at stake.
+/// The same without the wish but for its labels, for resources whose conditions alone are at stake.
 static STATUS_COLUMNS: LazyLock<String> =
-    LazyLock::new(|| COLUMNS.replace("r.spec, r.labels, r.refs", "'{}', '{}', '{}'"));
+    LazyLock::new(|| COLUMNS.replace("r.spec, r.labels, r.refs", "'{}', r.labels, '{}'"));
 
 /// Brings the schema up to date and nothing else.
 pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
@@ -161,7 +179,13 @@ impl Store {
         let (committer, task) =
             Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone());
         thread::run_on_own_thread("committer", task)?;
-        Ok(Self { reader, committer, rulebook, timeout: options.request_timeout, metrics })
+        let page_token_key = reader.secret("page_tokens").await?;
+        Ok(Self { reader, committer, rulebook, timeout: options.request_timeout, metrics, page_token_key })
+    }
+
+    /// The key that page tokens are sealed with; the same for every replica on this database.
+    pub fn page_token_key(&self) -> &[u8; 64] {
+        &self.page_token_key
     }
 
     /// The resource with this id.
@@ -179,8 +203,8 @@ impl Store {
     pub async fn list(&self, query: ListQuery) -> Result<Page, Error> {
         self.door("list", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.list(query, self.timeout).await,
-                Reader::Postgres(postgres) => postgres.list(&query).await,
+                Reader::Sqlite(sqlite) => sqlite.list(query, self.rulebook.clone(), self.timeout).await,
+                Reader::Postgres(postgres) => postgres.list(&query, self.rulebook.view()).await,
             }
         })
         .await

@@ -13,6 +13,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::app::Parts;
+use crate::page_token::Seal;
 
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let catalog = Arc::new(Catalog::new(kinds).unwrap());
@@ -33,8 +34,10 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         queue_limit: 1,
         migrate: true,
     };
+    let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
-        store: Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap(),
+        seal: Seal::new(store.page_token_key()),
+        store,
         rulebook,
         health: Health::new([]),
         build: BuildInfo::default(),

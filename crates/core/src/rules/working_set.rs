@@ -74,7 +74,7 @@ impl WorkingSet {
         Self { version, ..Self::default() }
     }
 
-    /// Takes in a resource whose spec, labels and references were left out. One that is there whole stays so.
+    /// Takes in a resource whose spec and references were left out. One that is there whole stays so.
     pub fn load_light(&mut self, resource: Resource) {
         let id = resource.id;
         if !self.resources.contains_key(&id) {
@@ -131,7 +131,7 @@ impl WorkingSet {
         let resource = self.resources.remove(&id).filter(Resource::is_active)?;
         let nothing = || RawJson::from_stored("{}");
         Some(Dossier {
-            resource: Resource { spec: nothing(), labels: nothing(), references: nothing(), ..resource },
+            resource: Resource { spec: nothing(), references: nothing(), ..resource },
             standings: self.standings.remove(&id).unwrap_or_default(),
             reports: self.reports.remove(&id).unwrap_or_default(),
         })

@@ -12,7 +12,10 @@ use serde_json::Value;
 use super::tree::{
     Comparison, ConditionPart, Field, Filter, Literal, Predicate, Segment, Test, TextColumn, TimeColumn,
 };
-use crate::{Condition, Decimal, Error, Labels, Phase, RawJson, Resource, Timestamp, View};
+use super::{SortField, SortKey};
+use crate::{
+    Condition, Decimal, Error, Labels, Phase, RawJson, References, Resource, ResourceId, Timestamp, View,
+};
 
 /// A resource that may be what a search is after. What is kept as JSON is read when a filter first asks for it,
 /// and once for all filters.
@@ -45,6 +48,25 @@ impl<'a> Candidate<'a> {
         Self { tenancy: Some(dimensions), ..self }
     }
 
+    /// Its id.
+    pub(super) fn id(&self) -> ResourceId {
+        self.resource.id
+    }
+
+    /// What it is sorted by.
+    pub(super) fn sort_key(&self, field: SortField) -> Option<SortKey> {
+        match field {
+            SortField::Text(column) => self.text(column).map(|text| SortKey::Text(text.into_owned())),
+            SortField::Generation => Some(SortKey::Number(self.resource.generation)),
+            SortField::Time(column) => self.time(column).map(|time| SortKey::Number(time.micros())),
+        }
+    }
+
+    fn refers_to(&self, ref_type: &str, target: ResourceId) -> Result<bool, Error> {
+        let references = self.resource.references.parse::<References>()?;
+        Ok(references.get(ref_type).is_some_and(|targets| targets.contains(&target)))
+    }
+
     /// What the resource has in a field, if it has the field.
     fn value(&self, field: &Field) -> Result<Option<Found<'_>>, Error> {
         Ok(match field {
@@ -52,7 +74,9 @@ impl<'a> Candidate<'a> {
             Field::Generation => Some(Found::Number(self.resource.generation.into())),
             Field::Time(column) => self.time(*column).map(Found::Time),
             Field::Label(key) => read(&self.labels, &self.resource.labels)?.get(key).map(Found::text),
-            Field::Spec(path) => descend(read(&self.spec, &self.resource.spec)?, path).and_then(Found::json),
+            Field::Spec(path) => {
+                spec_value(read(&self.spec, &self.resource.spec)?, path).and_then(Found::json)
+            }
             Field::Condition { kind, part } => {
                 let conditions = read(&self.conditions, &self.resource.conditions)?;
                 conditions.iter().find(|condition| condition.kind == *kind).map(|c| Found::part(c, *part))
@@ -101,6 +125,11 @@ fn read<'c, T: DeserializeOwned>(known: &'c OnceLock<T>, json: &RawJson) -> Resu
             Ok(known.get_or_init(|| value))
         }
     }
+}
+
+/// The value at a path below a spec. A null is no value.
+pub fn spec_value<'v>(spec: &'v Value, path: &[Segment]) -> Option<&'v Value> {
+    descend(spec, path).filter(|value| !value.is_null())
 }
 
 fn descend<'v>(spec: &'v Value, path: &[Segment]) -> Option<&'v Value> {
@@ -220,6 +249,7 @@ impl Filter {
                 Some(value) => value.passes(predicate),
                 None => *predicate == Predicate::IsNull { negated: false },
             }),
+            Self::RefersTo { ref_type, target } => candidate.refers_to(ref_type, *target),
         }
     }
 }

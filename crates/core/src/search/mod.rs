@@ -21,12 +21,16 @@ mod eval;
 mod fields;
 mod lexer;
 mod like;
+mod order;
 mod parser;
+mod scope;
 mod tree;
 
 pub use error::SearchError;
-pub use eval::Candidate;
+pub use eval::{Candidate, spec_value};
 pub use like::{LikePattern, Piece};
+pub use order::{Direction, Order, Position, SortField, SortKey};
+pub use scope::Scope;
 pub use tree::{
     Comparison, ConditionPart, DataType, Field, Filter, Literal, Predicate, Segment, Test, TextColumn,
     TimeColumn,

@@ -6,7 +6,7 @@
 //! [`Predicate::IsNull`]; so is a test of a spec value whose type is not the literal's.
 
 use super::LikePattern;
-use crate::{Decimal, Timestamp};
+use crate::{Decimal, ResourceId, Timestamp};
 
 /// Which resources are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,13 @@ pub enum Filter {
     Not(Box<Filter>),
     /// Those whose field passes.
     Test(Test),
+    /// Those that refer to a resource. No query can say this; it comes from the route.
+    RefersTo {
+        /// By this ref type.
+        ref_type: String,
+        /// To this one.
+        target: ResourceId,
+    },
 }
 
 impl Filter {
@@ -28,6 +35,7 @@ impl Filter {
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::names_deleted_time),
             Self::Not(inner) => inner.names_deleted_time(),
             Self::Test(test) => test.field == Field::Time(TimeColumn::DeletedTime),
+            Self::RefersTo { .. } => false,
         }
     }
 }

@@ -1,12 +1,17 @@
 //! Resources and changes as columns, one array each, for the statements that write many at once.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Timestamp};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use crate::ancestors;
+use crate::differences::Refreshed;
+use crate::facets::{Facet, FacetRow};
+use crate::failure::Failure;
+use crate::{ancestors, confirmed};
 
 /// Wide rows.
 #[derive(Default)]
@@ -98,20 +103,92 @@ pub(super) struct StatusColumns<'a> {
     versions: Vec<i64>,
     conditions: Vec<&'a str>,
     pending_since: Vec<Option<DateTime<Utc>>>,
+    confirmed_after: Vec<Option<DateTime<Utc>>>,
 }
 
 impl<'a> StatusColumns<'a> {
-    pub(super) fn of(resources: &[&'a Resource]) -> Self {
-        Self {
+    pub(super) fn of(resources: &[&'a Resource]) -> Result<Self, Failure> {
+        let confirmed_after = resources.iter().map(|r| Ok(confirmed::of(r)?.map(Timestamp::utc)));
+        Ok(Self {
+            confirmed_after: confirmed_after.collect::<Result<_, Failure>>()?,
             ids: resources.iter().map(|r| r.id.uuid()).collect(),
             versions: resources.iter().map(|r| r.version.0).collect(),
             conditions: resources.iter().map(|r| r.conditions.as_str()).collect(),
             pending_since: resources.iter().map(|r| r.pending_since.map(Timestamp::utc)).collect(),
+        })
+    }
+
+    pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.ids, &self.versions, &self.conditions, &self.pending_since, &self.confirmed_after]
+    }
+}
+
+/// The moved times of narrow rows.
+pub(super) struct RefreshedColumns {
+    pub(super) ids: Vec<Uuid>,
+    times: Vec<String>,
+    confirmed_after: Vec<Option<DateTime<Utc>>>,
+}
+
+impl RefreshedColumns {
+    pub(super) fn of(refreshed: &[Refreshed]) -> Self {
+        Self {
+            ids: refreshed.iter().map(|r| r.id.uuid()).collect(),
+            times: refreshed.iter().map(|r| as_array(&r.times)).collect(),
+            confirmed_after: refreshed.iter().map(|r| r.confirmed_after.map(Timestamp::utc)).collect(),
         }
     }
 
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.ids, &self.versions, &self.conditions, &self.pending_since]
+        vec![&self.ids, &self.times, &self.confirmed_after]
+    }
+}
+
+/// Times as PostgreSQL writes an array of numbers.
+fn as_array(times: &[Timestamp]) -> String {
+    let numbers: Vec<String> = times.iter().map(|time| time.micros().to_string()).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+/// Rows of facets.
+pub(super) struct FacetColumns {
+    pub(super) facets: Vec<Uuid>,
+    created_times: Vec<DateTime<Utc>>,
+    resources: Vec<Uuid>,
+}
+
+impl FacetColumns {
+    pub(super) fn of(rows: &[FacetRow]) -> Self {
+        Self {
+            facets: rows.iter().map(|row| row.facet.uuid()).collect(),
+            created_times: rows.iter().map(|row| row.created_time.utc()).collect(),
+            resources: rows.iter().map(|row| row.resource.uuid()).collect(),
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.facets, &self.created_times, &self.resources]
+    }
+}
+
+/// By how much the numbers of facets changed.
+pub(super) struct FacetCountColumns {
+    pub(super) facets: Vec<Uuid>,
+    active: Vec<i64>,
+    finalizing: Vec<i64>,
+}
+
+impl FacetCountColumns {
+    pub(super) fn of(counts: &BTreeMap<Facet, (i64, i64)>) -> Self {
+        Self {
+            facets: counts.keys().map(|facet| facet.uuid()).collect(),
+            active: counts.values().map(|(active, _)| *active).collect(),
+            finalizing: counts.values().map(|(_, finalizing)| *finalizing).collect(),
+        }
+    }
+
+    pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.facets, &self.active, &self.finalizing]
     }
 }
 

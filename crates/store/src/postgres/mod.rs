@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -38,7 +38,6 @@ pub(crate) struct Postgres {
     lane: Lane,
     pool: Pool,
     tls: MakeRustlsConnect,
-    catalog: Arc<Catalog>,
 }
 
 /// Reaches the database, with patience, and brings its schema up to date or checks it.
@@ -62,8 +61,8 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
     let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout)?;
     let tls = address.tls.clone();
-    let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lane, pool, tls, catalog }, writer))
+    let writer = Writer::new(address, catalog, options.request_timeout);
+    Ok((Postgres { lane, pool, tls }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -99,8 +98,12 @@ impl Postgres {
         self.lane.get(id).await
     }
 
-    pub(crate) async fn list(&self, query: &ListQuery) -> Result<Page, Failure> {
-        on_lease!(self, |client| read::list(client, &self.catalog, query))
+    pub(crate) async fn list(&self, query: &ListQuery, view: View<'_>) -> Result<Page, Failure> {
+        on_lease!(self, |client| read::list(client, view, query))
+    }
+
+    pub(crate) async fn secret(&self, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
+        on_lease!(self, |client| read::secret(client, name, fresh))
     }
 
     pub(crate) async fn reports(&self, id: ResourceId, slice: Slice) -> Result<ReportPage, Failure> {

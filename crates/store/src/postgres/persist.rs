@@ -1,14 +1,16 @@
 //! The second flight: the differences of a batch, one statement per table, and the commit.
 
 use futures_util::future::try_join_all;
+use hyperfleet_core::ResourceId;
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{ResourceId, Timestamp};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
-use super::columns::{ChangeColumns, Columns, StatusColumns};
+use super::columns::{
+    ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
+};
 use super::load::outdated;
 use super::report_columns::ReportColumns;
 use super::writer::{Session, prepare};
@@ -22,6 +24,10 @@ pub(super) struct Statements {
     update_resources: Statement,
     update_status: Statement,
     refresh_status: Statement,
+    delete_facets: Statement,
+    insert_facets: Statement,
+    change_facet_counts: Statement,
+    delete_facet_counts: Statement,
     insert_reports: Statement,
     update_reports: Statement,
     move_reports: Statement,
@@ -44,6 +50,10 @@ impl Statements {
             update_resources,
             update_status,
             refresh_status,
+            delete_facets,
+            insert_facets,
+            change_facet_counts,
+            delete_facet_counts,
             insert_reports,
             update_reports,
             move_reports,
@@ -67,8 +77,9 @@ impl Statements {
                      $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[],
                      $14::timestamptz[], $15::text[])"
                     .to_owned(),
-                "insert into resource_status (resource_id, version, conditions, pending_since)
-                 select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[])"
+                "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
+                 select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[],
+                                      $5::timestamptz[])"
                     .to_owned(),
                 "update resources r
                  set generation = n.generation, spec = n.spec, labels = n.labels, refs = n.refs,
@@ -81,16 +92,31 @@ impl Statements {
                     .to_owned(),
                 "update resource_status s
                  set version = n.version, conditions = n.conditions, refreshed = '{}',
-                     pending_since = n.pending_since
-                 from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[])
-                     n (id, version, conditions, pending_since)
+                     pending_since = n.pending_since, confirmed_after = n.confirmed_after
+                 from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[], $5::timestamptz[])
+                     n (id, version, conditions, pending_since, confirmed_after)
                  where s.resource_id = n.id"
                     .to_owned(),
                 // An array of arrays cannot be unnested by rows, so each comes as its text.
-                "update resource_status s set refreshed = n.refreshed::bigint[]
-                 from unnest($1::uuid[], $2::text[]) n (id, refreshed)
+                "update resource_status s
+                 set refreshed = n.refreshed::bigint[], confirmed_after = n.confirmed_after
+                 from unnest($1::uuid[], $2::text[], $3::timestamptz[]) n (id, refreshed, confirmed_after)
                  where s.resource_id = n.id"
                     .to_owned(),
+                "delete from resource_facets f
+                 using unnest($1::uuid[], $2::timestamptz[], $3::uuid[]) n (facet, created_time, id)
+                 where f.facet = n.facet and f.created_time = n.created_time and f.resource_id = n.id"
+                    .to_owned(),
+                "insert into resource_facets (facet, created_time, resource_id)
+                 select * from unnest($1::uuid[], $2::timestamptz[], $3::uuid[])"
+                    .to_owned(),
+                "insert into facet_counts (facet, active, finalizing)
+                 select * from unnest($1::uuid[], $2::bigint[], $3::bigint[])
+                 on conflict (facet) do update
+                 set active = facet_counts.active + excluded.active,
+                     finalizing = facet_counts.finalizing + excluded.finalizing"
+                    .to_owned(),
+                "delete from facet_counts where facet = any($1) and active = 0 and finalizing = 0".to_owned(),
                 "insert into reports
                      (resource_id, adapter, observed_generation, last_report_time, available, finalized,
                       reason, message, created_time, conditions, data, metadata)
@@ -149,6 +175,10 @@ impl Statements {
             update_resources,
             update_status,
             refresh_status,
+            delete_facets,
+            insert_facets,
+            change_facet_counts,
+            delete_facet_counts,
             insert_reports,
             update_reports,
             move_reports,
@@ -188,13 +218,14 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
             &statements.claim_feed
         }
     };
-    let Differences { inserted, updated, restated, refreshed, removed, unlinked, links, counts, .. } =
-        &differences;
+    let Differences {
+        inserted, updated, restated, refreshed, facets, removed, unlinked, links, counts, ..
+    } = &differences;
 
     let wide = Columns::of(inserted);
     let changed = Columns::of(updated);
-    let new_status = StatusColumns::of(inserted);
-    let moved_status = StatusColumns::of(restated);
+    let new_status = StatusColumns::of(inserted)?;
+    let moved_status = StatusColumns::of(restated)?;
     let uuids = |ids: &[ResourceId]| ids.iter().map(|id| id.uuid()).collect::<Vec<_>>();
     let (unlinked, removed) = (uuids(unlinked), uuids(removed));
     let sources: Vec<Uuid> = links.iter().map(|link| link.source.uuid()).collect();
@@ -204,8 +235,9 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let number = |of: fn(&Counts) -> i64| counts.values().map(of).collect::<Vec<i64>>();
     let (active, finalizing) = (number(|c| c.active), number(|c| c.finalizing));
     let pending = (number(|c| c.pending_active), number(|c| c.pending_finalizing));
-    let refreshed_ids: Vec<Uuid> = refreshed.iter().map(|(id, _)| id.uuid()).collect();
-    let refreshed_times: Vec<String> = refreshed.iter().map(|(_, times)| as_array(times)).collect();
+    let refreshed = RefreshedColumns::of(refreshed);
+    let (old_facets, new_facets) = (FacetColumns::of(&facets.gone), FacetColumns::of(&facets.new));
+    let facet_counts = FacetCountColumns::of(&facets.counts);
     let new_reports = ReportColumns::of(&differences.new_reports);
     let changed_reports = ReportColumns::of(&differences.changed_reports);
     let moved_reports = ReportColumns::times_of(&differences.moved_reports);
@@ -233,8 +265,20 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     if !restated.is_empty() {
         flight.push((&statements.update_status, moved_status.all()));
     }
-    if !refreshed.is_empty() {
-        flight.push((&statements.refresh_status, vec![&refreshed_ids, &refreshed_times]));
+    if !refreshed.ids.is_empty() {
+        flight.push((&statements.refresh_status, refreshed.all()));
+    }
+    if !old_facets.facets.is_empty() {
+        flight.push((&statements.delete_facets, old_facets.all()));
+    }
+    if !new_facets.facets.is_empty() {
+        flight.push((&statements.insert_facets, new_facets.all()));
+    }
+    if !facet_counts.facets.is_empty() {
+        flight.push((&statements.change_facet_counts, facet_counts.all()));
+    }
+    if !old_facets.facets.is_empty() {
+        flight.push((&statements.delete_facet_counts, vec![&old_facets.facets]));
     }
     if !new_reports.ids.is_empty() {
         flight.push((&statements.insert_reports, new_reports.all()));
@@ -270,10 +314,4 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
         }
         (sent, _) => sent.map(drop).map_err(Failure::from),
     }
-}
-
-/// Times as PostgreSQL writes an array of numbers.
-fn as_array(times: &[Timestamp]) -> String {
-    let numbers: Vec<String> = times.iter().map(|time| time.micros().to_string()).collect();
-    format!("{{{}}}", numbers.join(","))
 }

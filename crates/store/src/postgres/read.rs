@@ -1,78 +1,59 @@
-//! Statements that stand alone, besides the read of one resource. A list is one statement that chooses the ids first and joins after, so that the planner walks an
-//! index for the page and touches wide rows only for what is returned.
+//! Statements that stand alone, besides the read of one resource. A list is one statement that chooses the ids
+//! first and joins after, so that the planner walks an index for the page and touches wide rows only for what is
+//! returned.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{Catalog, ResourceId, Timestamp, Version};
+use hyperfleet_core::{ResourceId, Timestamp, Version, View};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::row;
 use crate::failure::Failure;
 use crate::report_row::REPORT_COLUMNS;
+use crate::search::{Dialect, Driver, Plan, Select};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
+
+/// How many statements a connection keeps prepared.
+const MAX_STATEMENTS: usize = 256;
 
 pub(super) async fn list(
     client: &deadpool_postgres::Client,
-    catalog: &Catalog,
+    view: View<'_>,
     query: &ListQuery,
 ) -> Result<Page, Failure> {
-    let kinds: Vec<&str> = query.kinds.iter().map(|k| &**k).collect();
-    let owner: Option<Uuid> = query.owner.map(hyperfleet_core::ResourceId::uuid);
-    let referring: Option<(&str, Uuid)> = query.referring_to.as_ref().map(|(t, id)| (t.as_str(), id.uuid()));
-    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
-    let offset = i64::try_from(query.offset).unwrap_or(i64::MAX);
-
-    let mut values: Vec<&(dyn ToSql + Sync)> = vec![&limit, &offset];
-    let mut bind = |value| {
-        values.push(value);
-        format!("${}", values.len())
-    };
-    // One kind by equality: only then does its index give the order.
-    let of_kind = match kinds.as_slice() {
-        [_] => format!("r.kind = {}", bind(&kinds[0])),
-        _ => format!("r.kind = any({})", bind(&kinds)),
-    };
-    let mut scope = vec![of_kind.clone()];
-    if let Some(owner) = &owner {
-        scope.push(format!("r.owner_id = {}", bind(owner)));
-    }
-    if !query.show_deleted {
-        scope.push("r.deleted_time is null".to_owned());
-    }
-    if let Some((ref_type, target)) = &referring {
-        scope.push(format!(
-            "r.id in (select source_id from resource_references where target_id = {} and ref_type = {})",
-            bind(target),
-            bind(ref_type)
-        ));
-    }
-    let scope = scope.join(" and ");
-    let total = query.total(&scope, &of_kind);
-    let order = query.order_by(catalog);
+    let Select { from, filter, order, total, limit, values } =
+        Plan::of(&query.filter).select(query, view, Dialect::Postgres, Driver::Any);
     let statement = format!(
-        "select {COLUMNS}, f.version, {total}
-         from feed f
+        "select {COLUMNS}, v.version, {total}
+         from feed v
          left join (
-             select r.id, row_number() over (order by {order}) as position
-             from (select * from resources r where {scope} order by {order} limit $1 offset $2) r
+             select id, row_number() over () as position
+             from (select r.id from {from} where {filter} order by {order} {limit}) chosen
          ) page on true
          left join resources r on r.id = page.id
          left join resource_status s on s.resource_id = r.id
          order by page.position"
     );
-    // Callers can write very many orders, and a cached statement stays for as long as its connection.
-    let statement = match query.order.as_slice() {
-        [_] => client.prepare_cached(&statement).await?,
-        _ => client.prepare(&statement).await?,
-    };
+    // Callers can write very many searches, and a cached statement stays for as long as its connection.
+    if client.statement_cache.size() >= MAX_STATEMENTS {
+        client.statement_cache.clear();
+    }
+    let statement = client.prepare_cached(&statement).await?;
+    let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
     let rows = client.query(&statement, &values).await?;
 
-    let mut page = Page { version: Version::default(), total: None, items: Vec::with_capacity(rows.len()) };
-    for found in &rows {
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let mut page = Page {
+        version: Version::default(),
+        total: None,
+        items: Vec::with_capacity(rows.len()),
+        more: rows.len() > limit,
+    };
+    for found in rows.iter().take(limit.max(1)) {
         page.version = Version(found.try_get(18)?);
         page.total = found.try_get::<_, Option<i64>>(19)?.map(|n| n as u64);
-        if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
-            page.items.extend(row::resource(catalog, found)?);
+        if found.try_get::<_, Option<Uuid>>(0)?.is_some() && page.items.len() < limit {
+            page.items.extend(row::resource(view.catalog, found)?);
         }
     }
     Ok(page)
@@ -169,6 +150,18 @@ pub(super) async fn set_basis(
         )
         .await?;
     Ok(())
+}
+
+/// The secret with this name; `fresh` if there is none yet.
+pub(super) async fn secret(
+    client: &deadpool_postgres::Client,
+    name: &str,
+    fresh: &[u8],
+) -> Result<Vec<u8>, Failure> {
+    client
+        .execute("insert into secrets (name, value) values ($1, $2) on conflict do nothing", &[&name, &fresh])
+        .await?;
+    Ok(client.query_one("select value from secrets where name = $1", &[&name]).await?.try_get(0)?)
 }
 
 /// The next ids of a kind after the resource that was made at `after`, by resources_by_kind.

@@ -1,15 +1,20 @@
 //! Rows as PostgreSQL gives them, made into resources and reports.
 
+use std::error::Error;
+
+use bytes::BytesMut;
 use chrono::{DateTime, Utc};
 use hyperfleet_core::{
     Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
 };
 use tokio_postgres::Row;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
 use crate::ancestors;
 use crate::failure::Failure;
 use crate::report_row;
+use crate::search::Value;
 
 /// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
 /// invisible until it is again.
@@ -39,6 +44,29 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
         version: Version(row.try_get(15)?),
         pending_since: row.try_get::<_, Option<DateTime<Utc>>>(17)?.map(Timestamp::from),
     }))
+}
+
+/// A value of a search.
+impl ToSql for Value {
+    fn to_sql(&self, as_type: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Text(text) => text.to_sql(as_type, out),
+            Self::Texts(texts) => texts.to_sql(as_type, out),
+            Self::Integer(number) => number.to_sql(as_type, out),
+            Self::Integers(numbers) => numbers.to_sql(as_type, out),
+            Self::Time(time) => time.utc().to_sql(as_type, out),
+            Self::Id(id) => id.uuid().to_sql(as_type, out),
+            Self::Ids(ids) => ids.iter().map(|id| id.uuid()).collect::<Vec<Uuid>>().to_sql(as_type, out),
+            Self::Facet(facet) => facet.uuid().to_sql(as_type, out),
+        }
+    }
+
+    /// Statements and values are made by one hand, so there is nothing to choose.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 /// Reads [`report_row::STANDING_COLUMNS`].

@@ -2,11 +2,13 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
+use super::functions;
 use crate::migrations::{self, Migration, MigrationReport, OpenError};
 
 const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") },
     Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
+    Migration { number: 3, name: "0003_search", sql: include_str!("migrations/0003_search.sql") },
 ];
 
 /// Brings the schema up to date, or checks it when migrations are manual.
@@ -25,6 +27,7 @@ pub(super) fn run(connection: &mut Connection, apply: bool) -> Result<MigrationR
     let current: i32 = transaction
         .query_row("select coalesce(max(number), 0) from schema_migrations", (), |row| row.get(0))
         .map_err(fail)?;
+    functions::register_facet(&transaction).map_err(fail)?;
     let pending = migrations::pending(MIGRATIONS, current)?;
     if !apply && !pending.is_empty() {
         return Err(migrations::behind(pending, current));

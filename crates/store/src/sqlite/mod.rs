@@ -3,6 +3,7 @@
 //! `synchronous=FULL` makes an acknowledged write survive a power loss. Point reads run on the
 //! caller's thread: they take microseconds, less than handing them to another thread would.
 
+mod functions;
 mod load;
 mod migrate;
 mod persist;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
+use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -87,6 +89,7 @@ impl Location {
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "temp_store", "memory")?;
         connection.pragma_update(None, "cache_size", -16_000)?;
+        functions::register(&connection)?;
         Ok(connection)
     }
 }
@@ -148,17 +151,27 @@ impl Sqlite {
     }
 
     /// Lists may scan, so they leave the caller's thread, and are ended when their time is over.
-    pub(crate) async fn list(self: &Arc<Self>, query: ListQuery, time: Duration) -> Result<Page, Failure> {
+    pub(crate) async fn list(
+        self: &Arc<Self>,
+        query: ListQuery,
+        rulebook: Arc<Rulebook>,
+        time: Duration,
+    ) -> Result<Page, Failure> {
         let this = self.clone();
         let deadline = Instant::now() + time;
         off_thread(move || {
             let mut reader = this.reader();
             reader.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
-            let page = read::list(&reader, &this.catalog, &query);
+            let page = read::list(&reader, rulebook.view(), &query);
             reader.progress_handler(0, None::<fn() -> bool>)?;
             page
         })
         .await
+    }
+
+    pub(crate) async fn secret(self: &Arc<Self>, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>, Failure> {
+        let (this, name) = (self.clone(), name.to_owned());
+        off_thread(move || read::secret(&this.location.connect()?, &name, &fresh)).await
     }
 
     pub(crate) async fn reports(

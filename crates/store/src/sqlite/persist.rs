@@ -6,10 +6,11 @@ use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Timestamp};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
-use crate::ancestors;
-use crate::differences::Differences;
+use crate::differences::{Differences, Refreshed};
+use crate::facets::FacetDifferences;
 use crate::failure::Failure;
 use crate::memory::Mark;
+use crate::{ancestors, confirmed};
 
 pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
@@ -27,11 +28,8 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> 
     update(connection, &differences.updated)?;
     insert(connection, &differences.inserted)?;
     restate(connection, &differences.restated)?;
-    for (id, times) in &differences.refreshed {
-        connection
-            .prepare_cached("update resource_status set refreshed = ?2 where resource_id = ?1")?
-            .execute((id.to_string(), row::print_times(times)))?;
-    }
+    refresh(connection, &differences.refreshed)?;
+    refacet(connection, &differences.facets)?;
     insert_reports(connection, &differences.new_reports)?;
     update_reports(connection, &differences.changed_reports)?;
     for (id, report) in &differences.moved_reports {
@@ -78,8 +76,8 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
     )?;
     let mut narrow = connection.prepare_cached(
-        "insert into resource_status (resource_id, version, conditions, pending_since)
-         values (?1, ?2, ?3, ?4)",
+        "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
+         values (?1, ?2, ?3, ?4, ?5)",
     )?;
     for r in resources {
         let id = r.id.to_string();
@@ -101,7 +99,13 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
             deleted_time,
             deleted_by,
         ])?;
-        narrow.execute((&id, r.version.0, r.conditions.as_str(), r.pending_since.map(Timestamp::micros)))?;
+        narrow.execute(params![
+            id,
+            r.version.0,
+            r.conditions.as_str(),
+            r.pending_since.map(Timestamp::micros),
+            confirmed::of(r)?.map(Timestamp::micros),
+        ])?;
     }
     Ok(())
 }
@@ -132,12 +136,64 @@ fn update(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
 
 fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
-        "update resource_status set version = ?2, conditions = ?3, refreshed = '', pending_since = ?4
+        "update resource_status
+         set version = ?2, conditions = ?3, refreshed = '', pending_since = ?4, confirmed_after = ?5
          where resource_id = ?1",
     )?;
     for r in resources {
-        let pending_since = r.pending_since.map(Timestamp::micros);
-        statement.execute((r.id.to_string(), r.version.0, r.conditions.as_str(), pending_since))?;
+        statement.execute(params![
+            r.id.to_string(),
+            r.version.0,
+            r.conditions.as_str(),
+            r.pending_since.map(Timestamp::micros),
+            confirmed::of(r)?.map(Timestamp::micros),
+        ])?;
+    }
+    Ok(())
+}
+
+/// SQLite writes an index whenever its column is named, so the one that seldom moves is named only then.
+fn refresh(connection: &Connection, refreshed: &[Refreshed]) -> Result<(), Failure> {
+    let mut times =
+        connection.prepare_cached("update resource_status set refreshed = ?2 where resource_id = ?1")?;
+    let mut times_and_index = connection.prepare_cached(
+        "update resource_status set refreshed = ?2, confirmed_after = ?3 where resource_id = ?1",
+    )?;
+    for r in refreshed {
+        let (id, printed) = (r.id.to_string(), row::print_times(&r.times));
+        match r.moved {
+            true => times_and_index.execute((id, printed, r.confirmed_after.map(Timestamp::micros)))?,
+            false => times.execute((id, printed))?,
+        };
+    }
+    Ok(())
+}
+
+fn refacet(connection: &Connection, facets: &FacetDifferences) -> Result<(), Failure> {
+    let mut delete = connection.prepare_cached(
+        "delete from resource_facets where facet = ?1 and created_time = ?2 and resource_id = ?3",
+    )?;
+    for row in &facets.gone {
+        delete.execute((row.facet.bytes(), row.created_time.micros(), row.resource.to_string()))?;
+    }
+    let mut insert = connection.prepare_cached(
+        "insert into resource_facets (facet, created_time, resource_id) values (?1, ?2, ?3)",
+    )?;
+    for row in &facets.new {
+        insert.execute((row.facet.bytes(), row.created_time.micros(), row.resource.to_string()))?;
+    }
+    let mut count = connection.prepare_cached(
+        "insert into facet_counts (facet, active, finalizing) values (?1, ?2, ?3)
+         on conflict (facet) do update
+         set active = active + excluded.active, finalizing = finalizing + excluded.finalizing",
+    )?;
+    for (facet, (active, finalizing)) in &facets.counts {
+        count.execute((facet.bytes(), active, finalizing))?;
+    }
+    let mut tidy = connection
+        .prepare_cached("delete from facet_counts where facet = ?1 and active = 0 and finalizing = 0")?;
+    for row in &facets.gone {
+        tidy.execute([row.facet.bytes()])?;
     }
     Ok(())
 }

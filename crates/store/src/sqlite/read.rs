@@ -2,13 +2,17 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version};
-use rusqlite::{Connection, OptionalExtension, ToSql};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
+use rusqlite::{Connection, OptionalExtension, Statement};
 
 use super::row;
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::report_row::REPORT_COLUMNS;
+use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
+
+/// So many are read and sorted for a page without a second thought.
+const MANY: i64 = 1_000;
 
 static GET: LazyLock<String> = LazyLock::new(|| get_columns(COLUMNS));
 static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUMNS));
@@ -61,57 +65,78 @@ fn get_by(
     }
 }
 
-/// Chooses the ids first and joins after, so that only the rows of the page are read whole.
-pub(super) fn list(connection: &Connection, catalog: &Catalog, query: &ListQuery) -> Result<Page, Failure> {
-    let mut values: Vec<Box<dyn ToSql>> = vec![
-        Box::new(i64::try_from(query.limit).unwrap_or(i64::MAX)),
-        Box::new(i64::try_from(query.offset).unwrap_or(i64::MAX)),
-    ];
-    let mut bind = |value: Box<dyn ToSql>| {
-        values.push(value);
-        format!("?{}", values.len())
+/// Chooses the ids and reads them one by one, in one snapshot.
+pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -> Result<Page, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let mut plan = Plan::of(&query.filter);
+    let driver = driver(&snapshot, &mut plan)?;
+    let Select { from, filter, order, total, limit, values } =
+        plan.select(query, view, Dialect::Sqlite, driver);
+    let mut found = {
+        let mut statement = snapshot
+            .prepare_cached(&format!("select r.id from {from} where {filter} order by {order} {limit}"))?;
+        // The statement may name fewer values than there are: those of the total stand in its own.
+        bind(&mut statement, &values)?;
+        let mut rows = statement.raw_query();
+        let mut found = Vec::new();
+        while let Some(next) = rows.next()? {
+            found.push(row::id(row::text(next, 0)?)?);
+        }
+        found
     };
-    let kinds: Vec<String> = query.kinds.iter().map(|kind| bind(Box::new(kind.to_string()))).collect();
-    let of_kind = match kinds.as_slice() {
-        [kind] => format!("r.kind = {kind}"),
-        kinds => format!("r.kind in ({})", kinds.join(", ")),
+    let (version, total) = {
+        let mut statement = snapshot.prepare_cached(&format!("select version, {total} from feed"))?;
+        bind(&mut statement, &values)?;
+        let mut rows = statement.raw_query();
+        let row = rows.next()?.ok_or_else(|| Failure::new(FailureKind::Defect, "no feed"))?;
+        (Version(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(|n| n as u64))
     };
-    let mut scope = vec![of_kind.clone()];
-    if let Some(owner) = query.owner {
-        scope.push(format!("r.owner_id = {}", bind(Box::new(owner.to_string()))));
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let mut items = Vec::with_capacity(found.len());
+    for id in found {
+        items.extend(get(&snapshot, view.catalog, id)?);
     }
-    if !query.show_deleted {
-        scope.push("r.deleted_time is null".to_owned());
-    }
-    if let Some((ref_type, target)) = &query.referring_to {
-        scope.push(format!(
-            "r.id in (select source_id from resource_references where target_id = {} and ref_type = {})",
-            bind(Box::new(target.to_string())),
-            bind(Box::new(ref_type.clone()))
-        ));
-    }
-    let scope = scope.join(" and ");
-    let order = query.order_by(catalog);
-    let total = query.total(&scope, &of_kind);
-    let mut statement = connection.prepare_cached(&format!(
-        "select {COLUMNS}, f.version, {total}
-         from feed f
-         left join (select r.id from resources r where {scope} order by {order} limit ?1 offset ?2) page
-         left join resources r on r.id = page.id
-         left join resource_status s on s.resource_id = r.id
-         order by {order}"
-    ))?;
+    Ok(Page { version, total, items, more })
+}
 
-    let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
-    let mut page = Page { version: Version::default(), total: None, items: Vec::new() };
-    while let Some(found) = rows.next()? {
-        page.version = Version(found.get(18)?);
-        page.total = found.get::<_, Option<i64>>(19)?.map(|n| n as u64);
-        if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
-            page.items.extend(row::resource(catalog, found)?);
+/// SQLite keeps no statistics, so the table to begin with is chosen here: the one that leaves the least to look at.
+fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failure> {
+    if plan.is_narrow {
+        return Ok(Driver::Resources);
+    }
+    let mut counted = Vec::new();
+    for facets in plan.facets.drain(..) {
+        let mut count = 0;
+        for facet in &facets {
+            let mut statement =
+                connection.prepare_cached("select active + finalizing from facet_counts where facet = ?1")?;
+            count += statement.query_row([facet.bytes()], |row| row.get(0)).optional()?.unwrap_or(0_i64);
+        }
+        counted.push((count, facets));
+    }
+    counted.sort();
+    let fewest = counted.first().map(|(count, _)| *count);
+    plan.facets.extend(counted.into_iter().map(|(_, facets)| facets));
+    if let Some(time) = plan.stale_before {
+        let most = fewest.unwrap_or(i64::MAX).min(MANY);
+        let mut statement = connection.prepare_cached(
+            "select count(*) from (select 1 from resource_status where confirmed_after <= ?1 limit ?2)",
+        )?;
+        let stale: i64 = statement.query_row([time.micros(), most], |row| row.get(0))?;
+        if stale < most {
+            return Ok(Driver::Status);
         }
     }
-    Ok(page)
+    Ok(if fewest.is_some() { Driver::Facets } else { Driver::Resources })
+}
+
+fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), Failure> {
+    for (index, value) in values.iter().enumerate().take(statement.parameter_count()) {
+        statement.raw_bind_parameter(index + 1, value)?;
+    }
+    Ok(())
 }
 
 /// A slice of the reports on a resource, by the primary key.
@@ -184,6 +209,13 @@ pub(super) fn set_basis(
         (kind, basis, look_again_at.map(Timestamp::micros)),
     )?;
     Ok(())
+}
+
+/// The secret with this name; `fresh` if there is none yet.
+pub(super) fn secret(connection: &Connection, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
+    connection
+        .execute("insert into secrets (name, value) values (?1, ?2) on conflict do nothing", (name, fresh))?;
+    Ok(connection.query_row("select value from secrets where name = ?1", [name], |row| row.get(0))?)
 }
 
 /// The next ids of a kind after the resource that was made at `after`, by resources_by_kind.

@@ -3,11 +3,13 @@
 use hyperfleet_core::{
     Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
 };
-use rusqlite::Row;
+use rusqlite::types::ToSqlOutput;
+use rusqlite::{Row, ToSql};
 
 use crate::ancestors;
 use crate::failure::{Failure, FailureKind};
 use crate::report_row;
+use crate::search::Value;
 
 /// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
 /// invisible until it is again.
@@ -43,7 +45,7 @@ pub(super) fn print_times(times: &[Timestamp]) -> String {
     times.iter().map(|time| time.micros().to_string()).collect::<Vec<_>>().join(",")
 }
 
-fn parse_times(text: &str) -> Result<Vec<i64>, Failure> {
+pub(super) fn parse_times(text: &str) -> Result<Vec<i64>, Failure> {
     let defect = |_| Failure::new(FailureKind::Defect, format!("'{text}' are no times"));
     text.split(',').filter(|time| !time.is_empty()).map(|time| time.parse().map_err(defect)).collect()
 }
@@ -72,6 +74,23 @@ pub(super) fn report(row: &Row<'_>) -> Result<Report, Failure> {
         text(row, 6)?,
         metadata.as_deref(),
     )
+}
+
+/// A value of a search. Lists are JSON, which SQLite takes apart itself.
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let list = |json: serde_json::Value| ToSqlOutput::from(json.to_string());
+        Ok(match self {
+            Self::Text(text) => ToSqlOutput::from(text.as_str()),
+            Self::Texts(texts) => list(texts.as_slice().into()),
+            Self::Integer(number) => ToSqlOutput::from(*number),
+            Self::Integers(numbers) => list(numbers.as_slice().into()),
+            Self::Time(time) => ToSqlOutput::from(time.micros()),
+            Self::Id(id) => ToSqlOutput::from(id.to_string()),
+            Self::Ids(ids) => list(ids.iter().map(ToString::to_string).collect()),
+            Self::Facet(facet) => ToSqlOutput::from(facet.bytes().to_vec()),
+        })
+    }
 }
 
 /// An id column.

@@ -48,6 +48,7 @@ impl Pen {
                 }
             }
             Filter::Test(test) => self.test(test),
+            Filter::RefersTo { .. } => panic!("no query can say this"),
         }
     }
 

@@ -1,0 +1,102 @@
+//! Where the SQL of the stores differs, and the values that are bound to a statement.
+
+use hyperfleet_core::search::{LikePattern, Piece};
+use hyperfleet_core::{ResourceId, Timestamp};
+
+use crate::facets::Facet;
+
+/// Whose SQL is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Postgres,
+    Sqlite,
+}
+
+/// A value to bind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    Texts(Vec<String>),
+    Integer(i64),
+    Integers(Vec<i64>),
+    Time(Timestamp),
+    Id(ResourceId),
+    Ids(Vec<ResourceId>),
+    Facet(Facet),
+}
+
+impl Dialect {
+    /// The place of the value with this number, from 1.
+    pub(super) fn place(self, number: usize) -> String {
+        match self {
+            Self::Postgres => format!("${number}"),
+            Self::Sqlite => format!("?{number}"),
+        }
+    }
+
+    /// An id as text.
+    pub(super) fn id_text(self, column: &str) -> String {
+        match self {
+            Self::Postgres => format!("({column}::text collate \"C\")"),
+            Self::Sqlite => column.to_owned(),
+        }
+    }
+
+    /// A text that does not come from a column, compared by code point.
+    pub(super) fn by_code_point(self, text: &str) -> String {
+        match self {
+            Self::Postgres => format!("({text} collate \"C\")"),
+            Self::Sqlite => format!("({text})"),
+        }
+    }
+
+    /// The label whose key is bound at `key`.
+    pub(super) fn label(self, key: &str) -> String {
+        match self {
+            Self::Postgres => self.by_code_point(&format!("r.labels::json ->> {key}::text")),
+            Self::Sqlite => format!("(r.labels ->> {key})"),
+        }
+    }
+
+    /// Whether `expression` is one of the list that is bound at `list`.
+    pub(super) fn is_one_of(self, expression: &str, list: &str) -> String {
+        match self {
+            Self::Postgres => format!("{expression} = any({list})"),
+            Self::Sqlite => format!("{expression} in (select value from json_each({list}))"),
+        }
+    }
+
+    /// Whether the text fits the pattern that is bound at `pattern`.
+    pub(super) fn fits(self, text: &str, pattern: &str) -> String {
+        match self {
+            Self::Postgres => format!("{text} like {pattern}"),
+            // SQLite's own `like` does not tell cases apart.
+            Self::Sqlite => format!("{text} glob {pattern}"),
+        }
+    }
+
+    /// A pattern as [`Self::fits`] takes it.
+    pub(super) fn pattern(self, pattern: &LikePattern) -> String {
+        let (run, one) = match self {
+            Self::Postgres => ("%", "_"),
+            Self::Sqlite => ("*", "?"),
+        };
+        let mut printed = String::new();
+        for piece in pattern.pieces() {
+            match piece {
+                Piece::AnyRun => printed.push_str(run),
+                Piece::AnyOne => printed.push_str(one),
+                Piece::Text(text) => text.chars().for_each(|c| self.push_plain(&mut printed, c)),
+            }
+        }
+        printed
+    }
+
+    fn push_plain(self, pattern: &mut String, c: char) {
+        match (self, c) {
+            (Self::Postgres, '%' | '_' | '\\') => pattern.extend(['\\', c]),
+            (Self::Sqlite, '*' | '?' | '[') => pattern.extend(['[', c, ']']),
+            _ => pattern.push(c),
+        }
+    }
+}

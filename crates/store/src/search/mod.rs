@@ -1,0 +1,10 @@
+//! From a filter to SQL, for both stores: one tree, one translation, and a dialect for the little that differs. Every
+//! value of a caller is bound; the text of a statement is made of names in this folder and of the configured kinds.
+
+mod dialect;
+mod order;
+mod plan;
+mod predicate;
+
+pub(crate) use dialect::{Dialect, Value};
+pub(crate) use plan::{Driver, Plan, Select};
