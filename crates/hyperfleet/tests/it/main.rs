@@ -6,6 +6,7 @@ mod support;
 
 mod contract;
 mod documents;
+mod guides;
 mod histories;
 mod hostile;
 mod lists;
