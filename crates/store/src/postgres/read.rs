@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::row;
 use crate::failure::Failure;
 use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, Plan, Select};
+use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
 /// How many statements a connection keeps prepared.
@@ -21,19 +21,7 @@ pub(super) async fn list(
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<Page, Failure> {
-    let Select { from, filter, order, total, limit, values } =
-        Plan::of(&query.filter).select(query, view, Dialect::Postgres, Driver::Any);
-    let statement = format!(
-        "select {COLUMNS}, v.version, {total}
-         from feed v
-         left join (
-             select id, row_number() over () as position
-             from (select r.id from {from} where {filter} order by {order} {limit}) chosen
-         ) page on true
-         left join resources r on r.id = page.id
-         left join resource_status s on s.resource_id = r.id
-         order by page.position"
-    );
+    let (statement, values) = list_statement(view, query);
     // Callers can write very many searches, and a cached statement stays for as long as its connection.
     if client.statement_cache.size() >= MAX_STATEMENTS {
         client.statement_cache.clear();
@@ -57,6 +45,24 @@ pub(super) async fn list(
         }
     }
     Ok(page)
+}
+
+/// The statement of a list, and what is bound to it.
+pub(super) fn list_statement(view: View<'_>, query: &ListQuery) -> (String, Vec<Value>) {
+    let Select { from, filter, order, total, limit, values } =
+        Plan::of(&query.filter).select(query, view, Dialect::Postgres, Driver::Any);
+    let statement = format!(
+        "select {COLUMNS}, v.version, {total}
+         from feed v
+         left join (
+             select id, row_number() over () as position
+             from (select r.id from {from} where {filter} order by {order} {limit}) chosen
+         ) page on true
+         left join resources r on r.id = page.id
+         left join resource_status s on s.resource_id = r.id
+         order by page.position"
+    );
+    (statement, values)
 }
 
 /// A slice of the reports on a resource, by reports_pkey.

@@ -4,6 +4,8 @@
 mod dialect;
 mod order;
 mod plan;
+#[cfg(test)]
+pub(crate) mod plans;
 mod predicate;
 
 pub(crate) use dialect::{Dialect, Value};

@@ -68,13 +68,9 @@ fn get_by(
 /// Chooses the ids and reads them one by one, in one snapshot.
 pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -> Result<Page, Failure> {
     let snapshot = connection.unchecked_transaction()?;
-    let mut plan = Plan::of(&query.filter);
-    let driver = driver(&snapshot, &mut plan)?;
-    let Select { from, filter, order, total, limit, values } =
-        plan.select(query, view, Dialect::Sqlite, driver);
+    let ListStatements { ids, total, values } = list_statements(&snapshot, view, query)?;
     let mut found = {
-        let mut statement = snapshot
-            .prepare_cached(&format!("select r.id from {from} where {filter} order by {order} {limit}"))?;
+        let mut statement = snapshot.prepare_cached(&ids)?;
         // The statement may name fewer values than there are: those of the total stand in its own.
         bind(&mut statement, &values)?;
         let mut rows = statement.raw_query();
@@ -85,7 +81,7 @@ pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -
         found
     };
     let (version, total) = {
-        let mut statement = snapshot.prepare_cached(&format!("select version, {total} from feed"))?;
+        let mut statement = snapshot.prepare_cached(&total)?;
         bind(&mut statement, &values)?;
         let mut rows = statement.raw_query();
         let row = rows.next()?.ok_or_else(|| Failure::new(FailureKind::Defect, "no feed"))?;
@@ -99,6 +95,30 @@ pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -
         items.extend(get(&snapshot, view.catalog, id)?);
     }
     Ok(Page { version, total, items, more })
+}
+
+/// The statements of a list, and what is bound to them.
+pub(super) struct ListStatements {
+    pub(super) ids: String,
+    /// The version, and the size of the whole result.
+    pub(super) total: String,
+    pub(super) values: Vec<Value>,
+}
+
+pub(super) fn list_statements(
+    connection: &Connection,
+    view: View<'_>,
+    query: &ListQuery,
+) -> Result<ListStatements, Failure> {
+    let mut plan = Plan::of(&query.filter);
+    let driver = driver(connection, &mut plan)?;
+    let Select { from, filter, order, total, limit, values } =
+        plan.select(query, view, Dialect::Sqlite, driver);
+    Ok(ListStatements {
+        ids: format!("select r.id from {from} where {filter} order by {order} {limit}"),
+        total: format!("select version, {total} from feed"),
+        values,
+    })
 }
 
 /// SQLite keeps no statistics, so the table to begin with is chosen here: the one that leaves the least to look at.
@@ -132,7 +152,7 @@ fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failur
     Ok(if fewest.is_some() { Driver::Facets } else { Driver::Resources })
 }
 
-fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), Failure> {
+pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), Failure> {
     for (index, value) in values.iter().enumerate().take(statement.parameter_count()) {
         statement.raw_bind_parameter(index + 1, value)?;
     }
