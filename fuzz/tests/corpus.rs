@@ -1,0 +1,135 @@
+//! The corpus on any toolchain: every seed and whatever a fuzzer added, and what becomes of the seeds when they are
+//! cut, joined and mixed with the words of the dictionary. What broke once goes into the corpus and stays mended.
+
+#![allow(clippy::unwrap_used, reason = "what a test does not expect fails it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hyperfleet_core::search::{MAX_BYTES, Options, parse};
+
+/// Seeds beyond this are long for the sake of a limit, and not worth taking apart.
+const SHORT: usize = 200;
+
+fn here(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Name and text of each file.
+fn corpus(target: &str) -> Vec<(String, String)> {
+    let mut files: Vec<_> = fs::read_dir(here("corpus").join(target))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    files.sort();
+    assert!(files.len() > 10, "the corpus of {target} is not there");
+    files
+}
+
+fn short_seeds(target: &str) -> Vec<String> {
+    let seeds =
+        corpus(target).into_iter().filter(|(name, text)| name.ends_with(".txt") && text.len() <= SHORT);
+    seeds.map(|(_, text)| text).collect()
+}
+
+/// The words between quotes; those that are no text by themselves are left to the fuzzer.
+fn dictionary() -> Vec<String> {
+    let lines = fs::read_to_string(here("search.dict")).unwrap();
+    let words = lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(word);
+    words.filter_map(|bytes| String::from_utf8(bytes).ok()).collect()
+}
+
+fn word(line: &str) -> Vec<u8> {
+    let quoted = line.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    let mut rest = quoted.unwrap_or_else(|| panic!("{line} is not in quotes")).as_bytes();
+    let mut bytes = Vec::new();
+    while let [first, behind @ ..] = rest {
+        (bytes, rest) = match (first, behind) {
+            (b'\\', [c @ (b'\\' | b'"'), behind @ ..]) => ([bytes, vec![*c]].concat(), behind),
+            (b'\\', [b'x', high, low, behind @ ..]) => {
+                let hex = [*high, *low];
+                let byte = u8::from_str_radix(str::from_utf8(&hex).unwrap(), 16).unwrap();
+                ([bytes, vec![byte]].concat(), behind)
+            }
+            (b'\\' | b'"', _) => panic!("{line} is not escaped as libFuzzer wants it"),
+            (c, behind) => ([bytes, vec![*c]].concat(), behind),
+        };
+    }
+    assert!(!bytes.is_empty(), "{line} is empty");
+    bytes
+}
+
+/// Each place where the text can be cut.
+fn cuts(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    (0..=text.len()).filter(|at| text.is_char_boundary(*at)).map(|at| text.split_at(at))
+}
+
+#[test]
+fn every_query_of_the_corpus_is_answered_as_its_name_says() {
+    for (name, text) in corpus("search") {
+        hyperfleet_fuzz::search(&text);
+        let answer = parse(&text, Options { tenancy: true });
+        if name.starts_with("accepted-") {
+            assert!(answer.is_ok(), "{name}: {}", answer.unwrap_err());
+        }
+        if name.starts_with("refused-") {
+            assert!(answer.is_err(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn queries_that_are_cut_or_joined_are_answered() {
+    let seeds = short_seeds("search");
+    for seed in &seeds {
+        for (before, behind) in cuts(seed) {
+            hyperfleet_fuzz::search(before);
+            hyperfleet_fuzz::search(behind);
+        }
+        for other in &seeds {
+            for joint in ["", " and ", " or not ", "'", "["] {
+                hyperfleet_fuzz::search(&format!("{seed}{joint}{other}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn queries_with_a_word_too_many_are_answered() {
+    let words = dictionary();
+    for seed in short_seeds("search") {
+        for (before, behind) in cuts(&seed) {
+            for word in &words {
+                hyperfleet_fuzz::search(&format!("{before}{word}{behind}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn words_that_fill_a_query_and_more_are_answered() {
+    for word in dictionary() {
+        for start in ["", "name = '", "spec", "generation in ["] {
+            let fits = format!("{start}{}", word.repeat((MAX_BYTES - start.len()) / word.len()));
+            hyperfleet_fuzz::search(&fits);
+            hyperfleet_fuzz::search(&format!("{fits}{word}{word}"));
+        }
+    }
+}
+
+#[test]
+fn patterns_of_the_corpus_fit_what_the_table_says_wherever_the_text_begins() {
+    for (_, input) in corpus("like") {
+        hyperfleet_fuzz::like(&input);
+        for (before, behind) in cuts(&input) {
+            hyperfleet_fuzz::like(&format!("{before}\n{behind}"));
+            for wild in ["%", "_", "\\", "a"] {
+                hyperfleet_fuzz::like(&format!("{before}{wild}{behind}"));
+            }
+        }
+    }
+}
