@@ -46,7 +46,7 @@ pub(crate) struct Criteria {
     /// Ref type and id, as given.
     #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     referring_to: Option<(String, String)>,
-    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
 }
 
@@ -133,11 +133,13 @@ impl Given {
     /// Whatever is given beside a token must be what the token carries.
     fn agree_with(&self, carried: &Criteria, query: &mut Query) {
         let order = self.order.as_ref().map(print_order);
+        let (given, kept) = (self.referring_to.as_ref(), carried.referring_to.as_ref());
         let differs = [
             ("search", self.search.is_some() && self.search != carried.search),
             ("orderBy", order.is_some_and(|order| order != carried.order)),
             ("showDeleted", self.show_deleted.is_some_and(|given| given != carried.show_deleted)),
-            ("ref_type", self.referring_to.is_some() && self.referring_to != carried.referring_to),
+            ("ref_type", given.is_some_and(|(ref_type, _)| kept.is_none_or(|(kept, _)| kept != ref_type))),
+            ("ref_target_id", given.is_some_and(|(_, id)| kept.is_none_or(|(_, kept)| kept != id))),
             ("kind", self.kind.is_some() && self.kind.as_deref() != carried.kind.as_deref()),
         ];
         for (name, _) in differs.into_iter().filter(|(_, differs)| *differs) {

@@ -87,6 +87,7 @@ fn condition(end: usize, below: &[PathSegment]) -> Result<Field, Mistake> {
         [_, kind] => (kind, ConditionPart::Status),
         [_, kind, part] => (kind, condition_part(part)?),
         [_, _, part, beyond, ..] => {
+            condition_part(part)?;
             return Err(Mistake::syntax(beyond.at, format!("{} has no parts", echo(&part.text))));
         }
     };

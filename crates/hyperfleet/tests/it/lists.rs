@@ -2,6 +2,7 @@
 
 mod fields;
 mod order;
+pub(crate) mod pages;
 
 use serde_json::{Value, json};
 

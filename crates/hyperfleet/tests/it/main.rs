@@ -12,4 +12,5 @@ mod hostile;
 mod lists;
 mod operations;
 mod resources;
+mod search;
 mod statuses;

@@ -10,6 +10,8 @@ mod lease;
 mod load;
 mod migrate;
 mod persist;
+#[cfg(test)]
+mod plans;
 mod read;
 mod report_columns;
 mod row;

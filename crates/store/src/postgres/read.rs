@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::row;
 use crate::failure::Failure;
 use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, Plan, Select, Value};
+use crate::search::{Dialect, Driver, MANY, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
 /// How many statements a connection keeps prepared.
@@ -21,12 +21,26 @@ pub(super) async fn list(
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<Page, Failure> {
-    let (statement, values) = list_statement(view, query);
     // Callers can write very many searches, and a cached statement stays for as long as its connection.
     if client.statement_cache.size() >= MAX_STATEMENTS {
         client.statement_cache.clear();
     }
-    let statement = client.prepare_cached(&statement).await?;
+    let mut plan = Plan::of(&query.filter);
+    let driver = match plan.needs_numbers() {
+        false => plan.begin(),
+        true => match begin(client, &mut plan).await? {
+            Begin::With(driver) => driver,
+            Begin::NothingAt(version) => {
+                return Ok(Page { version, total: query.count.then_some(0), items: Vec::new(), more: false });
+            }
+        },
+    };
+    let ListStatement { text, values, is_lasting } = list_statement(&plan, driver, view, query);
+    let statement = match is_lasting {
+        true => client.prepare_cached(&text).await?,
+        // Its first uses are planned for their values, and it has one.
+        false => client.prepare(&text).await?,
+    };
     let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
     let rows = client.query(&statement, &values).await?;
 
@@ -47,22 +61,76 @@ pub(super) async fn list(
     Ok(page)
 }
 
+/// The table that a list begins with, or that there is nothing in it.
+pub(super) enum Begin {
+    With(Driver),
+    NothingAt(Version),
+}
+
+/// Asks for the numbers that tell where to begin. Often they are the whole answer: whoever looks for what is stale
+/// mostly finds nothing.
+pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_>) -> Result<Begin, Failure> {
+    let (statement, values) = numbers_statement(plan);
+    let statement = client.prepare_cached(&statement).await?;
+    let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+    let row = client.query_one(&statement, &values).await?;
+    let numbers: Vec<i64> = (1..row.len()).map(|i| row.try_get(i)).collect::<Result<_, _>>()?;
+    if numbers.contains(&0) {
+        return Ok(Begin::NothingAt(Version(row.try_get(0)?)));
+    }
+    let (counts, stale) = numbers.split_at(plan.facets.len());
+    Ok(Begin::With(plan.begin_with_fewest(counts.to_vec(), stale.first().copied())))
+}
+
+/// The version, how many resources have each list of facets, and how many are stale, if that is asked.
+pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
+    let mut values: Vec<Value> = Vec::new();
+    let mut columns = String::new();
+    for facets in &plan.facets {
+        let places: Vec<String> = (1..=facets.len()).map(|n| format!("${}", values.len() + n)).collect();
+        values.extend(facets.iter().map(|facet| Value::Facet(*facet)));
+        columns.push_str(&format!(
+            ", (select cast(coalesce(sum(active + finalizing), 0) as bigint)
+                from facet_counts where facet in ({}))",
+            places.join(", ")
+        ));
+    }
+    if let Some(time) = plan.stale_before {
+        values.push(Value::Time(time));
+        columns.push_str(&format!(
+            ", (select count(*) from (
+                    select 1 from resource_status where confirmed_after <= ${}
+                    order by confirmed_after limit {MANY}
+                ) stale)",
+            values.len()
+        ));
+    }
+    (format!("select version{columns} from feed"), values)
+}
+
 /// The statement of a list, and what is bound to it.
-pub(super) fn list_statement(view: View<'_>, query: &ListQuery) -> (String, Vec<Value>) {
-    let Select { from, filter, order, total, limit, values } =
-        Plan::of(&query.filter).select(query, view, Dialect::Postgres, Driver::Any);
-    let statement = format!(
+pub(super) struct ListStatement {
+    pub(super) text: String,
+    pub(super) values: Vec<Value>,
+    pub(super) is_lasting: bool,
+}
+
+pub(super) fn list_statement(
+    plan: &Plan<'_>,
+    driver: Driver,
+    view: View<'_>,
+    query: &ListQuery,
+) -> ListStatement {
+    let Select { ids, total, values, is_lasting } = plan.select(query, view, Dialect::Postgres, driver);
+    let text = format!(
         "select {COLUMNS}, v.version, {total}
          from feed v
-         left join (
-             select id, row_number() over () as position
-             from (select r.id from {from} where {filter} order by {order} {limit}) chosen
-         ) page on true
+         left join (select id, row_number() over () as position from ({ids}) chosen) page on true
          left join resources r on r.id = page.id
          left join resource_status s on s.resource_id = r.id
          order by page.position"
     );
-    (statement, values)
+    ListStatement { text, values, is_lasting }
 }
 
 /// A slice of the reports on a resource, by reports_pkey.

@@ -1,5 +1,6 @@
 //! From a filter to SQL, for both stores: one tree, one translation, and a dialect for the little that differs. Every
-//! value of a caller is bound; the text of a statement is made of names in this folder and of the configured kinds.
+//! value of a caller is bound; the text of a statement is made of names in this folder, of the configured kinds and of the
+//! numbers of a page.
 
 mod dialect;
 mod order;
@@ -7,6 +8,8 @@ mod plan;
 #[cfg(test)]
 pub(crate) mod plans;
 mod predicate;
+mod select;
 
 pub(crate) use dialect::{Dialect, Value};
-pub(crate) use plan::{Driver, Plan, Select};
+pub(crate) use plan::{Driver, MANY, Plan};
+pub(crate) use select::Select;

@@ -12,6 +12,8 @@ use super::{Dialect, Value};
 pub(super) struct Builder<'a> {
     pub(super) dialect: Dialect,
     pub(super) view: View<'a>,
+    /// How the kind is read.
+    pub(super) kind: &'static str,
     pub(super) values: Vec<Value>,
     /// Whether a test looks at `resource_status s`.
     pub(super) reads_status: bool,
@@ -71,7 +73,7 @@ impl Builder<'_> {
             TextColumn::Id => self.dialect.id_text("r.id"),
             TextColumn::OwnerId => self.dialect.id_text("r.owner_id"),
             TextColumn::Name => "r.name".to_owned(),
-            TextColumn::Kind => "r.kind".to_owned(),
+            TextColumn::Kind => self.kind.to_owned(),
             TextColumn::CreatedBy => "r.created_by".to_owned(),
             TextColumn::UpdatedBy => "r.updated_by".to_owned(),
             TextColumn::DeletedBy => "r.deleted_by".to_owned(),
@@ -201,7 +203,11 @@ impl Builder<'_> {
                     (floor, true) => Some(floor),
                     _ => None,
                 });
-                let list = self.bind(Value::Integers(whole.collect()));
+                let whole: Vec<i64> = whole.collect();
+                if whole.is_empty() {
+                    return equals_none(number, *negated);
+                }
+                let list = self.bind(Value::Integers(whole));
                 negate(*negated, self.dialect.is_one_of(number, &list))
             }
             Predicate::Between { low, high, negated } => {
@@ -217,8 +223,7 @@ impl Builder<'_> {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
         let (floor, exact) = as_number(literal).floor();
         let comparison = match (comparison, exact) {
-            (Equal, false) => return "false".to_owned(),
-            (NotEqual, false) => return format!("{number} is not null"),
+            (Equal | NotEqual, false) => return equals_none(number, comparison == NotEqual),
             // Between two whole numbers: below it means up to the lower one, above it means above that.
             (Less | LessOrEqual, false) => LessOrEqual,
             (Greater | GreaterOrEqual, false) => Greater,
@@ -242,11 +247,8 @@ impl Builder<'_> {
             Predicate::In { values, negated } => {
                 let mut tests = Vec::new();
                 for wanted in ["string", "number", "boolean"] {
-                    let keys: Vec<String> = values
-                        .iter()
-                        .filter(|literal| json_type(literal) == wanted)
-                        .map(|literal| as_text(literal))
-                        .collect();
+                    let keys: Vec<String> =
+                        values.iter().filter(|literal| json_type(literal) == wanted).map(as_text).collect();
                     if !keys.is_empty() {
                         let list = self.bind(Value::Texts(keys));
                         let found = self.dialect.is_one_of(&of_type(wanted), &list);
@@ -305,6 +307,11 @@ fn symbol(comparison: Comparison) -> &'static str {
         Comparison::Greater => ">",
         Comparison::GreaterOrEqual => ">=",
     }
+}
+
+/// A number against nothing that it could be. It is named all the same: PostgreSQL wants to see every bound value.
+fn equals_none(number: &str, negated: bool) -> String {
+    if negated { format!("{number} is not null") } else { format!("({number} is null and false)") }
 }
 
 pub(super) fn time_column(column: TimeColumn) -> &'static str {

@@ -13,7 +13,7 @@ use crate::sqlite::row::parse_times;
 /// Makes them known to a connection.
 pub(super) fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("search_spec", 3, flags, |call| spec(call))?;
+    connection.create_scalar_function("search_spec", 3, flags, spec)?;
     connection.create_scalar_function("search_condition", 3, flags, |call| {
         condition(call, 1, 2).map(|found| found.and_then(|(_, condition, part)| text(&condition, part)))
     })?;
@@ -47,7 +47,6 @@ fn spec(call: &Context<'_>) -> Result<Option<String>> {
         Ok(keys.into_iter().map(Segment::new).collect())
     })?;
     Ok(match (call.get_raw(2).as_str()?, spec_value(&spec, &path)) {
-        (_, None) => None,
         ("any", Some(_)) => Some("any".to_owned()),
         ("string", Some(Value::String(text))) => Some(text.clone()),
         ("number", Some(Value::Number(number))) => {

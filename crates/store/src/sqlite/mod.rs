@@ -7,6 +7,8 @@ mod functions;
 mod load;
 mod migrate;
 mod persist;
+#[cfg(test)]
+mod plans;
 mod read;
 mod row;
 mod writer;

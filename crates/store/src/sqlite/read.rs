@@ -8,11 +8,8 @@ use rusqlite::{Connection, OptionalExtension, Statement};
 use super::row;
 use crate::failure::{Failure, FailureKind};
 use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, Plan, Select, Value};
+use crate::search::{Dialect, Driver, MANY, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
-
-/// So many are read and sorted for a page without a second thought.
-const MANY: i64 = 1_000;
 
 static GET: LazyLock<String> = LazyLock::new(|| get_columns(COLUMNS));
 static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUMNS));
@@ -112,44 +109,36 @@ pub(super) fn list_statements(
 ) -> Result<ListStatements, Failure> {
     let mut plan = Plan::of(&query.filter);
     let driver = driver(connection, &mut plan)?;
-    let Select { from, filter, order, total, limit, values } =
-        plan.select(query, view, Dialect::Sqlite, driver);
-    Ok(ListStatements {
-        ids: format!("select r.id from {from} where {filter} order by {order} {limit}"),
-        total: format!("select version, {total} from feed"),
-        values,
-    })
+    let Select { ids, total, values, .. } = plan.select(query, view, Dialect::Sqlite, driver);
+    Ok(ListStatements { ids, total: format!("select version, {total} from feed"), values })
 }
 
-/// SQLite keeps no statistics, so the table to begin with is chosen here: the one that leaves the least to look at.
+/// SQLite keeps no statistics, so the table to begin with is chosen here.
 fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failure> {
-    if plan.is_narrow {
-        return Ok(Driver::Resources);
+    if !plan.needs_numbers() {
+        return Ok(plan.begin());
     }
-    let mut counted = Vec::new();
-    for facets in plan.facets.drain(..) {
+    let mut counts = Vec::new();
+    for facets in &plan.facets {
         let mut count = 0;
-        for facet in &facets {
+        for facet in facets {
             let mut statement =
                 connection.prepare_cached("select active + finalizing from facet_counts where facet = ?1")?;
             count += statement.query_row([facet.bytes()], |row| row.get(0)).optional()?.unwrap_or(0_i64);
         }
-        counted.push((count, facets));
+        counts.push(count);
     }
-    counted.sort();
-    let fewest = counted.first().map(|(count, _)| *count);
-    plan.facets.extend(counted.into_iter().map(|(_, facets)| facets));
-    if let Some(time) = plan.stale_before {
-        let most = fewest.unwrap_or(i64::MAX).min(MANY);
-        let mut statement = connection.prepare_cached(
-            "select count(*) from (select 1 from resource_status where confirmed_after <= ?1 limit ?2)",
-        )?;
-        let stale: i64 = statement.query_row([time.micros(), most], |row| row.get(0))?;
-        if stale < most {
-            return Ok(Driver::Status);
+    let stale = match plan.stale_before {
+        None => None,
+        Some(time) => {
+            let most = counts.iter().copied().fold(MANY, i64::min);
+            let mut statement = connection.prepare_cached(
+                "select count(*) from (select 1 from resource_status where confirmed_after <= ?1 limit ?2)",
+            )?;
+            Some(statement.query_row([time.micros(), most], |row| row.get(0))?)
         }
-    }
-    Ok(if fewest.is_some() { Driver::Facets } else { Driver::Resources })
+    };
+    Ok(plan.begin_with_fewest(counts, stale))
 }
 
 pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), Failure> {

@@ -37,7 +37,8 @@ group by f.facet;
 alter table resource_status add column confirmed_after timestamptz;
 update resource_status
 set confirmed_after = (
-    select min(c ->> 'last_updated_time')::timestamptz from json_array_elements(conditions::json) c
+    select regexp_replace(min(c ->> 'last_updated_time'), '^0000-(.*)', '0001-\1 BC')::timestamptz
+    from json_array_elements(conditions::json) c
 );
 create index resource_status_confirmed on resource_status (confirmed_after);
 
@@ -120,11 +121,12 @@ language sql immutable strict parallel safe as $$
     select c ->> part from json_array_elements(conditions::json) c where c ->> 'type' = wanted limit 1
 $$;
 
--- The same for its times, in microseconds.
+-- The same for its times, in microseconds. What is the year 0 elsewhere is 1 BC to PostgreSQL.
 create function search_condition_time(conditions text, refreshed bigint[], wanted text, part text) returns bigint
 language sql stable strict parallel safe as $$
     select case when part = 'last_updated_time' and n <= cardinality(refreshed) then refreshed[n]
-           else (extract(epoch from (c ->> part)::timestamptz) * 1000000)::bigint end
+           else (extract(epoch from regexp_replace(c ->> part, '^0000-(.*)', '0001-\1 BC')::timestamptz) * 1000000)::bigint
+           end
     from json_array_elements(conditions::json) with ordinality e (c, n)
     where c ->> 'type' = wanted limit 1
 $$;

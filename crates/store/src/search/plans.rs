@@ -1,0 +1,292 @@
+//! The queries that run all day, and a fleet of 100,000 to ask them of. Each store has a test beside it that fills its
+//! tables with this fleet and looks at how it answers: by which index, and how much it reads for a page.
+
+use hyperfleet_core::search::{self, Direction, Position, Scope, SortField, SortKey, TimeColumn};
+use hyperfleet_core::{Condition, RawJson, ResourceId, Status, Timestamp};
+use uuid::Uuid;
+
+use crate::facets::Facet;
+use crate::list::{ListQuery, Start};
+
+/// How many resources there are.
+pub(crate) const SIZE: i64 = 100_000;
+/// When the first one was made; each of the others a second after the one before it.
+const CREATED: i64 = 1_767_225_600;
+/// When conditions were confirmed: in the hour from here, in no order, but for a few.
+const CONFIRMED: i64 = CREATED + 30 * 86_400;
+/// Stands for the time that is filled in for each resource.
+const BLANK: i64 = 0;
+/// How many there are to a page.
+const PAGE: usize = 20;
+
+/// How a store writes what differs in the statements that make the fleet.
+pub(crate) struct Spelling {
+    /// A table of the numbers from 1 to [`SIZE`], as `n`.
+    pub(crate) numbers: String,
+    pub(crate) id: fn(number: &str) -> String,
+    pub(crate) time: fn(seconds: &str) -> String,
+    pub(crate) printed_time: fn(seconds: &str) -> String,
+    pub(crate) facet: fn(Facet) -> String,
+}
+
+/// A query that runs all day, and its answer.
+pub(crate) struct Daily {
+    pub(crate) name: String,
+    pub(crate) query: ListQuery,
+    pub(crate) ids: Vec<ResourceId>,
+    pub(crate) total: Option<u64>,
+    /// What it shall be found by.
+    pub(crate) by: Index,
+}
+
+/// The indexes that daily queries are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Index {
+    Id,
+    Name,
+    Owner,
+    Kind,
+    Creation,
+    Finalizing,
+    Facet,
+    Confirmed,
+}
+
+/// The statements that make the fleet: four fifths clusters, one fifth node pools.
+pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
+    let Spelling { numbers, id, time, printed_time, facet } = spelling;
+    let owner = format!("case when n % 5 = 0 then {} end", id("case when n % 100 = 0 then 1 else n - 1 end"));
+    let (created, confirmed) = (
+        format!("{CREATED} + n"),
+        format!("{CONFIRMED} + case when n % 2000 = 1 then -86400 else n * 7919 % 3600 end"),
+    );
+    let conditions = |status| {
+        let printed = RawJson::from_value(&conditions(status)).as_str().to_owned();
+        format!("replace('{printed}', '{}', {})", Timestamp::from_micros(BLANK), printed_time(&confirmed))
+    };
+    let mut statements = vec![
+        format!(
+            "insert into resources
+                 (id, kind, name, owner_id, ancestors, generation, spec, labels, refs, created_time, created_by,
+                  updated_time, updated_by, deleted_time, deleted_by)
+             select {id}, case when n % 5 = 0 then 'NodePool' else 'Cluster' end, 'resource-' || n, {owner},
+                    coalesce(cast({owner} as text), ''), 1,
+                    '{{\"region\":\"eu-west-1\",\"version\":\"4.17\",\"nodes\":3,\"network\":{{\"pod_cidr\":\"10.128.0.0/14\"}}}}',
+                    '{{\"environment\":\"' || case when n % 4 = 1 then 'production' else 'staging' end
+                        || '\",\"era\":\"' || case when n <= 10000 then 'early' else 'late' end
+                        || '\",\"team\":\"' || case when n % 5003 = 1 then 'few' else 'fleet' end || '\"}}',
+                    '{{}}', {created}, 'someone', {created}, 'someone',
+                    case when n % 997 = 0 then {created} end, case when n % 997 = 0 then 'someone' end
+             from {numbers}",
+            id = id("n"),
+            created = time(&created),
+        ),
+        format!(
+            "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
+             select {id}, n, case when n % 2003 = 0 then {false} else {true} end,
+                    case when n % 2003 = 0 then {created} end, {confirmed}
+             from {numbers}",
+            id = id("n"),
+            created = time(&created),
+            confirmed = time(&confirmed),
+            r#true = conditions(Status::True),
+            r#false = conditions(Status::False),
+        ),
+        format!("update feed set version = {SIZE}, commits = 1"),
+        "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
+         select r.kind, count(case when r.deleted_time is null then 1 end), count(r.deleted_time),
+                count(case when r.deleted_time is null then s.pending_since end),
+                count(case when r.deleted_time is not null then s.pending_since end)
+         from resources r join resource_status s on s.resource_id = r.id group by r.kind"
+            .to_owned(),
+    ];
+    for (of_kind, part) in facets() {
+        statements.push(format!(
+            "insert into resource_facets (facet, created_time, resource_id)
+             select {}, {}, {} from {numbers} where {part}",
+            facet(of_kind),
+            time(&created),
+            id("n"),
+        ));
+    }
+    statements.push(
+        "insert into facet_counts (facet, active, finalizing)
+         select f.facet, count(case when r.deleted_time is null then 1 end), count(r.deleted_time)
+         from resource_facets f join resources r on r.id = f.resource_id group by f.facet"
+            .to_owned(),
+    );
+    statements
+}
+
+fn conditions(status: Status) -> Vec<Condition> {
+    let since = Timestamp::from_micros(CREATED * 1_000_000);
+    let condition = |kind: &str| Condition {
+        kind: kind.to_owned(),
+        status,
+        reason: "AllAdaptersReported".to_owned(),
+        message: "All required adapters have reported on this generation of the resource".to_owned(),
+        observed_generation: 1,
+        created_time: since,
+        last_updated_time: Timestamp::from_micros(BLANK),
+        last_transition_time: since,
+    };
+    ["Reconciled", "LastKnownReconciled", "ValidatorSuccessful"].map(condition).to_vec()
+}
+
+/// Every facet of the fleet, and who has it.
+fn facets() -> Vec<(Facet, String)> {
+    let labels = [
+        ("environment", [("production", "n % 4 = 1"), ("staging", "n % 4 <> 1")]),
+        ("era", [("early", "n <= 10000"), ("late", "n > 10000")]),
+        ("team", [("few", "n % 5003 = 1"), ("fleet", "n % 5003 <> 1")]),
+    ];
+    let mut facets = Vec::new();
+    for (kind, is) in [("Cluster", "n % 5 <> 0"), ("NodePool", "n % 5 = 0")] {
+        for (key, values) in labels {
+            for (value, has) in values {
+                facets.push((Facet::label(kind, key, value), format!("{is} and {has}")));
+            }
+        }
+        for Condition { kind: condition, .. } in conditions(Status::True) {
+            for (status, has) in [("True", "n % 2003 <> 0"), ("False", "n % 2003 = 0")] {
+                facets.push((Facet::condition(kind, &condition, status), format!("{is} and {has}")));
+            }
+        }
+    }
+    facets
+}
+
+/// The resource with this number.
+fn id(number: i64) -> ResourceId {
+    Uuid::from_u128(0x019b_7600_0000_7000_8000_0000_0000_0000 | number as u128).into()
+}
+
+/// What is asked, and which resources it means by their number.
+struct Question {
+    name: &'static str,
+    search: String,
+    fits: fn(i64) -> bool,
+    by: Index,
+    finalizing: bool,
+    owner: Option<i64>,
+    /// Behind the resource with this number.
+    after: Option<i64>,
+    count: bool,
+}
+
+fn question(name: &'static str, search: &str, by: Index, fits: fn(i64) -> bool) -> Question {
+    let search = search.to_owned();
+    Question { name, search, fits, by, finalizing: false, owner: None, after: None, count: true }
+}
+
+impl Question {
+    fn and_finalizing(self) -> Self {
+        Self { finalizing: true, ..self }
+    }
+
+    fn below(self, owner: i64) -> Self {
+        Self { owner: Some(owner), ..self }
+    }
+
+    fn after(self, number: i64) -> Self {
+        Self { after: Some(number), ..self }
+    }
+
+    fn uncounted(self) -> Self {
+        Self { count: false, ..self }
+    }
+
+    fn ask(self, kinds: &[&str]) -> Daily {
+        let of_kind = |n: i64| kinds.contains(&if n % 5 == 0 { "NodePool" } else { "Cluster" });
+        let is_in = |n: &i64| of_kind(*n) && (self.fits)(*n) && (self.finalizing || n % 997 != 0);
+        let all: Vec<i64> = (1..=SIZE).rev().filter(is_in).collect();
+        let behind = |n: &&i64| self.after.is_none_or(|after| **n < after);
+        let search = (!self.search.is_empty())
+            .then(|| search::parse(&self.search, search::Options::default()).expect("it is well formed"));
+        let scope = Scope {
+            kinds: kinds.iter().map(|kind| (*kind).into()).collect(),
+            owner: self.owner.map(id),
+            finalizing: self.finalizing,
+            referring_to: None,
+        };
+        let after = |number: i64| {
+            let created = (CREATED + number) * 1_000_000;
+            Start::After(Position { keys: vec![Some(SortKey::Number(created))], id: id(number) })
+        };
+        Daily {
+            name: format!("{} of {}", self.name, kinds.join(" and ")),
+            query: ListQuery {
+                filter: scope.confine(search),
+                order: vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Descending)],
+                start: self.after.map_or(Start::Offset(0), after),
+                limit: PAGE as u64,
+                count: self.count,
+            },
+            ids: all.iter().filter(behind).take(PAGE).map(|n| id(*n)).collect(),
+            total: self.count.then_some(all.len() as u64),
+            by: self.by,
+        }
+    }
+}
+
+/// Every daily query, of one kind and of all.
+pub(crate) fn daily() -> Vec<Daily> {
+    let one = questions(Index::Kind).into_iter().map(|question| question.ask(&["Cluster"]));
+    let all = questions(Index::Creation).into_iter().map(|question| question.ask(&["Cluster", "NodePool"]));
+    let below = children().into_iter().map(|question| question.ask(&["NodePool"]));
+    let all_below = children().into_iter().map(|question| question.ask(&["Cluster", "NodePool"]));
+    one.chain(all).chain(below).chain(all_below).collect()
+}
+
+/// `whole` is what everything is found by.
+fn questions(whole: Index) -> Vec<Question> {
+    const DONE: &str = "status.conditions.Reconciled = 'True'";
+    const NOT_DONE: &str = "status.conditions.Reconciled = 'False'";
+    const PRODUCTION: &str = "labels.environment = 'production'";
+    let due = |when: i64| {
+        let before = Timestamp::from_micros((CONFIRMED + when) * 1_000_000);
+        format!("{DONE} and status.conditions.Reconciled.last_updated_time < '{before}'")
+    };
+    let both = |one: &str, other: &str| format!("{one} and {other}");
+    vec![
+        question("everything", "", whole, |_| true),
+        question("everything, deep down", "", whole, |_| true).after(SIZE / 2),
+        question("a name", NAMED, Index::Name, |n| n == 77_777),
+        question("an id", &format!("id = '{}'", id(77_777)), Index::Id, |n| n == 77_777),
+        question("the finalizing", "deleted_time is not null", Index::Finalizing, |n| n % 997 == 0)
+            .and_finalizing(),
+        question("a label of many", PRODUCTION, Index::Facet, |n| n % 4 == 1),
+        question("a label of many, deep down", PRODUCTION, Index::Facet, |n| n % 4 == 1).after(SIZE / 2),
+        question("a label of few", "labels.team = 'few'", Index::Facet, |n| n % 5003 == 1),
+        question("a label of the oldest", "labels.era = 'early'", Index::Facet, |n| n <= 10_000),
+        question("two values of a label", "labels.era in ['early', 'late']", Index::Facet, |_| true),
+        question("the done", DONE, Index::Facet, |n| n % 2003 != 0),
+        question("the not done", NOT_DONE, Index::Facet, |n| n % 2003 == 0),
+        question("the not done with a label", &both(PRODUCTION, NOT_DONE), Index::Facet, |n| {
+            n % 4 == 1 && n % 2003 == 0
+        }),
+        // To count two lists of many that overlap is to read one of them.
+        question("the done with a label", &both(DONE, PRODUCTION), Index::Facet, |n| {
+            n % 4 == 1 && n % 2003 != 0
+        })
+        .uncounted(),
+        question("a name with a label", &both(PRODUCTION, NAMED), Index::Name, |n| n == 77_777),
+        question("nothing due", &due(-200_000), Index::Confirmed, |_| false).and_finalizing(),
+        question("few due", &due(-3_600), Index::Confirmed, |n| n % 2000 == 1 && n % 2003 != 0)
+            .and_finalizing(),
+        // To count them is to look at them all.
+        question("everything due", &due(200_000), Index::Facet, |n| n % 2003 != 0)
+            .and_finalizing()
+            .uncounted(),
+    ]
+}
+
+const NAMED: &str = "name = 'resource-77777'";
+
+fn children() -> Vec<Question> {
+    let is_child = |n| n % 100 == 0;
+    vec![
+        question("the children", "", Index::Owner, is_child).below(1),
+        question("an owner", &format!("owner_id = '{}'", id(1)), Index::Owner, is_child),
+    ]
+}

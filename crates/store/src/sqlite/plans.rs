@@ -1,0 +1,95 @@
+//! How SQLite answers the queries that run all day.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyperfleet_core::{Catalog, Contract, View};
+use rusqlite::Connection;
+
+use super::read::{self, ListStatements};
+use super::{Location, migrate};
+use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
+
+/// More steps of SQLite's machine than this are never taken for a page of twenty. To read a kind takes half a million.
+const MOST_STEPS: u64 = 20_000;
+const STEPS_BETWEEN_COUNTS: i32 = 100;
+
+#[test]
+fn a_page_of_a_daily_query_is_found_by_its_index() {
+    let mut connection = fleet();
+    let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
+    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED };
+    let steps = count_steps(&mut connection);
+    for daily in daily() {
+        steps.store(0, Ordering::Relaxed);
+        let page = read::list(&connection, view, &daily.query).unwrap();
+        let taken = steps.load(Ordering::Relaxed);
+        let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
+        assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
+        let ListStatements { ids, total, values } =
+            read::list_statements(&connection, view, &daily.query).unwrap();
+        let plan = [&ids, &total].map(|statement| explain(&connection, statement, &values)).concat();
+        assert!(taken < MOST_STEPS, "{} takes {taken} steps: {plan:#?}", daily.name);
+        found_by(&daily, &plan);
+    }
+}
+
+fn found_by(daily: &Daily, plan: &[String]) {
+    let wanted = match daily.by {
+        Index::Id => "r USING INDEX sqlite_autoindex_resources_1 (id=?",
+        Index::Name => "r USING INDEX resources_by_name (kind=? AND name=?",
+        Index::Owner => "r USING INDEX resources_by_owner (owner_id=? AND kind=?",
+        Index::Kind => "r USING INDEX resources_by_kind (kind=?",
+        Index::Creation => "r USING INDEX resources_by_creation",
+        Index::Finalizing => "r USING INDEX resources_finalizing (kind=?",
+        Index::Facet => "f0 USING PRIMARY KEY (facet=?",
+        Index::Confirmed => "s USING INDEX resource_status_confirmed (confirmed_after<?",
+    };
+    assert!(plan.iter().any(|line| line.contains(wanted)), "{}: {plan:#?}", daily.name);
+}
+
+/// Counts what the connection does, in a number that can be set back.
+fn count_steps(connection: &mut Connection) -> Arc<AtomicU64> {
+    let steps = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&steps);
+    let count = move || {
+        counter.fetch_add(STEPS_BETWEEN_COUNTS as u64, Ordering::Relaxed);
+        false
+    };
+    connection.progress_handler(STEPS_BETWEEN_COUNTS, Some(count)).unwrap();
+    steps
+}
+
+fn explain(connection: &Connection, statement: &str, values: &[crate::search::Value]) -> Vec<String> {
+    let mut statement = connection.prepare(&format!("explain query plan {statement}")).unwrap();
+    read::bind(&mut statement, values).unwrap();
+    let mut lines = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().unwrap() {
+        lines.push(row.get(3).unwrap());
+    }
+    lines
+}
+
+/// A database with the fleet in it.
+fn fleet() -> Connection {
+    let mut connection = Location::new(None).connect().unwrap();
+    migrate::run(&mut connection, true).unwrap();
+    for statement in fill(&spelling()) {
+        connection.execute_batch(&statement).unwrap();
+    }
+    connection
+}
+
+fn spelling() -> Spelling {
+    Spelling {
+        numbers: format!(
+            "(with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < {SIZE})
+              select n from numbers)"
+        ),
+        id: |number| format!("printf('019b7600-0000-7000-8000-%012x', {number})"),
+        time: |seconds| format!("({seconds}) * 1000000"),
+        printed_time: |seconds| format!("strftime('%Y-%m-%dT%H:%M:%S.000000Z', {seconds}, 'unixepoch')"),
+        facet: |facet| format!("x'{}'", facet.uuid().simple()),
+    }
+}
