@@ -1,6 +1,8 @@
-//! The committer with a database that fails underneath it. What users see of the stores is tested
-//! through HTTP, with the binary.
+//! The committer with a database that fails underneath it, and searches against the evaluator in memory. What users see
+//! of the stores is tested through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod search;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,194 @@
+//! Tokens that were found good, so that the next request with the same token costs a hash and a look. An entry is found
+//! by the hash of the whole token and of the header that carried it; whether it still counts is for the caller to say.
+//! The cache is bounded in number and in bytes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::digest;
+use serde_json::{Map, Value};
+
+use crate::Refusal;
+use crate::token::Moment;
+
+/// The most tokens remembered.
+const MAX_TOKENS: usize = 10_000;
+
+/// The most that they may weigh: the claims of a token take a few times its length.
+const MAX_BYTES: usize = 16 << 20;
+
+/// Locks, so that requests seldom wait for each other.
+const SHARDS: usize = 16;
+
+/// A token that was found good.
+pub(crate) struct Accepted {
+    /// The issuer's place in the list.
+    pub(crate) issuer: usize,
+    /// The edition of the issuer's keys that it was checked with.
+    pub(crate) edition: u64,
+    pub(crate) expires: Moment,
+    pub(crate) claims: Arc<Map<String, Value>>,
+    /// The caller's name by the claims.
+    pub(crate) identity: Result<Arc<str>, Refusal>,
+}
+
+/// What an entry is found by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of a token that came by the header at `place`.
+    pub(crate) fn of(place: usize, token: &str) -> Self {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(&(place as u64).to_be_bytes());
+        context.update(token.as_bytes());
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(context.finish().as_ref());
+        Self(fingerprint)
+    }
+}
+
+/// See above.
+#[derive(Default)]
+pub(crate) struct Cache {
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+/// Two generations: what is not asked for while the younger one fills up is forgotten with the older.
+#[derive(Default)]
+struct Shard {
+    young: HashMap<Fingerprint, Entry>,
+    old: HashMap<Fingerprint, Entry>,
+    young_bytes: usize,
+}
+
+struct Entry {
+    accepted: Arc<Accepted>,
+    bytes: usize,
+}
+
+impl Cache {
+    /// What is remembered under this fingerprint, as long as it `counts`; else it is forgotten.
+    pub(crate) fn recall(
+        &self,
+        fingerprint: &Fingerprint,
+        counts: impl FnOnce(&Accepted) -> bool,
+    ) -> Option<Arc<Accepted>> {
+        let mut shard = self.shard(fingerprint);
+        if let Some(entry) = shard.young.get(fingerprint) {
+            if counts(&entry.accepted) {
+                return Some(Arc::clone(&entry.accepted));
+            }
+            shard.forget(fingerprint);
+            return None;
+        }
+        let entry = shard.old.remove(fingerprint).filter(|entry| counts(&entry.accepted))?;
+        let accepted = Arc::clone(&entry.accepted);
+        shard.keep(*fingerprint, entry);
+        Some(accepted)
+    }
+
+    /// Remembers a token of so many bytes.
+    pub(crate) fn learn(&self, fingerprint: Fingerprint, accepted: Arc<Accepted>, bytes: usize) {
+        let mut shard = self.shard(&fingerprint);
+        shard.forget(&fingerprint);
+        shard.keep(fingerprint, Entry { accepted, bytes });
+    }
+
+    fn shard(&self, fingerprint: &Fingerprint) -> std::sync::MutexGuard<'_, Shard> {
+        let place = usize::from(fingerprint.0[0]) % SHARDS;
+        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shard {
+    fn keep(&mut self, fingerprint: Fingerprint, entry: Entry) {
+        self.young_bytes += entry.bytes;
+        self.young.insert(fingerprint, entry);
+        if self.young.len() >= MAX_TOKENS / SHARDS / 2 || self.young_bytes >= MAX_BYTES / SHARDS / 2 {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+    }
+
+    fn forget(&mut self, fingerprint: &Fingerprint) {
+        if let Some(entry) = self.young.remove(fingerprint) {
+            self.young_bytes -= entry.bytes;
+        }
+        self.old.remove(fingerprint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted() -> Arc<Accepted> {
+        let claims = [("exp".to_owned(), Value::from(1))].into_iter().collect();
+        Arc::new(Accepted {
+            issuer: 0,
+            edition: 1,
+            expires: crate::token::moment(&claims, "exp").unwrap().unwrap(),
+            claims: Arc::new(claims),
+            identity: Err(Refusal::NoIdentity),
+        })
+    }
+
+    fn size(cache: &Cache) -> (usize, usize) {
+        cache.shards.iter().map(|shard| shard.lock().unwrap()).fold((0, 0), |(tokens, bytes), shard| {
+            let all = || shard.young.values().chain(shard.old.values());
+            (tokens + all().count(), bytes + all().map(|entry| entry.bytes).sum::<usize>())
+        })
+    }
+
+    #[test]
+    fn neither_many_tokens_nor_large_ones_are_kept_beyond_the_bounds() {
+        let cache = Cache::default();
+        for token in 0..30_000 {
+            cache.learn(Fingerprint::of(0, &token.to_string()), accepted(), 1);
+        }
+        let (tokens, _) = size(&cache);
+        assert!((MAX_TOKENS / 3..=MAX_TOKENS).contains(&tokens), "{tokens}");
+
+        let cache = Cache::default();
+        for token in 0..10_000 {
+            cache.learn(Fingerprint::of(0, &token.to_string()), accepted(), 16 << 10);
+        }
+        let (_, bytes) = size(&cache);
+        assert!((MAX_BYTES / 3..=MAX_BYTES).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn what_is_used_stays_while_others_come_and_go() {
+        let cache = Cache::default();
+        let favourite = Fingerprint::of(0, "favourite");
+        cache.learn(favourite, accepted(), 1);
+        for token in 0..30_000 {
+            cache.learn(Fingerprint::of(0, &token.to_string()), accepted(), 1);
+            assert!(cache.recall(&favourite, |_| true).is_some(), "after {token}");
+        }
+        assert!(cache.recall(&Fingerprint::of(0, "0"), |_| true).is_none());
+    }
+
+    #[test]
+    fn what_no_longer_counts_is_forgotten_in_either_generation() {
+        for older in [false, true] {
+            let cache = Cache::default();
+            let token = Fingerprint::of(0, "token");
+            cache.learn(token, accepted(), 1);
+            if older {
+                let mut shard = cache.shard(&token);
+                shard.old = std::mem::take(&mut shard.young);
+                shard.young_bytes = 0;
+            }
+            assert!(cache.recall(&token, |_| false).is_none());
+            assert!(cache.recall(&token, |_| true).is_none());
+            assert_eq!(size(&cache), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_same_token_in_another_header_is_another_entry() {
+        assert!(Fingerprint::of(0, "token") != Fingerprint::of(1, "token"));
+    }
+}
