@@ -137,7 +137,8 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-fn verdict(reached: bool) -> &'static str {
+/// The word for a goal that is reached or not.
+pub(crate) fn verdict(reached: bool) -> &'static str {
     if reached { "ok" } else { "MISS" }
 }
 

@@ -146,7 +146,7 @@ impl Load {
             let now = Instant::now();
             let counts = now >= measured && now < end;
             match answer {
-                Ok(Ok(status)) if status == requests.expected_status() => {
+                Ok(Ok(status)) if requests.is_answered_by(status, connection.body()) => {
                     if counts {
                         let micros = u64::try_from((now - sent).as_micros()).unwrap_or(u64::MAX);
                         outcome.latency.saturating_record(micros);
@@ -196,13 +196,15 @@ impl Pace {
 pub(crate) struct Connection {
     stream: TcpStream,
     answer: Vec<u8>,
+    /// Where in it the body begins.
+    body: usize,
 }
 
 impl Connection {
     pub(crate) async fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("connect to {address}"))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, answer: Vec::with_capacity(1 << 15) })
+        Ok(Self { stream, answer: Vec::with_capacity(1 << 15), body: 0 })
     }
 
     /// Sends one request and reads its whole answer; gives the status.
@@ -220,11 +222,17 @@ impl Connection {
             if let Some(head) = &head {
                 let missing = (head.length + head.body).saturating_sub(self.answer.len());
                 if missing == 0 {
+                    self.body = head.length;
                     return Ok(head.status);
                 }
                 self.answer.reserve(missing);
             }
         }
+    }
+
+    /// The body of the last answer.
+    pub(crate) fn body(&self) -> &[u8] {
+        &self.answer[self.body..]
     }
 
     /// The last answer, for an error message.

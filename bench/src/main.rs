@@ -12,9 +12,13 @@
 
 mod bare;
 mod findings;
+mod fleet;
+mod listing;
 mod load;
 mod memory;
 mod pgbench;
+mod proportions;
+mod questions;
 mod random;
 mod reporting;
 mod reports;
@@ -32,6 +36,7 @@ use hyperfleet_testkit::{Launch, Store};
 
 use crate::bare::Bare;
 use crate::findings::{BARE_LIST, BARE_ONE, Figure, Findings, SELECT, UPDATE, median};
+use crate::listing::{Listing, Wanted};
 use crate::load::{Load, Outcome};
 use crate::pgbench::Pgbench;
 use crate::reporting::Reporting;
@@ -48,8 +53,8 @@ const IDLE_MEMORY_MIB: f64 = 30.0;
 const START_MILLIS: f64 = 300.0;
 const BINARY_MB: f64 = 40.0;
 const STORES: [&str; 2] = ["sqlite", "postgresql"];
-/// Clients of PostgreSQL besides those of pgbench: the pools of three servers.
-const POOLS: usize = 200;
+/// Clients of PostgreSQL besides those of pgbench: the pools of six servers.
+const POOLS: usize = 400;
 
 /// Measure HyperFleet on SQLite and PostgreSQL against the limits of this machine.
 #[derive(Debug, Parser)]
@@ -75,9 +80,12 @@ struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get` or `report`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report` or `list`
     #[arg(long, default_value = "")]
     only: String,
+    /// Measure lists in a fleet of 1,000,000 too, which takes minutes to make
+    #[arg(long)]
+    million: bool,
     /// A setting of the server, such as HYPERFLEET_LOGGING_LEVEL=warn; may be repeated
     #[arg(long = "env", value_name = "NAME=VALUE")]
     environment: Vec<String>,
@@ -119,7 +127,8 @@ async fn measure(options: &Options) -> Result<()> {
 
     let clusters = usize::try_from(options.clusters)?;
     let counts = options.counts();
-    let most = *counts.last().with_context(|| format!("--only {}: no such row", options.only))?;
+    let most = counts.last().copied().max(options.lists().map(|_| 1));
+    let most = most.with_context(|| format!("--only {}: no such row", options.only))?;
     let pairs = clusters * ADAPTERS.len();
     if options.measures_anywhere(&Operation::reports()) {
         let most = options.connections(Operation::Report(Moves::Time)).iter().copied().max().unwrap_or(1);
@@ -146,6 +155,10 @@ async fn measure(options: &Options) -> Result<()> {
     pgbench::execute(&postgres, &loaded, "VACUUM ANALYZE")?;
     pgbench::execute(&postgres, &reported, "VACUUM ANALYZE")?;
     let pgbench = Pgbench::prepare(&postgres, clusters).await?;
+    let mut listing = match options.lists() {
+        Some(wanted) => Some(Listing::start(wanted, &STORES, &launch, &postgres).await?),
+        None => None,
+    };
 
     let mut findings = Findings { open_loop: options.rate.is_some(), ..Findings::default() };
     for round in 1..=options.rounds {
@@ -159,6 +172,13 @@ async fn measure(options: &Options) -> Result<()> {
                 options.reports(&mut findings, reporting, connections).await?;
             }
         }
+        if let Some(listing) = &mut listing {
+            eprintln!("round {round} of {}, lists", options.rounds);
+            for &connections in options.connections(Operation::Cluster(Verb::List)) {
+                listing.round(&options.short_load(connections.into()))?;
+            }
+            listing.scan().await?;
+        }
     }
     for subject in &mut subjects {
         figures(&mut findings, subject).await?;
@@ -170,11 +190,15 @@ async fn measure(options: &Options) -> Result<()> {
         at_most: Some(BINARY_MB),
     });
 
+    let lists = listing.map(|listing| listing.found).unwrap_or_default();
     if let Some(file) = &options.json {
-        fs::write(file, format!("{:#}\n", findings.json())).with_context(|| file.display().to_string())?;
+        let mut json = findings.json();
+        json["lists"] = lists.json();
+        fs::write(file, format!("{json:#}\n")).with_context(|| file.display().to_string())?;
     }
-    println!("{findings}");
-    ensure!(findings.errors() == 0, "{} wrong answers: this run is no result", findings.errors());
+    println!("{findings}\n{lists}");
+    let errors = findings.errors() + lists.errors();
+    ensure!(errors == 0, "{errors} wrong answers: this run is no result");
     Ok(())
 }
 
@@ -187,6 +211,12 @@ impl Options {
     /// Whether one of these is to be measured on any store.
     fn measures_anywhere(&self, operations: &[Operation]) -> bool {
         STORES.iter().any(|store| self.measures(store, operations))
+    }
+
+    /// What is to be measured of lists, if anything.
+    fn lists(&self) -> Option<Wanted<'_>> {
+        let wanted = Wanted { only: &self.only, million: self.million };
+        STORES.iter().any(|store| wanted.lists(store)).then_some(wanted)
     }
 
     /// How many connections an operation is measured with.
@@ -218,6 +248,12 @@ impl Options {
     fn load(&self, connections: usize, rate: Option<f64>) -> Load {
         let window = Duration::from_secs(self.seconds);
         Load { connections, warm_up: window / 3, window, rate }
+    }
+
+    /// For lists, of which there are many to measure and each is short.
+    fn short_load(&self, connections: usize) -> Load {
+        let window = Duration::from_secs(self.seconds) / 3;
+        Load { connections, warm_up: window / 3, window, rate: self.rate }
     }
 
     /// One round of the limits that rows with as many connections need, or reports with any.

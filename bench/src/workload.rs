@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::questions::Asked;
 use crate::random::Random;
 use crate::reports::{Moves, Reporter, Reports};
 
@@ -53,7 +54,7 @@ impl Operation {
             Self::Cluster(Verb::Create) => "create",
             Self::Cluster(Verb::Get) => "get",
             Self::Cluster(Verb::Patch) => "patch",
-            Self::Cluster(Verb::List) => "list 20",
+            Self::Cluster(Verb::List) => "page of 20",
             Self::Report(Moves::Content) => "report changing",
             Self::Report(Moves::Time) => "report time only",
         }
@@ -69,11 +70,19 @@ pub(crate) struct Target {
     pub(crate) workload: Workload,
 }
 
-/// One operation on a set of clusters, or a plain GET of one path.
+/// One operation on a set of clusters, a question, or a plain GET of one path.
 #[derive(Debug)]
 pub(crate) enum Workload {
-    Clusters { verb: Verb, ids: Arc<[String]> },
-    Reports { moves: Moves, reports: Arc<Reports> },
+    Clusters {
+        verb: Verb,
+        ids: Arc<[String]>,
+    },
+    Reports {
+        moves: Moves,
+        reports: Arc<Reports>,
+    },
+    /// Any of these, none of which is more than another.
+    Asked(Arc<[Asked]>),
     Path(&'static str),
 }
 
@@ -89,6 +98,10 @@ impl Workload {
             Self::Reports { moves, reports } => {
                 return Requests::Reports(reports.reporter(*moves, worker, workers));
             }
+            Self::Asked(asked) => {
+                let random = Random::seeded(worker as u64 + 1);
+                return Requests::Asked(AskedRequests { asked: Arc::clone(asked), random, chosen: 0 });
+            }
         };
         let random = Random::seeded(worker as u64 + 1);
         Requests::Clusters(ClusterRequests { verb, ids, path, random, bytes: Vec::with_capacity(1024) })
@@ -100,14 +113,18 @@ impl Workload {
 pub(crate) enum Requests {
     Clusters(ClusterRequests),
     Reports(Reporter),
+    Asked(AskedRequests),
 }
 
 impl Requests {
-    /// The status that a right answer has.
-    pub(crate) fn expected_status(&self) -> u16 {
+    /// Whether this is a right answer to the last request.
+    pub(crate) fn is_answered_by(&self, status: u16, body: &[u8]) -> bool {
         match self {
-            Self::Clusters(ClusterRequests { verb: Verb::Create, .. }) | Self::Reports(_) => 201,
-            Self::Clusters(_) => 200,
+            Self::Clusters(ClusterRequests { verb: Verb::Create, .. }) | Self::Reports(_) => status == 201,
+            Self::Clusters(_) => status == 200,
+            Self::Asked(AskedRequests { asked, chosen, .. }) => {
+                status == 200 && asked[*chosen].is_answered_by(body)
+            }
         }
     }
 
@@ -116,8 +133,20 @@ impl Requests {
         match self {
             Self::Clusters(requests) => requests.next(),
             Self::Reports(reporter) => reporter.next(),
+            Self::Asked(AskedRequests { asked, random, chosen }) => {
+                *chosen = random.below(asked.len());
+                &asked[*chosen].request
+            }
         }
     }
+}
+
+/// Requests that are one question.
+#[derive(Debug)]
+pub(crate) struct AskedRequests {
+    asked: Arc<[Asked]>,
+    random: Random,
+    chosen: usize,
 }
 
 /// Requests for clusters, or for one path where there are no ids.

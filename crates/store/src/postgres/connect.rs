@@ -82,6 +82,16 @@ impl Address {
         Ok(Self { config, tls })
     }
 
+    /// The settings of connections for lists, which put pages together by key. Left alone, the planner would rather
+    /// read a table of ten thousand whole, for each page of five hundred, than look them up.
+    pub(super) fn config_for_lists(&self) -> tokio_postgres::Config {
+        let mut config = self.config.clone();
+        let settings = config.get_options().unwrap_or_default();
+        let settings = format!("{settings} -c enable_hashjoin=off -c enable_mergejoin=off");
+        config.options(settings);
+        config
+    }
+
     /// A connection whose statements all go by key. Left alone, the planner takes the arrays they
     /// join with for long lists and reads a small table whole, and plans anew for every batch
     /// because a short array looks cheaper than the average one.

@@ -47,7 +47,7 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
     let address = Address::new(options)?;
     migrate::run(&address, options).await?;
     let manager = Manager::from_config(
-        address.config.clone(),
+        address.config_for_lists(),
         address.tls.clone(),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );

@@ -15,7 +15,7 @@ use crate::search::{Plan, Value};
 use crate::{Options, SslMode, Target};
 
 /// More rows than this are never looked at for a page of twenty, in a table that has [`SIZE`].
-const MOST_ROWS: f64 = 5_000.0;
+const MOST_ROWS: f64 = 10_000.0;
 
 /// Tables of a row or two for each kind, label and condition.
 const SMALL: [&str; 3] = ["feed", "kind_counts", "facet_counts"];
@@ -81,6 +81,8 @@ struct Work {
     whole: BTreeSet<String>,
     /// How many rows were looked at, shown or not.
     rows: f64,
+    /// Processes that were started to help, which takes longer than a page.
+    workers: f64,
     plan: String,
 }
 
@@ -113,6 +115,7 @@ impl Work {
         if text("Node Type") == "Seq Scan" && !SMALL.contains(&text("Relation Name")) {
             self.whole.insert(text("Relation Name").to_owned());
         }
+        self.workers += number("Workers Launched");
         if text("Node Type").contains("Scan") {
             let removed = number("Rows Removed by Filter") + number("Rows Removed by Index Recheck");
             self.rows += (number("Actual Rows") + removed) * number("Actual Loops");
@@ -122,9 +125,10 @@ impl Work {
 
     /// That it was little, and by which indexes.
     fn little(self, daily: &Daily) -> BTreeSet<String> {
-        let Self { indexes, whole, rows, plan } = self;
+        let Self { indexes, whole, rows, workers, plan } = self;
         assert!(whole.is_empty(), "{} reads the whole of {whole:?}, {plan}", daily.name);
         assert!(rows < MOST_ROWS, "{} looks at {rows} rows, {plan}", daily.name);
+        assert!(workers < 1.0, "{} starts {workers} workers, {plan}", daily.name);
         indexes
     }
 }

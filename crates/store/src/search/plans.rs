@@ -12,7 +12,7 @@ use crate::list::{ListQuery, Start};
 pub(crate) const SIZE: i64 = 100_000;
 /// When the first one was made; each of the others a second after the one before it.
 const CREATED: i64 = 1_767_225_600;
-/// When conditions were confirmed: in the hour from here, in no order, but for a few.
+/// When conditions were confirmed: in the hour from here, in no order, but for the oldest few.
 const CONFIRMED: i64 = CREATED + 30 * 86_400;
 /// Stands for the time that is filled in for each resource.
 const BLANK: i64 = 0;
@@ -58,7 +58,7 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
     let owner = format!("case when n % 5 = 0 then {} end", id("case when n % 100 = 0 then 1 else n - 1 end"));
     let (created, confirmed) = (
         format!("{CREATED} + n"),
-        format!("{CONFIRMED} + case when n % 2000 = 1 then -86400 else n * 7919 % 3600 end"),
+        format!("{CONFIRMED} + case when n <= 900 then -86400 else n * 7919 % 3600 end"),
     );
     let conditions = |status| {
         let printed = RawJson::from_value(&conditions(status)).as_str().to_owned();
@@ -243,11 +243,12 @@ fn questions(whole: Index) -> Vec<Question> {
     const DONE: &str = "status.conditions.Reconciled = 'True'";
     const NOT_DONE: &str = "status.conditions.Reconciled = 'False'";
     const PRODUCTION: &str = "labels.environment = 'production'";
-    let due = |when: i64| {
+    let stale = |when: i64| {
         let before = Timestamp::from_micros((CONFIRMED + when) * 1_000_000);
-        format!("{DONE} and status.conditions.Reconciled.last_updated_time < '{before}'")
+        format!("status.conditions.Reconciled.last_updated_time < '{before}'")
     };
     let both = |one: &str, other: &str| format!("{one} and {other}");
+    let due = |when: i64| both(DONE, &stale(when));
     vec![
         question("everything", "", whole, |_| true),
         question("everything, deep down", "", whole, |_| true).after(SIZE / 2),
@@ -272,8 +273,8 @@ fn questions(whole: Index) -> Vec<Question> {
         .uncounted(),
         question("a name with a label", &both(PRODUCTION, NAMED), Index::Name, |n| n == 77_777),
         question("nothing due", &due(-200_000), Index::Confirmed, |_| false).and_finalizing(),
-        question("few due", &due(-3_600), Index::Confirmed, |n| n % 2000 == 1 && n % 2003 != 0)
-            .and_finalizing(),
+        question("few due, the oldest", &due(-3_600), Index::Confirmed, |n| n <= 900).and_finalizing(),
+        question("the stale, all of them old", &stale(-3_600), Index::Confirmed, |n| n <= 900),
         // To count them is to look at them all.
         question("everything due", &due(200_000), Index::Facet, |n| n % 2003 != 0)
             .and_finalizing()

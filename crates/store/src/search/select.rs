@@ -190,8 +190,8 @@ impl Builder<'_> {
         if self.reads_status { join } else { String::new() }
     }
 
-    /// A number that is no caller's text. A plan for any value takes a bound limit for a tenth of the table, so in
-    /// PostgreSQL it stands in the statement.
+    /// A number of the page. A plan for any value takes a bound limit for a tenth of the table, and PostgreSQL calls
+    /// workers to help with that, so there it stands in the statement.
     fn number(&mut self, number: u64) -> String {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         match self.dialect {
@@ -208,8 +208,8 @@ fn is_one_of(alias: &str, places: &[String]) -> String {
     }
 }
 
-/// Whether a resource has one of these facets. With the offset PostgreSQL looks it up for each, instead of reading all
-/// that have the facet.
+/// Whether a resource has one of these facets. With the offset PostgreSQL looks it up for each, and does not take it for
+/// a join, of which it would expect next to nothing and for which it would call workers.
 fn has_one_of(places: &[String], Anchor { created_time, id }: Anchor) -> String {
     format!(
         "exists (select 1 from resource_facets f where {} and f.created_time = {created_time}

@@ -11,7 +11,7 @@ use super::{Location, migrate};
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
 
 /// More steps of SQLite's machine than this are never taken for a page of twenty. To read a kind takes half a million.
-const MOST_STEPS: u64 = 20_000;
+const MOST_STEPS: u64 = 100_000;
 const STEPS_BETWEEN_COUNTS: i32 = 100;
 
 #[test]
