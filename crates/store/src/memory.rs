@@ -11,8 +11,9 @@ use std::collections::HashMap;
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
 
-/// The most that is remembered, in bytes, as far as they can be counted.
-const MAX_BYTES: usize = 64 << 20;
+/// The most that is remembered, in bytes, as far as they can be counted. Half of it is sure to be kept: room for ten
+/// thousand resources with four adapters each. One unknown resource is enough to make its whole batch load.
+const MAX_BYTES: usize = 192 << 20;
 
 /// What is larger is not remembered: it would push out hundreds of others.
 const MAX_DOSSIER_BYTES: usize = 64 << 10;
