@@ -2,6 +2,8 @@
 //! through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod flights;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
