@@ -5,6 +5,10 @@
 //! themselves. Callers are answered only after the commit. Whatever fails, every command in the
 //! queue gets an answer: a batch that the database refuses is tried again command by command, a
 //! rule that panics costs only its own command, and a committer that dies is started again.
+//!
+//! Batches are settled one after the other, but for those that [`flights`] may send ahead.
+
+mod flights;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +24,8 @@ use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Memory, Recalled};
 use crate::metrics::Metrics;
 use crate::{postgres, sqlite};
+
+use flights::{Boarding, Flights};
 
 /// Commands that one commit may carry. Larger batches gain nothing and make everyone wait.
 const MAX_BATCH: usize = 256;
@@ -43,6 +49,23 @@ pub(crate) struct Committer {
 struct Job {
     command: Command,
     caller: Waiting,
+}
+
+/// Jobs that share a commit.
+struct Batch {
+    commands: Vec<Command>,
+    callers: Vec<Waiting>,
+}
+
+impl Batch {
+    fn of(jobs: Vec<Job>) -> Self {
+        let (commands, callers) = jobs.into_iter().map(|job| (job.command, job.caller)).unzip();
+        Self { commands, callers }
+    }
+
+    fn answer(callers: Vec<Waiting>, answers: Vec<Result<Outcome, Error>>) {
+        callers.into_iter().zip(answers).for_each(|(caller, answer)| caller.answer(answer));
+    }
 }
 
 /// Whoever waits for an answer, and until when.
@@ -149,28 +172,52 @@ async fn supervise(mut task: Task) {
 impl Task {
     async fn run(&mut self) {
         let mut jobs = Vec::with_capacity(MAX_BATCH);
-        while self.jobs.recv_many(&mut jobs, MAX_BATCH).await > 0 {
+        let mut flights = Flights::default();
+        loop {
+            if flights.is_empty() {
+                for (batch, failure) in flights.failed() {
+                    self.settle_after(failure, batch).await;
+                }
+                if jobs.is_empty() && self.jobs.recv_many(&mut jobs, MAX_BATCH).await == 0 {
+                    return;
+                }
+            }
+            while jobs.len() < MAX_BATCH
+                && let Ok(job) = self.jobs.try_recv()
+            {
+                jobs.push(job);
+            }
             self.metrics.queue_length.set(self.jobs.len() as i64);
             jobs.retain(|job| !job.caller.is_over());
-            if !jobs.is_empty() {
-                self.settle(std::mem::take(&mut jobs)).await;
+            match self.board(&mut jobs, &flights) {
+                Boarding::Ready(batch) => self.take_off(batch, &mut flights).await,
+                Boarding::Grounded if !flights.is_empty() => self.land_next(&mut flights).await,
+                Boarding::Grounded if jobs.is_empty() => {}
+                Boarding::Grounded => self.settle(Batch::of(std::mem::take(&mut jobs))).await,
             }
         }
     }
 
     /// Gives every job its answer.
-    async fn settle(&mut self, jobs: Vec<Job>) {
-        let (commands, callers): (Vec<_>, Vec<_>) = jobs.into_iter().map(|j| (j.command, j.caller)).unzip();
-        match self.attempt(&commands).await {
-            Ok(answers) => {
-                callers.into_iter().zip(answers).for_each(|(caller, answer)| caller.answer(answer));
-            }
+    async fn settle(&mut self, Batch { commands, callers }: Batch) {
+        let result = self.attempt(&commands).await;
+        self.conclude(&commands, callers, result).await;
+    }
+
+    async fn conclude(
+        &mut self,
+        commands: &[Command],
+        callers: Vec<Waiting>,
+        result: Result<Vec<Result<Outcome, Error>>, Failure>,
+    ) {
+        match result {
+            Ok(answers) => Batch::answer(callers, answers),
             Err(failure) if failure.is_outage() => {
                 callers.into_iter().for_each(|caller| caller.answer(Err(failure.clone().into_error())));
             }
             Err(failure) => {
                 tracing::warn!(error = failure.cause, commands = commands.len(), "a batch was refused");
-                self.settle_one_by_one(&commands, callers).await;
+                self.settle_one_by_one(commands, callers).await;
             }
         }
     }
@@ -215,19 +262,13 @@ impl Task {
         if self.alone
             && let Some(recalled) = self.memory.recall(&mut needs)
         {
-            let only_reports = needs.is_empty();
             match self.transact(commands, &needs, Some(recalled), &reported).await {
-                Err(failure) if failure.kind == FailureKind::Outdated => {
-                    let result = self.transact(commands, &Needs::of(commands), None, &reported).await;
-                    self.alone = false;
-                    return result;
-                }
-                // A report that was committed after all changes nothing when it is taken in again; other
-                // commands must not be carried out twice.
-                Err(failure) if failure.kind == FailureKind::Unavailable && only_reports => {}
+                Err(failure) if failure.kind == FailureKind::Outdated => {}
                 result => return result,
             }
-            needs = Needs::of(commands);
+            let result = self.transact(commands, &Needs::of(commands), None, &reported).await;
+            self.alone = false;
+            return result;
         }
         self.transact(commands, &needs, None, &reported).await
     }
@@ -255,13 +296,24 @@ impl Task {
                 return Err(failure);
             }
         };
-        let real = commands.iter().zip(&answers).filter(|(command, _)| !command.dry_run);
-        self.metrics.fleet.committed(&set, real.map(|(_, answer)| answer));
+        self.measure(commands, &set, &answers, took);
+        self.alone = self.memory.learn(&rulebook.catalog, reported.iter().copied(), set, (found, left));
+        Ok(answers)
+    }
+
+    /// Counts a batch that was committed.
+    fn measure(
+        &self,
+        commands: &[Command],
+        set: &WorkingSet,
+        answers: &[Result<Outcome, Error>],
+        took: Duration,
+    ) {
+        let real = commands.iter().zip(answers).filter(|(command, _)| !command.dry_run);
+        self.metrics.fleet.committed(set, real.map(|(_, answer)| answer));
         self.metrics.batch_size.observe(commands.len() as f64);
         self.metrics.commit_duration.observe(took.as_secs_f64());
         self.metrics.succeeded("commit", took);
-        self.alone = self.memory.learn(&rulebook.catalog, reported.iter().copied(), set, (found, left));
-        Ok(answers)
     }
 }
 

@@ -11,8 +11,9 @@ use std::collections::HashMap;
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
 
-/// The most that is remembered, in bytes, as far as they can be counted.
-const MAX_BYTES: usize = 64 << 20;
+/// The most that is remembered, in bytes, as far as they can be counted. Half of it is sure to be kept: room for ten
+/// thousand resources with four adapters each. One unknown resource is enough to make its whole batch load.
+const MAX_BYTES: usize = 192 << 20;
 
 /// What is larger is not remembered: it would push out hundreds of others.
 const MAX_DOSSIER_BYTES: usize = 64 << 10;
@@ -26,11 +27,28 @@ pub(crate) struct Mark {
     pub(crate) commits: i64,
 }
 
+impl Mark {
+    /// The mark that a batch leaves that found this one.
+    pub(crate) fn after(self, set: &WorkingSet) -> Self {
+        let commits = self.commits + i64::from(!set.is_unchanged());
+        Self { version: set.version(), commits }
+    }
+}
+
 /// What was remembered for a batch, and the mark by which it is right.
 #[derive(Debug)]
 pub(crate) struct Recalled {
     pub(crate) mark: Mark,
     pub(crate) dossiers: Vec<Dossier>,
+}
+
+impl Recalled {
+    /// A set that holds what was remembered.
+    pub(crate) fn into_set(self) -> WorkingSet {
+        let mut set = WorkingSet::new(self.mark.version);
+        self.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
+        set
+    }
 }
 
 /// See above. Two generations: what is not asked for while the younger one fills up is forgotten with the older.
@@ -60,6 +78,34 @@ impl Memory {
         needs.statuses.retain(|id| !dossiers.contains_key(id));
         needs.reports.retain(|(id, adapter)| dossiers.get(id).is_none_or(|d| !d.has_report(adapter)));
         Some(Recalled { mark, dossiers: dossiers.into_values().collect() })
+    }
+
+    /// Whether everything is remembered that a report of `adapter` on a resource needs.
+    pub(crate) fn knows(&self, id: ResourceId, adapter: &str) -> bool {
+        let dossier = self.young.get(&id).or_else(|| self.old.get(&id));
+        self.mark.is_some() && dossier.is_some_and(|dossier| dossier.has_report(adapter))
+    }
+
+    /// Takes out what is remembered of these resources.
+    pub(crate) fn lend<'a>(&mut self, ids: impl IntoIterator<Item = &'a ResourceId>) -> Option<Recalled> {
+        let mark = self.mark?;
+        Some(Recalled { mark, dossiers: ids.into_iter().filter_map(|id| self.forget(*id)).collect() })
+    }
+
+    /// What is lent was sent to be committed, which will leave the feed at `left`.
+    pub(crate) fn expect(&mut self, left: Mark) {
+        self.mark = Some(left);
+    }
+
+    /// Takes back what was lent, after its commit; not if everything had to be forgotten meanwhile.
+    pub(crate) fn take_back<'a>(
+        &mut self,
+        ids: impl IntoIterator<Item = &'a ResourceId>,
+        set: &mut WorkingSet,
+    ) {
+        if self.mark.is_some() {
+            ids.into_iter().filter_map(|id| set.take_dossier(*id)).for_each(|dossier| self.keep(dossier));
+        }
     }
 
     /// After a commit that found the feed at `found` and left it at `left`: remembers what reports were about,

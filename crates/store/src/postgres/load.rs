@@ -10,6 +10,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
+use super::persist::OURS;
 use super::row;
 use super::writer::{Session, prepare};
 use crate::failure::{Failure, FailureKind};
@@ -79,7 +80,7 @@ impl Statements {
             client,
             [
                 "select version, commits from feed for update".to_owned(),
-                "select version, commits from feed".to_owned(),
+                format!("select version, commits, {OURS} from feed"),
                 resources_by(COLUMNS, "= any($1)"),
                 resources_by(&STATUS_COLUMNS, "= any($1)"),
                 // By reports_pkey.
@@ -244,11 +245,12 @@ pub(super) async fn load(
     Ok((mark, set))
 }
 
-/// Makes sure that the feed is where it is expected.
-pub(super) async fn check(session: &Session, expected: Mark) -> Result<(), Failure> {
+/// Makes sure that the feed is where it is expected, and, if that was predicted, that it is there by this session.
+pub(super) async fn check(session: &Session, expected: Mark, predicted: bool) -> Result<(), Failure> {
     let row = session.client.query_one(&session.load.position, &[]).await?;
     let found = Mark { version: Version(row.try_get(0)?), commits: row.try_get(1)? };
-    if found == expected { Ok(()) } else { Err(outdated()) }
+    let ours: bool = row.try_get(2)?;
+    if found == expected && (ours || !predicted) { Ok(()) } else { Err(outdated()) }
 }
 
 pub(super) fn outdated() -> Failure {

@@ -161,11 +161,14 @@ impl Statements {
                 "update feed set version = $1, commits = $2".to_owned(),
                 // Fails unless the feed is where it is expected, and with it everything behind it in the
                 // flight: a division by zero is the one error that a plain statement can raise at will.
-                "with advanced as (
-                     update feed set version = $1, commits = $2 where version = $3 and commits = $4 returning 1
-                 )
-                 select 1 / count(*) from advanced"
-                    .to_owned(),
+                format!(
+                    "with advanced as (
+                         update feed set version = $1, commits = $2
+                         where version = $3 and commits = $4 and ({OURS} or not $5)
+                         returning set_config('hyperfleet.commits', commits::text, false)
+                     )
+                     select 1 / count(*) from advanced"
+                ),
             ],
         )
         .await?;
@@ -195,13 +198,19 @@ impl Statements {
     }
 }
 
+/// Whether this session itself brought the feed to where it is. Each commit that claims the feed notes down in the
+/// session where it left it; PostgreSQL forgets the note if the commit fails. By its numbers alone, another
+/// replica's commit could look like one of ours that failed.
+pub(super) const OURS: &str = "coalesce(current_setting('hyperfleet.commits', true) = commits::text, false)";
+
 /// How a batch comes to hold the feed, and where it leaves it.
 #[derive(Clone, Copy)]
 pub(super) enum Feed {
     /// A transaction is open and has locked it.
     Locked { left: Mark },
-    /// No transaction is open yet; the feed must be where the batch was decided.
-    Expected { found: Mark, left: Mark },
+    /// No transaction is open yet; the feed must be where the batch was decided. If that was predicted, it must be
+    /// there by this session.
+    Expected { found: Mark, predicted: bool, left: Mark },
 }
 
 /// Writes the differences and commits. Everything is sent before the first answer is awaited; if
@@ -213,8 +222,8 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let mut position: Vec<&(dyn ToSql + Sync)> = vec![&left.version.0, &left.commits];
     let advance = match &feed {
         Feed::Locked { .. } => &statements.advance_feed,
-        Feed::Expected { found, .. } => {
-            position.extend::<[&(dyn ToSql + Sync); 2]>([&found.version.0, &found.commits]);
+        Feed::Expected { found, predicted, .. } => {
+            position.extend::<[&(dyn ToSql + Sync); 3]>([&found.version.0, &found.commits, predicted]);
             &statements.claim_feed
         }
     };

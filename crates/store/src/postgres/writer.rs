@@ -1,6 +1,7 @@
 //! The committer's side of PostgreSQL: two flights per batch. The first locks the feed and loads,
 //! the second writes and commits; everything within a flight is pipelined. A batch for which everything is
-//! remembered needs the second flight only.
+//! remembered needs the second flight only, and may be sent while the one before it is still on its way: the
+//! server carries them out in order.
 //!
 //! The feed lock is taken before the first read, not last: then every decision is made on
 //! committed state that nobody can change, without row locks, and versions are commit order. As
@@ -25,7 +26,7 @@ pub(crate) struct Writer {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
-    session: Option<Session>,
+    session: Option<Arc<Session>>,
 }
 
 /// A connection with its prepared statements.
@@ -66,16 +67,7 @@ impl Writer {
         if recalled.is_some() && self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
             return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
         }
-        let timeout = self.timeout;
-        let work = async {
-            match recalled {
-                Some(recalled) if needs.is_empty() => self.commit_recalled(recalled, deliberate).await,
-                recalled => self.load_and_commit(needs, recalled, deliberate).await,
-            }
-        };
-        let result = tokio::time::timeout(timeout, work).await;
-        let result =
-            result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")));
+        let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
         // What is outdated is found so in good order. Whatever else happened, a new session knows nothing of it.
         if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
             self.reset();
@@ -108,29 +100,38 @@ impl Writer {
             session.client.batch_execute("rollback").await?;
             return Ok(Committed { verdicts, found, left: found });
         }
-        let left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
+        let left = found.after(&verdicts.set);
         persist::persist(session, &verdicts.set, Feed::Locked { left }).await?;
         Ok(Committed { verdicts, found, left })
     }
 
-    /// Everything is known already: one flight that first makes sure that it still holds.
-    async fn commit_recalled(
-        &mut self,
-        recalled: Recalled,
-        deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Committed, Failure> {
-        let found = recalled.mark;
-        let mut set = WorkingSet::new(found.version);
-        recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
-        let verdicts = deliberate(set);
-        let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
-        if verdicts.set.is_unchanged() {
-            load::check(session, found).await?;
-            return Ok(Committed { verdicts, found, left: found });
+    /// Whether a batch can be sent without asking anything first. Behind a new connection may be another server.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| !session.client.is_closed())
+    }
+
+    /// Sends a batch that was decided on what is remembered, from its first poll on. It fails unless the feed is
+    /// still at `found`. If that is only where batches on their way will leave it (`predicted`), it fails with
+    /// them.
+    pub(crate) fn send(
+        &self,
+        set: WorkingSet,
+        found: Mark,
+        predicted: bool,
+    ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
+        let (session, timeout) = (self.session.clone(), self.timeout);
+        async move {
+            let work = async {
+                let session = session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
+                if set.is_unchanged() {
+                    return load::check(&session, found, predicted).await;
+                }
+                let feed = Feed::Expected { found, predicted, left: found.after(&set) };
+                persist::persist(&session, &set, feed).await
+            };
+            let result = within(timeout, work).await;
+            (set, result)
         }
-        let left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
-        persist::persist(session, &verdicts.set, Feed::Expected { found, left }).await?;
-        Ok(Committed { verdicts, found, left })
     }
 
     /// Locks the feed, makes sure that what is recalled is still true, and loads the rest.
@@ -141,10 +142,15 @@ impl Writer {
     ) -> Result<(Mark, WorkingSet), Failure> {
         let session = match &mut self.session {
             Some(session) if !session.client.is_closed() => session,
-            slot => slot.insert(Session::open(&self.address).await?),
+            slot => slot.insert(Arc::new(Session::open(&self.address).await?)),
         };
         load::load(session, &self.catalog, needs, recalled).await
     }
+}
+
+async fn within<T>(timeout: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let result = tokio::time::timeout(timeout, work).await;
+    result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
 }
 
 /// Prepares statements side by side.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod search;
+mod flights;
 
 use std::path::Path;
 use std::sync::Arc;

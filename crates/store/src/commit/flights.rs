@@ -1,0 +1,178 @@
+//! Flights: batches of reports for which everything is remembered, on their way to PostgreSQL. While one is being
+//! committed the next is decided and sent, so that the committer and the database work at the same time.
+//!
+//! A flight is decided on what the one before it will leave, and the database carries it out only if that one was
+//! committed. What a flight is about is lent to it until it lands, so a command about the same resource waits for it
+//! on the ground, as does, with everyone behind it, a command that needs more than is remembered. Whatever goes wrong
+//! is put right when nothing is in the air any more.
+
+use std::collections::{HashSet, VecDeque};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Instant;
+
+use futures_util::poll;
+use hyperfleet_core::rules::{Outcome, WorkingSet};
+use hyperfleet_core::{Error, Intent, ResourceId};
+
+use super::{Batch, Failure, FailureKind, Job, Task, Verdicts, Writer, deliberate};
+
+/// More would only wait for the one session that carries them out.
+const MAX_FLIGHTS: usize = 2;
+
+/// What is in the air, in the order in which it lands, and what has failed since there was nothing.
+#[derive(Default)]
+pub(super) struct Flights {
+    in_the_air: VecDeque<Flight>,
+    failed: Vec<(Batch, Failure)>,
+}
+
+struct Flight {
+    about: HashSet<ResourceId>,
+    commands: usize,
+    changes: bool,
+    journey: Pin<Box<dyn Future<Output = Landed> + Send>>,
+}
+
+struct Landed {
+    about: HashSet<ResourceId>,
+    batch: Batch,
+    set: WorkingSet,
+    answers: Vec<Result<Outcome, Error>>,
+    started: Instant,
+    result: Result<(), Failure>,
+}
+
+/// What can be done with the jobs that wait.
+pub(super) enum Boarding {
+    /// These can be sent now.
+    Ready(Vec<Job>),
+    /// Nothing, as long as something is in the air.
+    Grounded,
+}
+
+impl Flights {
+    pub(super) fn is_empty(&self) -> bool {
+        self.in_the_air.is_empty()
+    }
+
+    /// Takes out the batches that failed.
+    pub(super) fn failed(&mut self) -> Vec<(Batch, Failure)> {
+        std::mem::take(&mut self.failed)
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_the_air.len() < MAX_FLIGHTS && self.failed.is_empty()
+    }
+
+    fn is_about(&self, id: ResourceId) -> bool {
+        self.in_the_air.iter().any(|flight| flight.about.contains(&id))
+    }
+}
+
+impl Task {
+    /// Takes those of `jobs` that can be sent out of it.
+    pub(super) fn board(&self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
+        let connected = matches!(&self.writer, Writer::Postgres(writer) if writer.is_connected());
+        let ahead = flights.in_the_air.back().map_or(0, |flight| flight.commands);
+        // A second flight that is much smaller than the first would land too early for the third to be ready.
+        if !connected || !self.alone || !flights.has_room() || jobs.is_empty() || jobs.len() < ahead / 2 {
+            return Boarding::Grounded;
+        }
+        let mut boards = Vec::with_capacity(jobs.len());
+        for job in jobs.iter() {
+            let Intent::Report(submit) = &job.command.intent else { return Boarding::Grounded };
+            let Some(id) = ResourceId::parse(&submit.target.id) else { return Boarding::Grounded };
+            let free = !flights.is_about(id);
+            if free && !self.memory.knows(id, &submit.submission.adapter) {
+                return Boarding::Grounded;
+            }
+            boards.push(free);
+        }
+        let mut boards = boards.into_iter();
+        let boarding: Vec<Job> = jobs.extract_if(.., |_| boards.next() == Some(true)).collect();
+        if boarding.is_empty() { Boarding::Grounded } else { Boarding::Ready(boarding) }
+    }
+
+    /// Decides a batch and sends it.
+    pub(super) async fn take_off(&mut self, jobs: Vec<Job>, flights: &mut Flights) {
+        let started = Instant::now();
+        let batch = Batch::of(jobs);
+        let about: HashSet<ResourceId> = batch
+            .commands
+            .iter()
+            .filter_map(|command| match &command.intent {
+                Intent::Report(submit) => ResourceId::parse(&submit.target.id),
+                _ => None,
+            })
+            .collect();
+        let Writer::Postgres(writer) = &self.writer else { return };
+        let Some(recalled) = self.memory.lend(&about) else { return };
+        let found = recalled.mark;
+        let Verdicts { set, answers } = deliberate(&self.rulebook, recalled.into_set(), &batch.commands);
+        self.memory.expect(found.after(&set));
+        let predicted = flights.in_the_air.iter().any(|flight| flight.changes);
+        let (commands, changes) = (batch.commands.len(), !set.is_unchanged());
+        let sent = writer.send(set, found, predicted);
+        let mut journey = Box::pin({
+            let about = about.clone();
+            async move {
+                let (set, result) = sent.await;
+                Landed { about, batch, set, answers, started, result }
+            }
+        });
+        if let Poll::Ready(landed) = poll!(&mut journey) {
+            // It never left, and the session may be in any state: nothing may follow.
+            while !flights.is_empty() {
+                self.land_next(flights).await;
+            }
+            return self.land(landed, flights);
+        }
+        flights.in_the_air.push_back(Flight { about, commands, changes, journey });
+        // The connection is driven by a task of the same thread: it must get to write before the next is decided.
+        tokio::task::yield_now().await;
+    }
+
+    /// Waits for the first flight to land.
+    pub(super) async fn land_next(&mut self, flights: &mut Flights) {
+        if let Some(flight) = flights.in_the_air.front_mut() {
+            let landed = flight.journey.as_mut().await;
+            flights.in_the_air.pop_front();
+            self.land(landed, flights);
+        }
+    }
+
+    fn land(&mut self, landed: Landed, flights: &mut Flights) {
+        let Landed { about, batch, mut set, answers, started, result } = landed;
+        let took = started.elapsed();
+        match result {
+            Ok(()) => {
+                self.measure(&batch.commands, &set, &answers, took);
+                self.memory.take_back(&about, &mut set);
+                Batch::answer(batch.callers, answers);
+            }
+            Err(failure) => {
+                self.memory.clear();
+                self.metrics.failed("commit", failure.error_type(), took);
+                if failure.kind != FailureKind::Outdated {
+                    self.writer.reset();
+                }
+                flights.failed.push((batch, failure));
+            }
+        }
+    }
+
+    /// Gives every job of a flight that failed its answer.
+    pub(super) async fn settle_after(&mut self, failure: Failure, Batch { commands, callers }: Batch) {
+        let result = match failure.kind {
+            // A report that was committed after all changes nothing when it is taken in again.
+            FailureKind::Outdated | FailureKind::Unavailable => {
+                let result = self.attempt(&commands).await;
+                self.alone = false;
+                result
+            }
+            _ => Err(failure),
+        };
+        self.conclude(&commands, callers, result).await;
+    }
+}

@@ -1,0 +1,352 @@
+//! Reports on PostgreSQL with more than one commit on its way: whatever comes between two of them, nothing that was
+//! acknowledged is lost, nothing is decided on what never came to be, and every caller is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
+use hyperfleet_core::{
+    Caller, Catalog, Command, Condition, Contract, Create, Delete, EntityDescriptor, Error, ErrorKind,
+    Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
+    SpecSchemas, Submission, SubmitReport, Timestamp,
+};
+use hyperfleet_store::{Metrics, Options, Slice, SslMode, Store, Target};
+use hyperfleet_testkit::{Database, Postgres, eventually};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const ADAPTERS: [&str; 2] = ["dns", "validator"];
+
+/// One of the processes on a database.
+struct Replica {
+    store: Store,
+}
+
+impl Replica {
+    async fn open(url: String) -> Self {
+        let options = Options {
+            target: Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None },
+            max_connections: 2,
+            request_timeout: Duration::from_secs(20),
+            connect_attempts: 1,
+            connect_interval: Duration::from_millis(1),
+            queue_limit: 4096,
+            migrate: true,
+        };
+        let cluster = EntityDescriptor {
+            kind: "Cluster".into(),
+            plural: "clusters".into(),
+            required_adapters: ADAPTERS.map(Into::into).to_vec(),
+            ..EntityDescriptor::default()
+        };
+        let rulebook = Arc::new(Rulebook {
+            catalog: Arc::new(Catalog::new(vec![cluster]).unwrap()),
+            schemas: SpecSchemas::default(),
+            max_member_bytes: 1 << 20,
+            contract: Contract::DOCUMENTED,
+            legacy_conditions: false,
+        });
+        Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
+    }
+
+    /// Clusters on which every adapter has reported, so that all that the next report needs is remembered.
+    async fn clusters(&self, count: usize) -> Vec<ResourceId> {
+        let create = async || {
+            let id = ResourceId::generate();
+            let create = Create {
+                id,
+                kind: "Cluster".into(),
+                ancestors: Vec::new(),
+                name: id.to_string(),
+                spec: serde_json::json!({}),
+                labels: Default::default(),
+                references: Default::default(),
+            };
+            self.submit(Intent::Create(create)).await.unwrap();
+            id
+        };
+        let ids = join_all((0..count).map(|_| create())).await;
+        for adapter in ADAPTERS {
+            let reports = ids.iter().map(|id| self.report(*id, adapter, 1, "first"));
+            assert!(join_all(reports).await.iter().all(Result::is_ok));
+        }
+        ids
+    }
+
+    /// A report that all is well, made `second` seconds after the epoch.
+    async fn report(
+        &self,
+        id: ResourceId,
+        adapter: &str,
+        second: i64,
+        message: &str,
+    ) -> Result<Reported, Error> {
+        let finding = |kind: &str| Finding {
+            kind: kind.to_owned(),
+            status: ReportedStatus::True,
+            reason: None,
+            message: Some(message.to_owned()),
+        };
+        let submission = Submission {
+            adapter: adapter.to_owned(),
+            observed_generation: 1,
+            observed_time: at(second),
+            conditions: MANDATORY.map(finding).to_vec(),
+            data: RawJson::from_stored("{}"),
+            metadata: None,
+        };
+        match self.submit(Intent::Report(SubmitReport { target: target(id), submission })).await? {
+            Outcome::Report(_, reported) => Ok(reported),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
+        let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
+        self.store.execute(Command { caller, dry_run: false, intent }).await
+    }
+
+    async fn resource(&self, id: ResourceId) -> Resource {
+        self.store.get(id).await.unwrap().unwrap()
+    }
+
+    async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
+        let reports = self.store.reports(id, Slice { offset: 0, limit: 10 }).await.unwrap().items;
+        reports.into_iter().find(|report| report.adapter == adapter).unwrap()
+    }
+
+    /// Both the report and what the resource says of it are those of this second.
+    async fn assert_last(&self, id: ResourceId, adapter: &str, second: i64) {
+        assert_eq!(self.stored(id, adapter).await.last_report_time, at(second), "{adapter} on {id}");
+        let conditions: Vec<Condition> = self.resource(id).await.conditions.parse().unwrap();
+        let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
+        let condition = conditions.into_iter().find(|condition| condition.kind == kind).unwrap();
+        assert_eq!(condition.last_updated_time, at(second), "{kind} of {id}");
+    }
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_micros(second * 1_000_000)
+}
+
+fn target(id: ResourceId) -> hyperfleet_core::Target {
+    hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() }
+}
+
+/// Runs SQL behind the stores' backs, and returns the first number of the first row.
+async fn sql(database: &Database, statement: &str) -> Option<i64> {
+    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let messages = client.simple_query(statement).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+    messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    })
+}
+
+/// The feed is at the newest change, and every version before it is there once.
+async fn assert_gapless(database: &Database) {
+    let newest = sql(database, "select version from feed").await;
+    assert_eq!(sql(database, "select max(version) from changes").await, newest);
+    assert_eq!(sql(database, "select count(distinct version) from changes").await, newest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_that_come_at_once_are_taken_in_their_order() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    for count in [1, 10, 300] {
+        let ids = replica.clusters(count).await;
+        let last = 1 + 900 / count as i64;
+        let order: Vec<_> = (2..=last).flat_map(|second| ids.iter().map(move |id| (*id, second))).collect();
+        // A stale report would be discarded, so none is if all are taken in this order.
+        let reports = order.iter().map(|(id, second)| replica.report(*id, "dns", *second, "first"));
+        for reported in join_all(reports).await {
+            assert!(matches!(reported.unwrap(), Reported::Unchanged(_)));
+        }
+        for id in &ids {
+            replica.assert_last(*id, "dns", last).await;
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_between_reports_see_what_was_reported_and_are_seen_by_the_next() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(60).await;
+    let life = async |number: usize, id: ResourceId| {
+        for second in 2..=30 {
+            let message = if second % 3 == 0 { format!("at {second}") } else { "first".to_owned() };
+            replica.report(id, ADAPTERS[number % 2], second, &message).await.unwrap();
+            if second == 15 && number.is_multiple_of(6) {
+                let labels = serde_json::json!({"labels": {"patched": "yes"}});
+                let body = PatchBody::Merge(labels.as_object().unwrap().clone());
+                let patch = Patch { target: target(id), if_match: None, body };
+                replica.submit(Intent::Patch(patch)).await.unwrap();
+            }
+        }
+        if number.is_multiple_of(5) {
+            let delete = Delete { target: target(id), if_match: None };
+            replica.submit(Intent::Delete(delete)).await.unwrap();
+            replica.report(id, "dns", 31, "first").await.unwrap();
+        }
+    };
+    join_all(ids.iter().enumerate().map(|(number, id)| life(number, *id))).await;
+    for (number, id) in ids.iter().enumerate() {
+        let resource = replica.resource(*id).await;
+        assert_eq!(resource.labels.as_str() != "{}", number.is_multiple_of(6));
+        assert_eq!(resource.is_active(), !number.is_multiple_of(5));
+        assert!(resource.generation == 1 || number.is_multiple_of(5) || number.is_multiple_of(6));
+        let adapter = ADAPTERS[number % 2];
+        if !number.is_multiple_of(5) {
+            assert_eq!(replica.stored(*id, adapter).await.last_report_time, at(30));
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_replica_that_writes_between_two_commits_is_not_overlooked() {
+    let database = Postgres::shared().database().await;
+    let (busy, other) = (Replica::open(database.url()).await, Replica::open(database.url()).await);
+    let ids = busy.clusters(200).await;
+    // Each adapter is served by a replica. One that went by what it remembers of the other's would undo it.
+    let last = 60;
+    let hammer = ids.iter().map(async |id| {
+        for second in 2..=last {
+            busy.report(*id, "dns", second, "first").await.unwrap();
+        }
+    });
+    let disturb = async {
+        for second in 2..=last {
+            for some in ids.chunks(20) {
+                let reports = some.iter().map(|id| other.report(*id, "validator", second, "first"));
+                assert!(join_all(reports).await.iter().all(Result::is_ok));
+            }
+        }
+    };
+    tokio::join!(join_all(hammer), disturb);
+    for id in &ids {
+        for adapter in ADAPTERS {
+            busy.assert_last(*id, adapter, last).await;
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+/// The other's commit moves the feed exactly as the first of ours would have, had it not come too late.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_fails_with_the_one_before_it_even_where_another_replica_left_what_that_one_would_have() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(500).await;
+    let report_all =
+        async |second| join_all(ids.iter().map(|id| replica.report(*id, "dns", second, "first"))).await;
+    let (mut other, connection) =
+        tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    for second in [10, 20, 30] {
+        for warm in [second, second + 1] {
+            assert!(report_all(warm).await.iter().all(Result::is_ok));
+        }
+        let newer = format!(
+            "update feed set commits = commits + 1;
+             update reports set last_report_time = to_timestamp({}) where adapter = 'dns'",
+            second + 5
+        );
+        let transaction = other.transaction().await.unwrap();
+        transaction.batch_execute(&newer).await.unwrap();
+        let end = async {
+            eventually("a commit waits for the other replica's", DEADLINE, async || {
+                let waiting = "select count(*) from pg_stat_activity
+                               where datname = current_database() and wait_event_type = 'Lock'";
+                (sql(&database, waiting).await == Some(1)).then_some(())
+            })
+            .await;
+            transaction.commit().await.unwrap();
+        };
+        let (reported, ()) = tokio::join!(report_all(second + 3), end);
+        assert!(reported.into_iter().all(|reported| matches!(reported.unwrap(), Reported::Stale)));
+    }
+    drop(other);
+    connection.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_the_database_refuses_harms_no_other_on_its_way() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(300).await;
+    let poison = "create function poison() returns trigger language plpgsql as
+         $$ begin if new.message = 'poison' then raise exception 'poisoned'; end if; return new; end $$;
+         create trigger poison before update on reports for each row execute function poison()";
+    sql(&database, poison).await;
+    for (second, poisoned) in [(2, 0), (3, 150), (4, 299)] {
+        let message =
+            |number: usize| if number == poisoned { "poison".to_owned() } else { format!("at {second}") };
+        let messages: Vec<String> = (0..ids.len()).map(message).collect();
+        let reports =
+            ids.iter().zip(&messages).map(|(id, message)| replica.report(*id, "dns", second, message));
+        for (number, reported) in join_all(reports).await.into_iter().enumerate() {
+            match reported {
+                Ok(reported) => assert!(number != poisoned && matches!(reported, Reported::Stored(_))),
+                Err(error) => assert_eq!((number, error.kind), (poisoned, ErrorKind::Database)),
+            }
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_crashes_takes_nothing_with_it_that_was_acknowledged() {
+    let postgres = Postgres::durable().await.unwrap();
+    let database = postgres.database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(200).await;
+    let mut begin = 2;
+    for outage in ["first", "second"] {
+        // Reports until the first refusal; the last that was acknowledged must be there, and no later than one more.
+        let load = ids.iter().map(async |id| {
+            for second in begin.. {
+                match replica.report(*id, "dns", second, outage).await {
+                    Ok(_) => {}
+                    Err(error) => {
+                        assert!(matches!(error.kind, ErrorKind::DatabaseUnavailable | ErrorKind::Timeout));
+                        return second - 1;
+                    }
+                }
+            }
+            unreachable!()
+        });
+        let crash = async {
+            eventually("reports are taken", DEADLINE, async || {
+                (replica.stored(ids[0], "dns").await.last_report_time > at(begin + 5)).then_some(())
+            })
+            .await;
+            postgres.stop_immediate().await.unwrap();
+        };
+        let (acknowledged, ()) = tokio::join!(join_all(load), crash);
+        postgres.start().await.unwrap();
+        eventually("the database is back", DEADLINE, async || {
+            replica.report(ids[0], "validator", begin, "first").await.ok()
+        })
+        .await;
+        for (id, second) in ids.iter().zip(&acknowledged) {
+            let found = replica.stored(*id, "dns").await.last_report_time;
+            assert!(
+                found == at(*second) || found == at(*second + 1),
+                "{second} was acknowledged, {found} found"
+            );
+        }
+        begin = acknowledged.into_iter().max().unwrap() + 2;
+    }
+    for id in &ids {
+        replica.report(*id, "dns", begin, "after").await.unwrap();
+        replica.assert_last(*id, "dns", begin).await;
+    }
+    assert_gapless(&database).await;
+}
