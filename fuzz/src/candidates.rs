@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use hyperfleet_core::search::Candidate;
 use hyperfleet_core::{
-    Catalog, Contract, Phase, RawJson, Resource, ResourceId, Stamp, Timestamp, Version, View,
+    Catalog, Contract, Phase, RawJson, Resource, ResourceId, Stamp, Tenant, Timestamp, Version, View,
 };
 
 const SPEC: &str = r#"{
@@ -34,6 +34,7 @@ static TENANT: LazyLock<BTreeMap<String, String>> =
 static POOL: LazyLock<Resource> = LazyLock::new(|| Resource {
     id: id("0192a000-0000-7000-8000-000000000002"),
     kind: "NodePool".into(),
+    tenancy: Some(Tenant::new(&TENANT)),
     name: "pool-1".to_owned(),
     ancestors: vec![id("0192a000-0000-7000-8000-000000000001")],
     generation: 3,
@@ -61,8 +62,8 @@ static CLUSTER: LazyLock<Resource> = LazyLock::new(|| Resource {
 });
 
 static CANDIDATES: LazyLock<[Candidate<'static>; 2]> = LazyLock::new(|| {
-    let view = View { catalog: &CATALOG, contract: Contract::DOCUMENTED };
-    [Candidate::new(view, &POOL).of_tenant(&TENANT), Candidate::new(view, &CLUSTER)]
+    let view = View { catalog: &CATALOG, contract: Contract::DOCUMENTED, tenancy: true };
+    [Candidate::new(view, &POOL), Candidate::new(view, &CLUSTER)]
 });
 
 /// Each of them.

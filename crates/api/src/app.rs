@@ -9,6 +9,7 @@ use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_store::Store;
 
+use crate::gate::Gate;
 use crate::page_token::Seal;
 
 /// The API's parts. Cheap to clone.
@@ -21,6 +22,8 @@ pub(crate) struct Parts {
     pub(crate) store: Store,
     /// The rules that the store decides by; handlers check bodies by the same.
     pub(crate) rulebook: Arc<Rulebook>,
+    /// Who comes in.
+    pub(crate) gate: Gate,
     /// What page tokens are sealed with.
     pub(crate) seal: Seal,
     /// Whether this process can serve.

@@ -1,9 +1,11 @@
 //! The configuration of the API: a typed view of its settings, checked as a whole. Loading
 //! collects every fault of every source before it gives up; nothing is opened or bound here.
 
+mod access;
 mod database;
 mod entities;
 mod keys;
+mod structured;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use hyperfleet_service::settings::{Faults, Settings, Sources};
 use hyperfleet_service::tls::TlsFiles;
 use hyperfleet_store::Target;
 
+pub use access::Access;
 pub use keys::KEYS;
 
 /// Everything that decides how the API runs.
@@ -22,6 +25,8 @@ pub use keys::KEYS;
 pub struct Config {
     /// `server.*`
     pub server: Server,
+    /// `server.jwt.*`, `server.tenant.*`, `server.authorization.*`, `server.rate_limit.*`
+    pub access: Access,
     /// `database.*`
     pub database: Database,
     /// `logging.*`
@@ -40,6 +45,8 @@ pub struct Config {
     pub catalog: Arc<Catalog>,
     /// The settings that all this was read from, to be printed.
     pub settings: Settings,
+    /// Where they came from, to be read again.
+    pub sources: Sources,
 }
 
 /// An address to listen on.
@@ -66,8 +73,6 @@ pub struct Server {
     pub limits: Limits,
     /// OpenAPI document with the schemas of specs.
     pub openapi_schema_path: Option<PathBuf>,
-    /// Tokens.
-    pub jwt: Jwt,
 }
 
 /// Time that clients get.
@@ -88,13 +93,6 @@ pub struct Limits {
     pub connections: usize,
     /// Most writes that wait for a commit.
     pub queue: usize,
-}
-
-/// Authentication by token.
-#[derive(Debug, Clone, Copy)]
-pub struct Jwt {
-    /// Whether every request needs a token.
-    pub enabled: bool,
 }
 
 /// The database and how it is used.
@@ -193,7 +191,6 @@ impl Config {
                 queue: settings.integer("server.limits.queue"),
             },
             openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),
-            jwt: Jwt { enabled: settings.bool("server.jwt.enabled") },
         };
         let database = Database {
             target: database::read(&settings, &mut faults),
@@ -223,9 +220,12 @@ impl Config {
         if settings.bool("tracing.enabled") {
             faults.push(settings.fault("tracing.enabled", "can only be false in this release"));
         }
-        match entities::read(&settings, &mut faults) {
+        let kinds = entities::read(&settings, &mut faults);
+        let access = access::read(&settings, kinds.as_ref().map(|(_, catalog)| &**catalog), &mut faults);
+        match kinds {
             Some((entities, catalog)) if faults.is_empty() => Ok(Self {
                 server,
+                access,
                 database,
                 logging,
                 metrics,
@@ -235,6 +235,7 @@ impl Config {
                 entities,
                 catalog,
                 settings,
+                sources: sources.clone(),
             }),
             _ => Err(faults),
         }
@@ -242,12 +243,12 @@ impl Config {
 
     /// Whether a server with this configuration could let anyone in; the error says what to do.
     pub fn check_serving(&self) -> Result<(), String> {
-        if !self.server.jwt.enabled {
+        if self.access.issuers.as_ref().is_none_or(|issuers| !issuers.is_empty()) {
             return Ok(());
         }
         Err(format!(
             "server.jwt.enabled is true ({}) and no issuer of tokens is configured, so nobody could be let in.\n\
-             To serve without authentication, turn it off with one of\n  \
+             Name one in server.jwt.configs. To serve without authentication, turn it off with one of\n  \
              server.jwt.enabled: false               in the configuration file\n  \
              HYPERFLEET_SERVER_JWT_ENABLED=false     in the environment\n  \
              --server-jwt-enabled=false              on the command line\n\

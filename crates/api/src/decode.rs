@@ -243,6 +243,7 @@ mod tests {
             max_member_bytes: 1 << 20,
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
+            tenancy: false,
         };
         let Value::Object(body) =
             json!({"kind": "User", "name": "me", "spec": {}, "references": {"wif_config": "x"}})

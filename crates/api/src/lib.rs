@@ -6,10 +6,10 @@
 
 mod app;
 mod body;
-mod caller;
 pub mod config;
 mod decode;
 mod decode_report;
+pub mod gate;
 mod info;
 mod observe;
 pub mod openapi;
@@ -22,3 +22,4 @@ mod router;
 pub mod server;
 mod statuses;
 mod unmatched;
+mod whoami;

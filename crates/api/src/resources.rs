@@ -8,15 +8,15 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Subject};
-use hyperfleet_core::search::{Candidate, Position};
+use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
     BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
-    Intent, Patch, Resource, ResourceId, echo,
+    Intent, Patch, Resource, ResourceId, Sight, echo,
 };
 use hyperfleet_store::{ListQuery, Start};
 
 use crate::app::App;
-use crate::caller::Identified;
+use crate::gate::{Identified, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters};
@@ -26,12 +26,20 @@ use hyperfleet_service::problem::Failed;
 pub(crate) type Answer = Result<Response, Failed>;
 
 /// `GET` of a collection.
-pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
+pub(crate) async fn list(
+    State(app): State<App>,
+    path: Path,
+    visitor: Visitor,
+    RawQuery(raw): RawQuery,
+) -> Answer {
+    let sight = visitor.sight();
     let any_kind = path.place.entity.is_none();
-    let route = path.list_name();
+    let route = list_name(&path, &sight);
     let sealed = (&app.seal, route.as_str());
-    let list = ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), any_kind, sealed)?;
-    let owner = owner(&app, &path).await?;
+    let options = Options { tenancy: app.rulebook.tenancy };
+    let list =
+        ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), options, any_kind, sealed)?;
+    let owner = owner(&app, &path, &sight).await?;
     let kinds = match &path.place.entity {
         Some(entity) => vec![entity.kind.clone()],
         None => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
@@ -39,13 +47,16 @@ pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQ
     let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
-        .list(ListQuery {
-            filter: list.filter(kinds, owner),
-            order: list.order.clone(),
-            start: list.after.clone().map_or(Start::Offset(offset), Start::After),
-            limit: list.page_size,
-            count: list.count,
-        })
+        .list(
+            &sight,
+            ListQuery {
+                filter: list.filter(kinds, owner),
+                order: list.order.clone(),
+                start: list.after.clone().map_or(Start::Offset(offset), Start::After),
+                limit: list.page_size,
+                count: list.count,
+            },
+        )
         .await?;
     let kind = format!("{}List", path.place.kind());
     let frame = render::Frame {
@@ -64,6 +75,12 @@ pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQ
     };
     let fields = list.fields.as_ref();
     Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, next.as_deref(), fields)?))
+}
+
+/// What a page token is bound to: the list, and the tenant that sees it.
+fn list_name(path: &Path, sight: &Sight) -> String {
+    let tenant = sight.tenant().map(|tenant| format!("{tenant}/")).unwrap_or_default();
+    tenant + &path.list_name()
 }
 
 /// `POST` to a collection.
@@ -98,12 +115,13 @@ pub(crate) async fn create(
 pub(crate) async fn read(
     State(app): State<App>,
     path: Path,
+    visitor: Visitor,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
     let fields = query::read(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
-    let resource = find(&app, &path).await?;
+    let resource = find(&app, &path, &visitor.sight()).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }
@@ -170,26 +188,26 @@ async fn execute(app: &App, caller: Caller, dry_run: bool, intent: Intent) -> Re
 }
 
 /// The resource that the path names.
-pub(crate) async fn find(app: &App, path: &Path) -> Result<Resource, Error> {
+pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Resource, Error> {
     let target = path.target();
     let found = match ResourceId::parse(&target.id) {
-        Some(id) => app.store.get(id).await?,
+        Some(id) => app.store.get(sight, id).await?,
         None => None,
     };
     if let Some(resource) = found.filter(|resource| path.names(resource)) {
         return Ok(resource);
     }
     // Only now is it worth knowing which part of the path is wrong.
-    owner(app, path).await?;
+    owner(app, path, sight).await?;
     Err(Error::not_found(path.place.kind(), &target.id))
 }
 
 /// The direct owner that the path names, checked up to the outermost.
-async fn owner(app: &App, path: &Path) -> Result<Option<ResourceId>, Error> {
+async fn owner(app: &App, path: &Path, sight: &Sight) -> Result<Option<ResourceId>, Error> {
     let mut owner: Option<ResourceId> = None;
     for (kind, id) in &path.owners {
         let found = match ResourceId::parse(id) {
-            Some(id) => app.store.get(id).await?,
+            Some(id) => app.store.get(sight, id).await?,
             None => None,
         };
         let found = found.filter(|r| r.kind == *kind && (owner.is_none() || r.owner() == owner));

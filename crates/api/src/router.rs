@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
-use hyperfleet_core::{BASE, View};
+use hyperfleet_core::BASE;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
 
@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
-use crate::{info, resources, statuses, unmatched};
+use crate::{gate, info, resources, statuses, unmatched, whoami};
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
@@ -23,7 +23,7 @@ const WORTH_COMPRESSING: u64 = 256;
 
 /// The whole API.
 pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
-    routes(app.rulebook.view(), document)
+    routes(app, document)
         .router
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
@@ -32,7 +32,8 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
 }
 
-fn routes(view: View<'_>, document: Arc<Document>) -> Routes {
+fn routes(app: &App, document: Arc<Document>) -> Routes {
+    let view = app.rulebook.view();
     let mut routes = Routes::default();
 
     let bare = |methods: MethodRouter<App>| {
@@ -54,11 +55,18 @@ fn routes(view: View<'_>, document: Arc<Document>) -> Routes {
     routes.add(&format!("{BASE}/openapi/swagger-ui.js"), asset(get(openapi::script)));
     routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
+    // Behind the gate. Another method on the same path is refused before it, as another path is.
+    let guarded = |methods: MethodRouter<App>| {
+        methods.route_layer(middleware::from_fn_with_state(app.clone(), gate::admit))
+    };
+    routes.add(&format!("{BASE}/whoami"), guarded(get(whoami::whoami)));
+    routes.add(&format!("{BASE}/authz/check"), guarded(post(whoami::check)));
+
     for place in Place::all(view.catalog) {
         let collection = format!("{BASE}{}", place.collection_path());
         let item = format!("{BASE}{}", place.item_path());
         let place = Extension(Arc::new(place));
-        let at = |methods: MethodRouter<App>| methods.layer(place.clone());
+        let at = |methods: MethodRouter<App>| guarded(methods).layer(place.clone());
 
         routes.add(&collection, at(get(resources::list).post(resources::create)));
         routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));

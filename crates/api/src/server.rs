@@ -5,19 +5,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyperfleet_auth::{Pace, Verifier};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::{self, Health};
 use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
 use hyperfleet_service::metrics;
+use hyperfleet_service::settings::Sources;
 use hyperfleet_service::shutdown::{Shutdown, Signals};
 use hyperfleet_store::{Metrics, OpenError, Options, Store};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
 use crate::config::{Bind, Config};
+use crate::gate::Gate;
 use crate::observe::Observer;
 use crate::openapi::Document;
 use crate::page_token::Seal;
@@ -110,6 +114,7 @@ pub async fn run(
         signal = signals.next() => return Err(StartError::Interrupted(signal)),
     };
     let app = App::new(Parts {
+        gate: gate(config, &rest_down)?,
         seal: Seal::new(store.page_token_key()),
         store: store.clone(),
         rulebook: rulebook.clone(),
@@ -136,6 +141,7 @@ pub async fn run(
         tokio::spawn(prune_history(store.clone(), config.history.retention)),
         tokio::spawn(measure_pending(store.clone(), config.metrics.reconciliation_stuck_threshold)),
         tokio::spawn(async move { store.recompute_conditions().await }),
+        tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
     ];
     ready(&addresses);
 
@@ -175,6 +181,7 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         max_member_bytes: config.server.limits.body_bytes,
         contract: config.compatibility.contract,
         legacy_conditions: config.compatibility.legacy_conditions,
+        tenancy: config.access.tenancy.is_some(),
     })
 }
 
@@ -184,6 +191,36 @@ async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Resu
         tracing::info!(listener = name, address = %address, tls = bind.tls.is_some(), "listening");
     }
     Ok(listener)
+}
+
+/// Who comes in, by this configuration.
+fn gate(config: &Config, shutdown: &Shutdown) -> Result<Gate, StartError> {
+    let access = &config.access;
+    let verifier = access.issuers.as_ref().map(|issuers| {
+        Verifier::start(issuers, Pace::default(), &shutdown.child()).map_err(|faults| {
+            let faults = faults
+                .iter()
+                .map(|f| format!("  server.jwt.configs[{}].{}: {}", f.index, f.field, f.message));
+            StartError::Schemas(faults.collect::<Vec<_>>().join("\n"))
+        })
+    });
+    Ok(Gate::new(verifier.transpose()?, access.tenancy.clone(), access.policy.clone(), access.budgets))
+}
+
+/// Reads the roles again at every SIGHUP. Requests go on; a configuration with faults changes nothing.
+async fn follow_roles(app: App, sources: Sources) {
+    let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
+    while hangups.recv().await.is_some() {
+        match Config::load(&sources) {
+            Ok(config) => {
+                app.gate.set_policy(config.access.policy);
+                tracing::info!("roles were read again");
+            }
+            Err(faults) => {
+                tracing::error!(error = %faults, "roles stay as they were: the configuration has faults");
+            }
+        }
+    }
 }
 
 async fn watch_database(store: Store, health: Health, timeout: Duration) {

@@ -5,25 +5,33 @@ use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
-use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, SubmitReport, Timestamp};
+use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, Sight, SubmitReport, Timestamp};
 use hyperfleet_store::Slice;
 
 use crate::app::App;
-use crate::caller::Identified;
+use crate::gate::{Identified, Visitor};
 use crate::place::Path;
 use crate::query::{self, ReportListParameters};
 use crate::resources::{Answer, find, json};
 use crate::{body, decode_report, render};
 
 /// `GET …/statuses`.
-pub(crate) async fn list(State(app): State<App>, path: Path, RawQuery(raw): RawQuery) -> Answer {
+pub(crate) async fn list(
+    State(app): State<App>,
+    path: Path,
+    visitor: Visitor,
+    RawQuery(raw): RawQuery,
+) -> Answer {
     let list = ReportListParameters::parse(raw.as_deref(), app.contract())?;
-    let target = path.target();
-    let Some(id) = ResourceId::parse(&target.id) else { return Err(not_there(&app, &path).await.into()) };
+    let sight = visitor.sight();
     let offset = (list.page - 1).saturating_mul(list.page_size);
-    let found = app.store.reports(id, Slice { offset, limit: list.page_size }).await?;
-    // Asked last: of a resource that goes meanwhile there is nothing to show.
-    find(&app, &path).await?;
+    let slice = Slice { offset, limit: list.page_size };
+    let found = match ResourceId::parse(&path.target().id) {
+        Some(id) => app.store.reports(&sight, id, slice).await?,
+        None => None,
+    };
+    let found = found.filter(|(resource, _)| path.names(resource));
+    let Some((_, found)) = found else { return Err(not_there(&app, &path, &sight).await.into()) };
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("AdapterStatusList"),
         page: list.page,
@@ -45,12 +53,13 @@ pub(crate) async fn submit(
     body::require_json(request.headers())?;
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
+    let sight = caller.sight.clone();
     let intent = Intent::Report(SubmitReport { target: path.target(), submission });
     let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await {
         Ok(Outcome::Report(subject, reported)) => (subject, reported),
         Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {
-            return Err(not_there(&app, &path).await.into());
+            return Err(not_there(&app, &path, &sight).await.into());
         }
         Err(error) => return Err(error.into()),
     };
@@ -67,6 +76,9 @@ pub(crate) async fn submit(
 }
 
 /// The error that names the first part of the path that is not there.
-async fn not_there(app: &App, path: &Path) -> Error {
-    find(app, path).await.err().unwrap_or_else(|| Error::not_found(path.place.kind(), &path.target().id))
+async fn not_there(app: &App, path: &Path, sight: &Sight) -> Error {
+    find(app, path, sight)
+        .await
+        .err()
+        .unwrap_or_else(|| Error::not_found(path.place.kind(), &path.target().id))
 }

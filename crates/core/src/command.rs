@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json_patch::Operation;
-use crate::{IfMatch, Labels, References, ResourceId, Submission};
+use crate::{IfMatch, Labels, References, ResourceId, Sight, Submission};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Caller {
     pub actor: String,
     /// The request's id, recorded with every change.
     pub request_id: String,
+    /// What exists for them.
+    pub sight: Sight,
 }
 
 /// A wish to change the store.

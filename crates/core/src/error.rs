@@ -46,6 +46,27 @@ pub enum ErrorKind {
     },
     /// The resource's state does not allow it.
     StateConflict,
+    /// No token, or nobody behind it.
+    Unauthenticated,
+    /// The token proves nothing: signature, issuer, audience, key.
+    InvalidCredentials,
+    /// The token's time is over.
+    TokenExpired,
+    /// What was sent is no token.
+    TokenMalformed,
+    /// The caller belongs nowhere, or may only report.
+    PermissionDenied,
+    /// The caller's roles do not cover this resource.
+    ResourceDenied,
+    /// The caller's roles do not cover this verb.
+    ActionDenied,
+    /// More requests than the caller may make.
+    RateLimited {
+        /// How many a second.
+        limit: u64,
+        /// When to come again, in seconds.
+        retry_after: u64,
+    },
     /// Something that should not happen did.
     Internal,
     /// The database refused a statement.
@@ -142,6 +163,8 @@ impl Error {
         const NOT_FOUND: &str = "resource-not-found";
         const CONFLICT: &str = "resource-conflict";
         const UNAVAILABLE: &str = "service-unavailable";
+        const CREDENTIALS: &str = "invalid-credentials";
+        const PERMISSION: &str = "permission-denied";
         let (code, slug, title) = match &self.kind {
             ErrorKind::Invalid => match self.faults.as_slice() {
                 [only] => match only.kind {
@@ -171,6 +194,18 @@ impl Error {
                 ("HYPERFLEET-CNF-002", "version-conflict", "Version Conflict")
             }
             ErrorKind::StateConflict => ("HYPERFLEET-CNF-003", CONFLICT, "State Conflict"),
+            ErrorKind::Unauthenticated => {
+                ("HYPERFLEET-AUT-001", "authentication-required", "Authentication Required")
+            }
+            ErrorKind::InvalidCredentials => ("HYPERFLEET-AUT-002", CREDENTIALS, "Invalid Credentials"),
+            ErrorKind::TokenExpired => ("HYPERFLEET-AUT-003", CREDENTIALS, "Token Expired"),
+            ErrorKind::TokenMalformed => ("HYPERFLEET-AUT-004", CREDENTIALS, "Token Malformed"),
+            ErrorKind::PermissionDenied => ("HYPERFLEET-AUZ-001", PERMISSION, "Permission Denied"),
+            ErrorKind::ResourceDenied => ("HYPERFLEET-AUZ-002", PERMISSION, "Resource Access Denied"),
+            ErrorKind::ActionDenied => ("HYPERFLEET-AUZ-003", PERMISSION, "Action Not Allowed"),
+            ErrorKind::RateLimited { .. } => {
+                ("HYPERFLEET-LMT-001", "rate-limit-exceeded", "Rate Limit Exceeded")
+            }
             ErrorKind::Internal => ("HYPERFLEET-INT-001", "internal-error", "Internal Server Error"),
             ErrorKind::Database => ("HYPERFLEET-INT-002", "internal-error", "Database Error"),
             ErrorKind::Overloaded => ("HYPERFLEET-SVC-001", UNAVAILABLE, "Service Unavailable"),

@@ -5,6 +5,7 @@
 //! is written and tested once.
 #![forbid(unsafe_code)]
 
+mod authorization;
 mod change;
 mod command;
 mod condition;
@@ -30,9 +31,14 @@ mod resource;
 pub mod rules;
 mod schema;
 pub mod search;
+mod sight;
+mod tenant;
 mod time;
 mod view;
 
+pub use authorization::{
+    BindingDescriptor, Policy, PolicyDescriptor, Rights, RoleDescriptor, RuleDescriptor, Verb, Verdict,
+};
 pub use change::{Action, Change, Entry};
 pub use command::{
     Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, SubmitReport, Target,
@@ -57,7 +63,9 @@ pub use nearest::nearest;
 pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
 pub use report::{Finding, MANDATORY, Report, ReportedCondition, ReportedStatus, Standing, Submission};
-pub use resource::{Phase, Resource, Stamp};
+pub use resource::{Phase, Place, Resource, Stamp};
 pub use schema::SpecSchemas;
+pub use sight::Sight;
+pub use tenant::Tenant;
 pub use time::Timestamp;
 pub use view::{BASE, View, printed_size};

@@ -2,9 +2,10 @@
 //! that the server only passes through (spec, labels, references, conditions) stay JSON text;
 //! the rules parse what they need.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::{RawJson, ResourceId, Timestamp, Version};
+use crate::{RawJson, ResourceId, Tenant, Timestamp, Version};
 
 /// Who did something, and when.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +25,26 @@ pub enum Phase {
     Finalizing(Stamp),
 }
 
+/// Where a name must be the only one of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// Among all that have no owner, of one tenant.
+    Root(Option<Tenant>),
+    /// Among the children of an owner.
+    Below(ResourceId),
+}
+
+impl fmt::Display for Place {
+    /// As the stores' index on names has it: the owner, or else the tenant.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Below(owner) => owner.fmt(f),
+            Self::Root(Some(tenant)) => tenant.fmt(f),
+            Self::Root(None) => Ok(()),
+        }
+    }
+}
+
 /// A stored resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
@@ -33,6 +54,8 @@ pub struct Resource {
     pub kind: Arc<str>,
     /// Its name, which never changes.
     pub name: String,
+    /// Whom it belongs to, where tenants are kept apart.
+    pub tenancy: Option<Tenant>,
     /// Its owners from the root down; the last one is the direct owner. Empty for a root.
     pub ancestors: Vec<ResourceId>,
     /// Grows with every change of the wish.
@@ -63,6 +86,14 @@ impl Resource {
         self.ancestors.last().copied()
     }
 
+    /// Where its name must be the only one of its kind.
+    pub fn place(&self) -> Place {
+        match self.owner() {
+            Some(owner) => Place::Below(owner),
+            None => Place::Root(self.tenancy.clone()),
+        }
+    }
+
     /// Whether deletion was not requested.
     pub fn is_active(&self) -> bool {
         self.phase == Phase::Active
@@ -76,6 +107,7 @@ impl Resource {
             id: self.id,
             kind: self.kind.clone(),
             name: self.name.clone(),
+            tenancy: self.tenancy.clone(),
             ancestors: self.ancestors.clone(),
             generation: self.generation,
             spec: self.spec.clone(),

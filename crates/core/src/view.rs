@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub catalog: &'a Catalog,
     /// Whose contract is kept.
     pub contract: Contract,
+    /// Whether tenants are kept apart, so that it is shown whom a resource belongs to.
+    pub tenancy: bool,
 }
 
 impl View<'_> {
@@ -63,6 +65,9 @@ impl View<'_> {
         object.json("labels", r.labels.as_str())?;
         if r.references.as_str() != "{}" {
             object.json("references", &self.references(r)?)?;
+        }
+        if let Some(tenant) = r.tenancy.as_ref().filter(|_| self.tenancy) {
+            object.json("tenancy", tenant.as_str())?;
         }
         object.plain("created_time", format_args!("\"{}\"", r.created.at))?;
         object.plain("updated_time", format_args!("\"{}\"", r.updated.at))?;

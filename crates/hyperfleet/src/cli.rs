@@ -33,7 +33,7 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(FIRST_STEPS)
-        .subcommands([up(), serve(), migrate(), config(), version(), completion()])
+        .subcommands([up(), serve(), migrate(), config(), dev(), version(), completion()])
 }
 
 fn up() -> Command {
@@ -41,12 +41,13 @@ fn up() -> Command {
         .about("Run everything in one process on an embedded database")
         .long_about(
             "Run everything in one process on an embedded SQLite database: nothing else to install or to \
-             configure.\n\nThere is no authentication, so it listens on loopback only and refuses any other address.",
+             configure.\n\nWithout --auth nobody is asked who they are, so it listens on loopback only and refuses any other address.",
         )
         .args([
             Arg::new("port").long("port").value_name("PORT").value_parser(value_parser!(u16)).help("Port of the API [default: 8000]"),
             Arg::new("host").long("host").value_name("HOST").help("Loopback host to listen on [default: localhost]"),
             Arg::new("data").long("data").value_name("DIR").value_parser(value_parser!(PathBuf)).conflicts_with_all(["memory", "database.url"]).help("Directory of the database [default: the current one]"),
+            Arg::new("auth").long("auth").action(ArgAction::SetTrue).help("Ask for tokens, and accept those of `hyperfleet dev token`"),
             Arg::new("memory").long("memory").action(ArgAction::SetTrue).conflicts_with("database.url").help("Keep the data in memory; it ends with the process"),
         ])
         .args(configuration())
@@ -82,6 +83,29 @@ fn config() -> Command {
              when it is not the default. Secrets are masked.",
         )
         .args(configuration())
+}
+
+fn dev() -> Command {
+    let token = Command::new("token")
+        .about("Print a token of a local issuer, for trying things out")
+        .long_about(
+            "Print a token of a local issuer, for trying things out. The first call makes the issuer's key; servers that \
+             name its JWKS in server.jwt.configs accept what it signs, and `hyperfleet up --auth` does. Never do that \
+             with a server that others can reach.",
+        )
+        .args([
+            Arg::new("identity").value_name("IDENTITY").default_value("dev@localhost").help("Whom the token is for"),
+            Arg::new("claim").long("claim").value_name("NAME=VALUE").action(ArgAction::Append).help("A further claim, such as groups=admins; may be given again"),
+            Arg::new("audience").long("audience").value_name("TEXT").help("The audience that the server wants"),
+            Arg::new("minutes").long("minutes").value_name("NUMBER").value_parser(value_parser!(u64).range(1..=525_600)).help("How long it is valid [default: 60]"),
+            Arg::new("dir").long("dir").value_name("DIR").value_parser(value_parser!(PathBuf)).help("Directory of the issuer's key [default: .hyperfleet]"),
+        ])
+        .after_help("Try it:\n  hyperfleet up --auth\n  curl localhost:8000/api/hyperfleet/v1/whoami -H \"Authorization: Bearer $(hyperfleet dev token ann@example.com 2>/dev/null)\"");
+    Command::new("dev")
+        .about("Tools for development")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(token)
 }
 
 fn version() -> Command {

@@ -1,6 +1,7 @@
 //! One function per command, and how a failure ends the process.
 
 mod config;
+mod dev;
 mod migrate;
 mod serve;
 mod up;
@@ -47,6 +48,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("serve", matches)) => serve::run(matches),
         Some(("migrate", matches)) => migrate::run(matches),
         Some(("config", matches)) => config::run(matches),
+        Some(("dev", matches)) => dev::run(matches),
         Some(("version", matches)) => version::run(matches),
         Some(("completion", matches)) => {
             let shell = matches.get_one::<clap_complete::Shell>("shell").copied();

@@ -88,6 +88,9 @@ fn render(error: &Error, occasion: &Occasion<'_>, response: Response) -> Respons
         ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => {
             parts.headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
+        ErrorKind::RateLimited { retry_after, .. } => {
+            parts.headers.insert(RETRY_AFTER, retry_after.into());
+        }
         ErrorKind::UnsupportedMediaType if occasion.method == "PATCH" => {
             parts.headers.insert(ACCEPT_PATCH, HeaderValue::from_static(PATCH_TYPES));
         }
@@ -105,6 +108,12 @@ fn extend(error: &Error, body: &mut Map<String, Value>) {
         ErrorKind::VersionConflict { expected, actual } => {
             body.insert("expected_version".into(), expected.clone());
             body.insert("actual_version".into(), actual.0.into());
+            return;
+        }
+        ErrorKind::RateLimited { limit, retry_after } => {
+            body.insert("limit".into(), (*limit).into());
+            body.insert("window".into(), "1s".into());
+            body.insert("retry_after".into(), (*retry_after).into());
             return;
         }
         ErrorKind::ApiVersionMissing => "PATH_NOT_FOUND",
@@ -134,6 +143,14 @@ fn status(error: &Error) -> StatusCode {
         ErrorKind::AlreadyExists | ErrorKind::VersionConflict { .. } | ErrorKind::StateConflict => {
             StatusCode::CONFLICT
         }
+        ErrorKind::Unauthenticated
+        | ErrorKind::InvalidCredentials
+        | ErrorKind::TokenExpired
+        | ErrorKind::TokenMalformed => StatusCode::UNAUTHORIZED,
+        ErrorKind::PermissionDenied | ErrorKind::ResourceDenied | ErrorKind::ActionDenied => {
+            StatusCode::FORBIDDEN
+        }
+        ErrorKind::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Internal | ErrorKind::Database => StatusCode::INTERNAL_SERVER_ERROR,
         ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,

@@ -34,7 +34,7 @@ impl Shutdown {
     }
 
     /// A flag raised with this one, that can also be raised alone.
-    pub(crate) fn child(&self) -> CancellationToken {
+    pub fn child(&self) -> CancellationToken {
         self.0.child_token()
     }
 }

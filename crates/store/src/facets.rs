@@ -1,10 +1,10 @@
-//! What a resource can be found by without being read: its labels and the statuses of its conditions, each as a
-//! fingerprint. A fingerprint is as long whatever it is of, so that the table is small and one index serves every
+//! What a resource can be found by without being read: its labels, the statuses of its conditions and its tenant, each
+//! as a fingerprint. A fingerprint is as long whatever it is of, so that the table is small and one index serves every
 //! label and every condition; nobody can make two texts that share one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hyperfleet_core::{Labels, Phase, Resource, ResourceId, Timestamp, statuses};
+use hyperfleet_core::{Labels, Phase, Resource, ResourceId, Tenant, Timestamp, statuses};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -21,6 +21,10 @@ impl Facet {
 
     pub(crate) fn condition(kind: &str, condition: &str, status: &str) -> Self {
         Self::of(kind, "condition", condition, status)
+    }
+
+    pub(crate) fn tenant(kind: &str, tenant: &Tenant) -> Self {
+        Self::of(kind, "tenancy", "", tenant.as_str())
     }
 
     /// No text of ours holds U+0000, so nothing can be taken for something else.
@@ -45,7 +49,8 @@ impl Facet {
         let labels = labels.iter().map(|(key, value)| Self::label(&resource.kind, key, value));
         let conditions = statuses(&resource.conditions)
             .map(|(condition, status)| Self::condition(&resource.kind, &condition, status));
-        Ok(labels.chain(conditions).collect())
+        let tenant = resource.tenancy.iter().map(|tenant| Self::tenant(&resource.kind, tenant));
+        Ok(labels.chain(conditions).chain(tenant).collect())
     }
 }
 

@@ -31,7 +31,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
-use hyperfleet_core::{Command, Error, Resource, ResourceId, Timestamp};
+use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Timestamp};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
@@ -143,7 +143,7 @@ impl Reader {
 /// The columns that make a resource, in the order in which both stores' `row` reads them.
 const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
-     s.conditions, s.version, s.refreshed, s.pending_since";
+     s.conditions, s.version, s.refreshed, s.pending_since, r.tenancy";
 
 /// The same without the wish but for its labels, for resources whose conditions alone are at stake.
 static STATUS_COLUMNS: LazyLock<String> =
@@ -188,19 +188,25 @@ impl Store {
         &self.page_token_key
     }
 
-    /// The resource with this id.
-    pub async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Error> {
-        self.door("get", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.get(id).await,
-                Reader::Postgres(postgres) => postgres.get(id).await,
-            }
-        })
-        .await
+    /// The resource with this id, if it is in sight.
+    pub async fn get(&self, sight: &Sight, id: ResourceId) -> Result<Option<Resource>, Error> {
+        let found = self
+            .door("get", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.get(id).await,
+                    Reader::Postgres(postgres) => postgres.get(id).await,
+                }
+            })
+            .await?;
+        match found {
+            Some(resource) if sight.sees(&resource)? => Ok(Some(resource)),
+            _ => Ok(None),
+        }
     }
 
-    /// A slice of a list, its count and the version, all from one snapshot.
-    pub async fn list(&self, query: ListQuery) -> Result<Page, Error> {
+    /// A slice of a list, as far as it is in sight, its count and the version, all from one snapshot.
+    pub async fn list(&self, sight: &Sight, mut query: ListQuery) -> Result<Page, Error> {
+        query.filter = sight.confine(query.filter)?;
         self.door("list", async {
             match &self.reader {
                 Reader::Sqlite(sqlite) => sqlite.list(query, self.rulebook.clone(), self.timeout).await,
@@ -210,16 +216,24 @@ impl Store {
         .await
     }
 
-    /// A slice of the reports on a resource, by adapter, with their number and the version, all from one
-    /// snapshot.
-    pub async fn reports(&self, resource: ResourceId, slice: Slice) -> Result<ReportPage, Error> {
-        self.door("reports", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
-                Reader::Postgres(postgres) => postgres.reports(resource, slice).await,
-            }
-        })
-        .await
+    /// The resource with this id, if it is in sight, and a slice of the reports on it, by adapter, with their number and
+    /// the version, all from one snapshot. The resource is read last: of one that goes meanwhile there is nothing to
+    /// show.
+    pub async fn reports(
+        &self,
+        sight: &Sight,
+        resource: ResourceId,
+        slice: Slice,
+    ) -> Result<Option<(Resource, ReportPage)>, Error> {
+        let reports = self
+            .door("reports", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
+                    Reader::Postgres(postgres) => postgres.reports(resource, slice).await,
+                }
+            })
+            .await?;
+        Ok(self.get(sight, resource).await?.map(|resource| (resource, reports)))
     }
 
     /// Shows in the metrics what waits for its adapters, and what has for longer than `threshold`.

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use hyperfleet_core::{Caller, Command, Entity, Error, Intent, ResourceId, Timestamp};
+use hyperfleet_core::{Caller, Command, Entity, Error, Intent, ResourceId, Sight, Timestamp};
 
 use crate::{Reader, Store};
 
@@ -98,7 +98,7 @@ impl Store {
 
     async fn recompute(&self, ids: Vec<ResourceId>) -> Result<(), Error> {
         let request_id = format!("recompute-{}", ResourceId::generate());
-        let caller = Caller { actor: ACTOR.to_owned(), request_id };
+        let caller = Caller { actor: ACTOR.to_owned(), request_id, sight: Sight::everything() };
         self.execute(Command { caller, dry_run: false, intent: Intent::Recompute(ids) }).await.map(drop)
     }
 

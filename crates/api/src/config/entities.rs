@@ -1,17 +1,13 @@
-//! The `entities` section: each entry is read on its own, and a faulty member is reported and
-//! left out, so that one start reports the faults of every entry and of all of them together.
+//! The `entities` section: the faults of every entry and of all of them together.
 
 use std::sync::Arc;
 
 use hyperfleet_core::{Catalog, EntityDescriptor};
 use hyperfleet_service::settings::{Fault, Faults, Settings};
-use serde_json::Value as Json;
-use serde_path_to_error::Segment;
+
+use super::structured;
 
 const PATH: &str = "entities";
-
-/// Longest part of a given value that is repeated in a fault.
-const SHOWN_CHARS: usize = 100;
 
 /// The descriptors as configured and their catalog, or none when there are faults.
 pub(super) fn read(
@@ -19,16 +15,8 @@ pub(super) fn read(
     faults: &mut Faults,
 ) -> Option<(Vec<EntityDescriptor>, Arc<Catalog>)> {
     let source = settings.source(PATH);
-    let mut found: Vec<(String, String)> = Vec::new();
-    let mut descriptors = Vec::new();
-    match settings.structured(PATH) {
-        Json::Array(entries) => {
-            for (i, entry) in entries.iter().enumerate() {
-                descriptors.push(read_entry(&format!("{PATH}[{i}]"), entry.clone(), &mut found));
-            }
-        }
-        _ => found.push((PATH.to_owned(), "must be a list of kinds".to_owned())),
-    }
+    let mut found = Vec::new();
+    let descriptors: Vec<EntityDescriptor> = structured::entries(settings, PATH, member_rule, &mut found);
     let catalog = Catalog::new(descriptors.clone());
     if let Err(messages) = &catalog {
         for message in messages {
@@ -50,47 +38,6 @@ pub(super) fn read(
     catalog.ok().filter(|_| clean).map(|catalog| (descriptors, Arc::new(catalog)))
 }
 
-/// Reads one entry, again after each fault without the member at fault.
-fn read_entry(at: &str, mut entry: Json, found: &mut Vec<(String, String)>) -> EntityDescriptor {
-    loop {
-        let error = match serde_path_to_error::deserialize(&entry) {
-            Ok(descriptor) => return descriptor,
-            Err(error) => error,
-        };
-        let mut path = at.to_owned();
-        let mut rule = Some("must be a mapping");
-        let mut given = Some(&entry);
-        for segment in error.path() {
-            match segment {
-                Segment::Seq { index } => {
-                    path += &format!("[{index}]");
-                    given = given.and_then(|list| list.get(index));
-                }
-                Segment::Map { key } => {
-                    path += &format!(".{key}");
-                    given = given.and_then(|members| members.get(key));
-                    rule = member_rule(key);
-                }
-                Segment::Enum { .. } | Segment::Unknown => {}
-            }
-        }
-        let rule = match (rule, given) {
-            (Some(rule), Some(given)) => {
-                let given: String = given.to_string().chars().take(SHOWN_CHARS).collect();
-                format!("{rule}, not {given}")
-            }
-            _ => error.inner().to_string(),
-        };
-        found.push((path, rule));
-        // Of a list the whole is left out: without an element the paths of the others would lie.
-        let segments: Vec<_> = error.path().iter().collect();
-        let members = segments.iter().rposition(|s| matches!(s, Segment::Map { .. }));
-        if !members.is_some_and(|last| remove(&mut entry, &segments[..=last])) {
-            return EntityDescriptor::default();
-        }
-    }
-}
-
 /// What a member of an entry, of a reference or of a rule must be, in words for those who write it.
 fn member_rule(name: &str) -> Option<&'static str> {
     match name {
@@ -103,20 +50,6 @@ fn member_rule(name: &str) -> Option<&'static str> {
         "when" | "status" | "reason" | "message" => Some("must be a mapping with an expression"),
         "output" => Some("must be a mapping of status, reason and message"),
         _ => None,
-    }
-}
-
-/// Removes the member at `path`; false when there is none.
-fn remove(tree: &mut Json, path: &[&Segment]) -> bool {
-    match (tree, path) {
-        (Json::Object(members), [Segment::Map { key }]) => members.shift_remove(key).is_some(),
-        (Json::Object(members), [Segment::Map { key }, rest @ ..]) => {
-            members.get_mut(key).is_some_and(|member| remove(member, rest))
-        }
-        (Json::Array(items), [Segment::Seq { index }, rest @ ..]) => {
-            items.get_mut(*index).is_some_and(|item| remove(item, rest))
-        }
-        _ => false,
     }
 }
 
@@ -134,7 +67,8 @@ mod tests {
             ],
         });
         let mut found = Vec::new();
-        let descriptor = read_entry("entities[0]", entry, &mut found);
+        let descriptor =
+            structured::read_entry::<EntityDescriptor>("entities[0]", entry, member_rule, &mut found);
         let found: Vec<_> = found.into_iter().map(|(path, rule)| format!("{path}: {rule}")).collect();
         assert_eq!(
             found,

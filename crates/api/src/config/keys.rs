@@ -21,6 +21,31 @@ const fn count(max: i64) -> Form {
     Form::Integer { min: 1, max }
 }
 
+const ISSUERS: &str = "\
+# issuer_url: what iss must be. jwk_cert_url, jwk_cert_file: where its keys are, one or both.
+# jwk_cert_ca_file: authorities for that URL. audience: what aud must hold. header: Authorization
+# unless given. identity_claim: email unless given. identity_claim_pattern: what the identity must
+# fit as a whole. identity_header: a header that names the caller before the claim does.
+[]
+";
+
+const DIMENSIONS: &str = "\
+# Each {header, key, required}: the header's value becomes tenancy.<key> of whatever is created.
+[]
+";
+
+const ROLES: &str = "\
+# Each {name, rules}, each rule {verbs, kinds, labels}: verbs are read, write, delete,
+# force-delete, report or *; kinds or *; labels are those that the resource must carry.
+[]
+";
+
+const BINDINGS: &str = "\
+# Each {role, identities, claims}: an identity may hold * for any run of characters; claims maps
+# the name of a claim to values, one of which it must have.
+[]
+";
+
 const ENTITIES: &str = "\
 # kind, plural: the name in bodies and the name in paths, each used once.
 # parent_kind, on_parent_delete: make it a child; cascade deletes it with its parent, restrict
@@ -65,6 +90,21 @@ pub static KEYS: &[Key] = &[
     key("server.limits.queue", count(1_000_000), "4096", "Most writes that wait for a commit; further ones are answered with 503."),
     key("server.openapi_schema_path", Form::Text, "", "OpenAPI document whose components specs are checked against; empty accepts every spec."),
     key("server.jwt.enabled", Form::Bool, "true", "Require a valid token on every request; false only behind a proxy that authenticates, or on loopback."),
+    key("server.jwt.configs", Form::Structured, ISSUERS, "The issuers of tokens that are accepted."),
+    key("server.tenant.enabled", Form::Bool, "false", "Keep tenants apart, by headers that a trusted proxy sets."),
+    key("server.tenant.system_header", Form::Text, "", "Header that marks a system caller with `true`: it sees all tenants and may only report."),
+    key("server.tenant.dimensions", Form::Structured, DIMENSIONS, "The headers that make up a tenant."),
+    key("server.authorization.enabled", Form::Bool, "false", "Allow only what roles grant. The roles are read again on SIGHUP."),
+    key("server.authorization.default_role", Form::Text, "", "Role of everyone who has a valid token."),
+    key("server.authorization.roles", Form::Structured, ROLES, "What there is to be granted."),
+    key("server.authorization.bindings", Form::Structured, BINDINGS, "Who has which role."),
+    key("server.rate_limit.enabled", Form::Bool, "false", "Limit how much one identity may ask, or one address without one."),
+    key("server.rate_limit.reads.per_second", count(1_000_000), "100", "Reads a second that one caller may make for long."),
+    key("server.rate_limit.reads.burst", count(1_000_000), "200", "Reads that it may make at once."),
+    key("server.rate_limit.writes.per_second", count(1_000_000), "50", "Writes a second that one caller may make for long."),
+    key("server.rate_limit.writes.burst", count(1_000_000), "100", "Writes that it may make at once."),
+    key("server.rate_limit.reports.per_second", count(1_000_000), "1000", "Reports a second that one caller may make for long."),
+    key("server.rate_limit.reports.burst", count(1_000_000), "2000", "Reports that it may make at once."),
 
     secret("database.url", Secret::UrlPassword, "`sqlite:<path>`, `sqlite::memory:` or `postgres://…`; empty uses `database.host`, and without that `sqlite:./hyperfleet.db`."),
     key("database.host", Form::Text, "", "Host of a PostgreSQL server, or the directory of its socket; not together with `database.url`."),

@@ -65,6 +65,7 @@ impl ListParameters {
         raw: Option<&str>,
         catalog: &Catalog,
         contract: Contract,
+        options: Options,
         any_kind: bool,
         (seal, route): (&Seal, &str),
     ) -> Result<Self, Error> {
@@ -90,14 +91,13 @@ impl ListParameters {
             }
             None => (given.criteria(contract), page.unwrap_or(1), None),
         };
-        let search =
-            criteria.search.as_deref().and_then(|text| match search::parse(text, Options::default()) {
-                Ok(filter) => Some(filter),
-                Err(error) => {
-                    query.search_error = Some(error);
-                    None
-                }
-            });
+        let search = criteria.search.as_deref().and_then(|text| match search::parse(text, options) {
+            Ok(filter) => Some(filter),
+            Err(error) => {
+                query.search_error = Some(error);
+                None
+            }
+        });
         let order = parse_order(&criteria.order);
         query.finish(Self { page, page_size, fields, count, criteria, search, order, after })
     }
@@ -273,7 +273,14 @@ mod tests {
     fn parse(raw: &str) -> Result<ListParameters, Error> {
         let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
         let seal = Seal::new(&[7; 64]);
-        ListParameters::parse(Some(raw), &catalog, Contract::DOCUMENTED, true, (&seal, "/clusters"))
+        ListParameters::parse(
+            Some(raw),
+            &catalog,
+            Contract::DOCUMENTED,
+            Options::default(),
+            true,
+            (&seal, "/clusters"),
+        )
     }
 
     fn faults(raw: &str) -> Vec<String> {

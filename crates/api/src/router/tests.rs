@@ -13,6 +13,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::app::Parts;
+use crate::gate::Gate;
 use crate::page_token::Seal;
 
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
@@ -24,6 +25,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         max_member_bytes: 1 << 20,
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
+        tenancy: false,
     });
     let options = Options {
         target: Target::Sqlite { path: None },
@@ -36,6 +38,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     };
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
+        gate: Gate::new(None, None, None, None),
         seal: Seal::new(store.page_token_key()),
         store,
         rulebook,
@@ -81,7 +84,7 @@ async fn the_router_and_the_document_know_the_same_operations() {
         let observer = Observer::register(&mut Registry::default(), &app.build);
         let router = router(&app, document.clone(), observer);
         let mut routed = BTreeSet::new();
-        for path in routes(app.rulebook.view(), document).paths {
+        for path in routes(&app, document).paths {
             for method in methods(&router, &path).await {
                 assert!(routed.insert((method, path.clone())), "{path} is routed twice");
             }

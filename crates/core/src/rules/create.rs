@@ -6,39 +6,35 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::aggregate::Known;
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path};
+use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path, seen};
 use crate::references::{check_required_references, no_such_target};
 use crate::{
-    Action, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource, Stamp,
-    Timestamp, Version,
+    Action, Caller, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource,
+    Sight, Stamp, Timestamp, Verb, Version,
 };
 
 pub(super) fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
     create: &Create,
-    actor: &str,
+    caller: &Caller,
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let entity = rulebook.entity(&create.kind)?;
-    let owner = check_path(set, &create.ancestors)?.and_then(|id| set.by_id(id));
+    let owner = check_path(set, &create.ancestors, &caller.sight)?.and_then(|id| set.by_id(id));
     if let Some(owner) = owner.filter(|o| !o.is_active()) {
         return Err(Error::state_conflict(format!(
             "Cannot create {}: its owner {} '{}' is being deleted",
             create.kind, owner.kind, owner.id
         )));
     }
-    check_targets(entity, set, &create.references, &References::new())?;
-    let owner_id = owner.map(|o| o.id);
-    if let Some(holder) = set.holder(&create.kind, owner_id, &create.name) {
-        return Err(Error::name_taken(&create.kind, &create.name, Some(holder)));
-    }
-
-    let stamp = Stamp { at: now, by: actor.to_owned() };
+    check_targets(entity, set, &create.references, &References::new(), &caller.sight)?;
+    let stamp = Stamp { at: now, by: caller.actor.clone() };
     let mut resource = Resource {
         id: create.id,
         kind: create.kind.clone(),
         name: create.name.clone(),
+        tenancy: caller.sight.tenant().cloned(),
         ancestors: owner.map_or_else(Vec::new, |o| [o.ancestors.as_slice(), &[o.id]].concat()),
         generation: 1,
         spec: RawJson::from_value(&create.spec),
@@ -51,6 +47,12 @@ pub(super) fn decide(
         pending_since: None,
         version: Version::default(),
     };
+    caller.sight.permit(Verb::Write, &resource)?;
+    if let Some(holder) = set.holder(&create.kind, &resource.place(), &create.name) {
+        // Where roles may hide the holder, it has to be said that the name is taken, but not by whom.
+        let holder = Some(holder).filter(|_| caller.sight.rights().is_none());
+        return Err(Error::name_taken(&create.kind, &create.name, holder));
+    }
     let known = Known::nothing(now);
     let failures = aggregate::refresh(rulebook, entity, &mut resource, &known)?.failures;
 
@@ -75,6 +77,7 @@ pub(super) fn check_targets(
     set: &WorkingSet,
     references: &References,
     known: &References,
+    sight: &Sight,
 ) -> Result<(), Error> {
     let rule_of = |ref_type: &str| entity.references.iter().find(|r| r.ref_type == ref_type);
     let known: HashSet<_> = known
@@ -90,7 +93,7 @@ pub(super) fn check_targets(
             if known.contains(&(&rule.target_kind, id)) {
                 continue;
             }
-            match set.by_id(*id).filter(|target| target.kind == rule.target_kind) {
+            match seen(set, &id.to_string(), sight)?.filter(|target| target.kind == rule.target_kind) {
                 None => faults.push(no_such_target(rule, position, &id.to_string())),
                 Some(target) if !target.is_active() => {
                     finalizing.push(format!("{} '{}' ({ref_type})", target.kind, target.id));

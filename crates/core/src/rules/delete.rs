@@ -9,18 +9,18 @@ use super::aggregate::Known;
 use super::removal::{children_left, refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
-    Action, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource, Stamp,
-    Timestamp,
+    Action, Caller, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource,
+    Stamp, Timestamp, Verb,
 };
 
 pub(super) fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
     delete: &Delete,
-    actor: &str,
+    caller: &Caller,
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let target = find(set, &delete.target)?;
+    let target = find(set, &delete.target, caller, Verb::Delete)?;
     if let Some(if_match) = &delete.if_match {
         if_match.check(target)?;
     }
@@ -35,7 +35,7 @@ pub(super) fn decide(
     let mut gone = HashSet::new();
     let mut writes = Vec::with_capacity(tree.len());
     for node in &tree {
-        writes.push(finalize(rulebook, set, node, actor, now, &mut gone)?);
+        writes.push(finalize(rulebook, set, node, &caller.actor, now, &mut gone)?);
     }
     let answer = Answered::Write(writes.len() - 1);
     if gone.contains(&target.id) {

@@ -7,16 +7,19 @@ use super::aggregate::Known;
 use super::removal::{refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
-use crate::{Action, Entry, Error, ForceDelete, RawJson, References, Resource, ResourceId, Stamp, Timestamp};
+use crate::{
+    Action, Caller, Entry, Error, ForceDelete, RawJson, References, Resource, ResourceId, Stamp, Timestamp,
+    Verb,
+};
 
 pub(super) fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
     force: &ForceDelete,
-    actor: &str,
+    caller: &Caller,
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let target = find(set, &force.target)?;
+    let target = find(set, &force.target, caller, Verb::ForceDelete)?;
     if let Some(if_match) = &force.if_match {
         if_match.check(target)?;
     }
@@ -35,7 +38,7 @@ pub(super) fn decide(
     let mut dropped = BTreeSet::new();
     for source in referrers(set, &tree, &gone) {
         dropped.insert(source.id);
-        writes.push(drop_references(rulebook, set, source, &gone, actor, now)?);
+        writes.push(drop_references(rulebook, set, source, &gone, &caller.actor, now)?);
     }
     let below: Vec<ResourceId> = tree.iter().map(|r| r.id).filter(|id| *id != target.id).collect();
     for node in &tree {

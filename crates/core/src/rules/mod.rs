@@ -27,8 +27,8 @@ mod working_set;
 use std::sync::Arc;
 
 use crate::{
-    Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report, Resource, ResourceId,
-    SpecSchemas, Target, Timestamp, View,
+    Caller, Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report, Resource,
+    ResourceId, Sight, SpecSchemas, Target, Timestamp, Verb, View,
 };
 
 pub use dossier::Dossier;
@@ -52,12 +52,14 @@ pub struct Rulebook {
     pub contract: Contract,
     /// Whether the conditions of the first API revision are there too.
     pub legacy_conditions: bool,
+    /// Whether tenants are kept apart.
+    pub tenancy: bool,
 }
 
 impl Rulebook {
     /// How resources are shown by these rules.
     pub fn view(&self) -> View<'_> {
-        View { catalog: &self.catalog, contract: self.contract }
+        View { catalog: &self.catalog, contract: self.contract, tenancy: self.tenancy }
     }
 
     /// Everything in the configuration that decides the conditions of a kind, as a text that differs when
@@ -140,46 +142,80 @@ pub fn decide(
     command: &Command,
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let actor = &command.caller.actor;
+    let caller = &command.caller;
     match &command.intent {
-        Intent::Create(create) => create::decide(rulebook, set, create, actor, now),
-        Intent::Patch(patch) => patch::decide(rulebook, set, patch, actor, now),
-        Intent::Delete(delete) => delete::decide(rulebook, set, delete, actor, now),
-        Intent::ForceDelete(force) => force_delete::decide(rulebook, set, force, actor, now),
-        Intent::Report(submit) => report::decide(rulebook, set, submit, now),
+        Intent::Create(create) => create::decide(rulebook, set, create, caller, now),
+        Intent::Patch(patch) => patch::decide(rulebook, set, patch, caller, now),
+        Intent::Delete(delete) => delete::decide(rulebook, set, delete, caller, now),
+        Intent::ForceDelete(force) => force_delete::decide(rulebook, set, force, caller, now),
+        Intent::Report(submit) => report::decide(rulebook, set, submit, caller, now),
         Intent::Recompute(ids) => recompute::decide(rulebook, set, ids, now),
     }
 }
 
-/// The resource that a path names, or the error that names the first part of the path that is
-/// not there.
-fn find<'a>(set: &'a WorkingSet, target: &Target) -> Result<&'a Resource, Error> {
-    let owner = check_path(set, &target.ancestors)?;
-    let found = set
-        .get(&target.id)
+/// The resource that a path names, if the caller may do this to it, or the error that names the first part of the
+/// path that is not there.
+fn find<'a>(
+    set: &'a WorkingSet,
+    target: &Target,
+    caller: &Caller,
+    verb: Verb,
+) -> Result<&'a Resource, Error> {
+    let owner = check_path(set, &target.ancestors, &caller.sight)?;
+    let found = seen(set, &target.id, &caller.sight)?
         .filter(|r| target.kind.as_ref().is_none_or(|kind| *kind == r.kind))
         .filter(|r| target.ancestors.is_empty() || r.owner() == owner);
-    found.ok_or_else(|| Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id))
+    permitted(found, target, caller, verb)
+}
+
+/// The resource with this id, if it exists for the caller. The one way in which a rule comes from an id of a request
+/// to a resource.
+fn seen<'a>(set: &'a WorkingSet, id: &str, sight: &Sight) -> Result<Option<&'a Resource>, Error> {
+    match set.get(id) {
+        Some(resource) if sight.sees(resource)? => Ok(Some(resource)),
+        _ => Ok(None),
+    }
+}
+
+fn permitted<'a>(
+    found: Option<&'a Resource>,
+    target: &Target,
+    caller: &Caller,
+    verb: Verb,
+) -> Result<&'a Resource, Error> {
+    let missing = || Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id);
+    let found = found.ok_or_else(missing)?;
+    caller.sight.permit(verb, found)?;
+    Ok(found)
 }
 
 /// The resource that a path names, by its own ancestry: nothing but the resource has to be loaded. Which part
 /// of a path is wrong it cannot tell.
-fn find_alone<'a>(set: &'a WorkingSet, target: &Target) -> Result<&'a Resource, Error> {
+fn find_alone<'a>(
+    set: &'a WorkingSet,
+    target: &Target,
+    caller: &Caller,
+    verb: Verb,
+) -> Result<&'a Resource, Error> {
     let named = |r: &&Resource| {
         let owners = r.ancestors.iter().rev().zip(target.ancestors.iter().rev());
         target.kind.as_ref().is_none_or(|kind| *kind == r.kind)
             && r.ancestors.len() >= target.ancestors.len()
             && owners.into_iter().all(|(is, (_, named))| is.to_string() == *named)
     };
-    let found = set.get(&target.id).filter(named);
-    found.ok_or_else(|| Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id))
+    permitted(seen(set, &target.id, &caller.sight)?.filter(named), target, caller, verb)
 }
 
 /// Walks the owners that a path names, outermost first, and returns the last one.
-fn check_path(set: &WorkingSet, ancestors: &[(Arc<str>, String)]) -> Result<Option<ResourceId>, Error> {
+fn check_path(
+    set: &WorkingSet,
+    ancestors: &[(Arc<str>, String)],
+    sight: &Sight,
+) -> Result<Option<ResourceId>, Error> {
     let mut owner = None;
     for (position, (kind, id)) in ancestors.iter().enumerate() {
-        let found = set.get(id).filter(|r| r.kind == *kind && (position == 0 || r.owner() == owner));
+        let found =
+            seen(set, id, sight)?.filter(|r| r.kind == *kind && (position == 0 || r.owner() == owner));
         owner = Some(found.ok_or_else(|| Error::not_found(kind, id))?.id);
     }
     Ok(owner)

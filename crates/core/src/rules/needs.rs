@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::{Command, Intent, ResourceId, Target};
+use crate::{Command, Intent, Place, ResourceId, Target};
 
 /// The rows to load before a batch is decided.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Needs {
     pub statuses: BTreeSet<ResourceId>,
     /// Stored reports to load whole: resource and adapter.
     pub reports: BTreeSet<(ResourceId, String)>,
-    /// Active names that must be known to be taken or free: kind, owner, name.
-    pub names: BTreeSet<(Arc<str>, Option<ResourceId>, String)>,
+    /// Active names that must be known to be taken or free: kind, place, name.
+    pub names: BTreeSet<(Arc<str>, Place, String)>,
 }
 
 impl Needs {
@@ -35,7 +35,9 @@ impl Needs {
                     needs.path(&create.ancestors);
                     needs.ids.extend(create.references.values().flatten());
                     let owner = create.ancestors.last().and_then(|(_, id)| ResourceId::parse(id));
-                    needs.names.insert((create.kind.clone(), owner, create.name.clone()));
+                    let root = || Place::Root(command.caller.sight.tenant().cloned());
+                    let place = owner.map_or_else(root, Place::Below);
+                    needs.names.insert((create.kind.clone(), place, create.name.clone()));
                 }
                 Intent::Patch(patch) => {
                     needs.target(&patch.target);

@@ -9,8 +9,9 @@ use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, fi
 use crate::diff::diff;
 use crate::merge_patch::merge;
 use crate::{
-    Action, Entity, Entry, Error, Fault, FaultKind, Faults, FieldChange, Labels, Patch, PatchBody, RawJson,
-    References, Resource, Stamp, Timestamp, check_labels, check_references, document_faults, json_patch,
+    Action, Caller, Entity, Entry, Error, Fault, FaultKind, Faults, FieldChange, Labels, Patch, PatchBody,
+    RawJson, References, Resource, Stamp, Timestamp, Verb, check_labels, check_references, document_faults,
+    json_patch,
 };
 
 /// The three members that a caller may change.
@@ -24,10 +25,10 @@ pub(super) fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
     patch: &Patch,
-    actor: &str,
+    caller: &Caller,
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let current = find(set, &patch.target)?;
+    let current = find(set, &patch.target, caller, Verb::Write)?;
     if let Some(if_match) = &patch.if_match {
         if_match.check(current)?;
     }
@@ -51,7 +52,7 @@ pub(super) fn decide(
         check_size(rulebook, member, raw)?;
     }
     if !reference_changes.is_empty() {
-        check_targets(entity, set, &wish.references, &references_before)?;
+        check_targets(entity, set, &wish.references, &references_before, &caller.sight)?;
     }
 
     let entries: Vec<Entry> = [
@@ -74,9 +75,11 @@ pub(super) fn decide(
         spec,
         labels,
         references,
-        updated: Stamp { at: now.max(current.updated.at), by: actor.to_owned() },
+        updated: Stamp { at: now.max(current.updated.at), by: caller.actor.clone() },
         ..current.clone()
     };
+    // Nobody can label a resource into what is not theirs.
+    caller.sight.permit(Verb::Write, &resource)?;
     let children = set.child_counts(current.id);
     let known = Known::of(set, current, &children, now);
     let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &known)?;

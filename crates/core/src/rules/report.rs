@@ -11,8 +11,8 @@ use super::removal::{children_left, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
 use crate::diff::diff;
 use crate::{
-    Action, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, RawJson, Report,
-    ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp,
+    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, RawJson, Report,
+    ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
 };
 
 /// What became of a report.
@@ -41,10 +41,11 @@ pub(super) fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
     submit: &SubmitReport,
+    caller: &Caller,
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let SubmitReport { target, submission } = submit;
-    let current = find_alone(set, target)?;
+    let current = find_alone(set, target, caller, Verb::Report)?;
     let entity = rulebook.entity(&current.kind)?;
     let stored = set.report(current.id, &submission.adapter);
     let aggregates = match judge(current, stored, submission)? {

@@ -8,8 +8,8 @@ use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Change, MappingFailure, RawJson, References, Report, Resource, ResourceId, Standing, Timestamp,
-    Version,
+    Caller, Change, MappingFailure, Place, RawJson, References, Report, Resource, ResourceId, Standing,
+    Timestamp, Version,
 };
 
 /// Loaded rows, and what has become of them.
@@ -18,7 +18,7 @@ pub struct WorkingSet {
     resources: HashMap<ResourceId, Resource>,
     children: HashMap<ResourceId, BTreeSet<ResourceId>>,
     child_counts: HashMap<ResourceId, BTreeMap<Arc<str>, usize>>,
-    names: HashMap<(Arc<str>, Option<ResourceId>, String), ResourceId>,
+    names: HashMap<(Arc<str>, Place, String), ResourceId>,
     referrers: HashMap<ResourceId, BTreeSet<ResourceId>>,
     standings: HashMap<ResourceId, Standings>,
     reports: HashMap<ResourceId, BTreeMap<String, Report>>,
@@ -98,8 +98,8 @@ impl WorkingSet {
     }
 
     /// Takes in who holds an active name.
-    pub fn load_name(&mut self, kind: Arc<str>, owner: Option<ResourceId>, name: String, holder: ResourceId) {
-        self.names.insert((kind, owner, name), holder);
+    pub fn load_name(&mut self, kind: Arc<str>, place: Place, name: String, holder: ResourceId) {
+        self.names.insert((kind, place, name), holder);
     }
 
     /// Takes in that `source` refers to `target`.
@@ -188,13 +188,8 @@ impl WorkingSet {
     }
 
     /// Who holds an active name.
-    pub(super) fn holder(
-        &self,
-        kind: &Arc<str>,
-        owner: Option<ResourceId>,
-        name: &str,
-    ) -> Option<ResourceId> {
-        self.names.get(&(kind.clone(), owner, name.to_owned())).copied()
+    pub(super) fn holder(&self, kind: &Arc<str>, place: &Place, name: &str) -> Option<ResourceId> {
+        self.names.get(&(kind.clone(), place.clone(), name.to_owned())).copied()
     }
 
     /// The resources that refer to `target`.
@@ -300,7 +295,7 @@ impl WorkingSet {
                 }
             }
             if old.is_active() {
-                self.names.remove(&(old.kind.clone(), old.owner(), old.name.clone()));
+                self.names.remove(&(old.kind.clone(), old.place(), old.name.clone()));
             }
             for target in targets(old) {
                 self.referrers.entry(target).or_default().remove(&id);
@@ -315,7 +310,7 @@ impl WorkingSet {
             *self.child_counts.entry(owner).or_default().entry(resource.kind.clone()).or_default() += 1;
         }
         if resource.is_active() {
-            self.names.insert((resource.kind.clone(), resource.owner(), resource.name.clone()), resource.id);
+            self.names.insert((resource.kind.clone(), resource.place(), resource.name.clone()), resource.id);
         }
         for target in targets(&resource) {
             self.referrers.entry(target).or_default().insert(resource.id);

@@ -3,7 +3,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
@@ -23,7 +22,6 @@ use crate::{
 pub struct Candidate<'a> {
     view: View<'a>,
     resource: &'a Resource,
-    tenancy: Option<&'a BTreeMap<String, String>>,
     labels: OnceLock<Labels>,
     spec: OnceLock<Value>,
     conditions: OnceLock<Vec<Condition>>,
@@ -32,20 +30,7 @@ pub struct Candidate<'a> {
 impl<'a> Candidate<'a> {
     /// `resource` as `view` shows it.
     pub fn new(view: View<'a>, resource: &'a Resource) -> Self {
-        Self {
-            view,
-            resource,
-            tenancy: None,
-            labels: OnceLock::new(),
-            spec: OnceLock::new(),
-            conditions: OnceLock::new(),
-        }
-    }
-
-    /// The same, belonging to the tenant with these dimensions.
-    #[must_use]
-    pub fn of_tenant(self, dimensions: &'a BTreeMap<String, String>) -> Self {
-        Self { tenancy: Some(dimensions), ..self }
+        Self { view, resource, labels: OnceLock::new(), spec: OnceLock::new(), conditions: OnceLock::new() }
     }
 
     /// Its id.
@@ -81,7 +66,10 @@ impl<'a> Candidate<'a> {
                 let conditions = read(&self.conditions, &self.resource.conditions)?;
                 conditions.iter().find(|condition| condition.kind == *kind).map(|c| Found::part(c, *part))
             }
-            Field::Tenancy(key) => self.tenancy.and_then(|dimensions| dimensions.get(key)).map(Found::text),
+            Field::Tenancy(key) => {
+                let value = self.resource.tenancy.as_ref().and_then(|tenant| tenant.dimension(key));
+                value.map(|value| Found::Text(value.into()))
+            }
         })
     }
 
@@ -250,6 +238,7 @@ impl Filter {
                 None => *predicate == Predicate::IsNull { negated: false },
             }),
             Self::RefersTo { ref_type, target } => candidate.refers_to(ref_type, *target),
+            Self::OfTenant(tenant) => Ok(candidate.resource.tenancy.as_ref() == Some(tenant)),
         }
     }
 }

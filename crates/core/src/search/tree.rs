@@ -6,7 +6,7 @@
 //! [`Predicate::IsNull`]; so is a test of a spec value whose type is not the literal's.
 
 use super::LikePattern;
-use crate::{Decimal, ResourceId, Timestamp};
+use crate::{Decimal, ResourceId, Tenant, Timestamp};
 
 /// Which resources are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,16 +26,37 @@ pub enum Filter {
         /// To this one.
         target: ResourceId,
     },
+    /// Those of a tenant. No query can say this either.
+    OfTenant(Tenant),
 }
 
 impl Filter {
+    /// The kinds that a scope names.
+    pub fn kinds(&self) -> Vec<&str> {
+        match self {
+            Self::And(parts) => {
+                parts.iter().map(Self::kinds).find(|kinds| !kinds.is_empty()).unwrap_or_default()
+            }
+            Self::Test(Test {
+                field: Field::Text(TextColumn::Kind),
+                predicate: Predicate::In { values, negated: false },
+            }) => values
+                .iter()
+                .filter_map(
+                    |literal| if let Literal::Text(text) = literal { Some(text.as_str()) } else { None },
+                )
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether `deleted_time` is named anywhere: such a search is about finalizing resources too.
     pub fn names_deleted_time(&self) -> bool {
         match self {
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::names_deleted_time),
             Self::Not(inner) => inner.names_deleted_time(),
             Self::Test(test) => test.field == Field::Time(TimeColumn::DeletedTime),
-            Self::RefersTo { .. } => false,
+            Self::RefersTo { .. } | Self::OfTenant(_) => false,
         }
     }
 }

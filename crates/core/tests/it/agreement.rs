@@ -11,7 +11,7 @@ mod translate;
 mod world;
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Caller, Catalog, Command, Contract, Intent, ResourceId, SpecSchemas};
+use hyperfleet_core::{Caller, Catalog, Command, Contract, Intent, ResourceId, Sight, SpecSchemas};
 use hyperfleet_testkit::model::{Kinds, Model, Operation, operations};
 use older::Older;
 use proptest::prelude::*;
@@ -43,12 +43,17 @@ fn rulebook(kinds: &Kinds, legacy_conditions: bool) -> Rulebook {
         max_member_bytes: 1 << 20,
         contract: Contract::DOCUMENTED,
         legacy_conditions,
+        tenancy: false,
     }
 }
 
 /// Computes the conditions of resources anew.
 fn recompute(ids: Vec<ResourceId>) -> Command {
-    let caller = Caller { actor: "system@hyperfleet.local".to_owned(), request_id: "restart".to_owned() };
+    let caller = Caller {
+        actor: "system@hyperfleet.local".to_owned(),
+        request_id: "restart".to_owned(),
+        sight: Sight::everything(),
+    };
     Command { caller, dry_run: false, intent: Intent::Recompute(ids) }
 }
 

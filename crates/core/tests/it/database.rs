@@ -102,12 +102,7 @@ impl Database {
                 Some(stored) => {
                     let same_wish = before.is_some_and(|before| before.same_wish(&after));
                     assert!(same_wish, "a wish that was not loaded is not written: {after:#?}");
-                    Resource {
-                        spec: stored.spec,
-                        labels: stored.labels,
-                        references: stored.references,
-                        ..after
-                    }
+                    Resource { spec: stored.spec, references: stored.references, ..after }
                 }
                 None => after,
             };
@@ -168,13 +163,13 @@ impl Database {
                 set.load_child_count(*owner, kind, count);
             }
         }
-        for (kind, owner, name) in &needs.names {
+        for (kind, place, name) in &needs.names {
             let holder = self
                 .rows
                 .values()
-                .find(|r| r.is_active() && r.kind == *kind && r.owner() == *owner && r.name == *name);
+                .find(|r| r.is_active() && r.kind == *kind && r.place() == *place && r.name == *name);
             if let Some(holder) = holder {
-                set.load_name(kind.clone(), *owner, name.clone(), holder.id);
+                set.load_name(kind.clone(), place.clone(), name.clone(), holder.id);
             }
         }
         self.load_reports(&catalog, &needs.reports, &computed, &mut set);
@@ -231,7 +226,7 @@ impl Database {
 /// A resource as it is loaded where nobody may look at its wish.
 fn without_wish(resource: Resource) -> Resource {
     let nothing = RawJson::from_value(&json!({}));
-    Resource { spec: nothing.clone(), labels: nothing.clone(), references: nothing, ..resource }
+    Resource { spec: nothing.clone(), references: nothing, ..resource }
 }
 
 fn pending_since(resource: &Resource) -> Option<Timestamp> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use hyperfleet_core::rules::{Outcome, Rulebook, WorkingSet, decide};
 use hyperfleet_core::{
     Caller, Catalog, Command, Contract, Create, EntityDescriptor, Error, Intent, Labels, Operation, Patch,
-    PatchBody, References, Resource, SpecSchemas, Target, Timestamp, Version,
+    PatchBody, References, Resource, Sight, SpecSchemas, Target, Timestamp, Version,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -23,6 +23,7 @@ static RULEBOOK: LazyLock<Rulebook> = LazyLock::new(|| {
         max_member_bytes: 1 << 20,
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
+        tenancy: false,
     }
 });
 
@@ -64,7 +65,8 @@ impl Shelf {
 }
 
 fn run(set: &mut WorkingSet, intent: Intent) -> Result<Resource, Error> {
-    let caller = Caller { actor: "ann@example.com".to_owned(), request_id: String::new() };
+    let caller =
+        Caller { actor: "ann@example.com".to_owned(), request_id: String::new(), sight: Sight::everything() };
     let command = Command { caller, dry_run: false, intent };
     let now = Timestamp::from_micros(0);
     let decision = decide(&RULEBOOK, set, &command, now)?;

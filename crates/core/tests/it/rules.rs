@@ -52,6 +52,7 @@ fn empty_database() -> Database {
         max_member_bytes: 1 << 20,
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
+        tenancy: false,
     }))
 }
 

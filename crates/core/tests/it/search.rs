@@ -26,7 +26,7 @@ fn catalog() -> Catalog {
 }
 
 fn view(catalog: &Catalog) -> View<'_> {
-    View { catalog, contract: Contract::DOCUMENTED }
+    View { catalog, contract: Contract::DOCUMENTED, tenancy: false }
 }
 
 fn time(text: &str) -> Timestamp {
@@ -60,6 +60,7 @@ fn pool(labels: &Value, spec: &Value) -> Resource {
         id: id(2),
         kind: "NodePool".into(),
         name: "pool-1".to_owned(),
+        tenancy: None,
         ancestors: vec![id(1)],
         generation: 3,
         spec: RawJson::from_value(spec),

@@ -1,5 +1,5 @@
 //! `hyperfleet up`: everything in one process on an embedded database, for the first five minutes
-//! and for development. Loopback only, because nobody is asked who they are.
+//! and for development. Loopback only, because nobody is asked who they are, or everyone can make a token.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -8,11 +8,12 @@ use std::process::ExitCode;
 use clap::ArgMatches;
 use hyperfleet_api::config::Config;
 use hyperfleet_api::server::Addresses;
+use hyperfleet_auth::dev::{DevIssuer, ISSUER_URL};
 use hyperfleet_service::logging;
 use hyperfleet_service::settings::Sources;
 
 use super::serve::serve;
-use super::{Failure, block_on};
+use super::{Failure, block_on, dev};
 use crate::output::{bold, dim, talk};
 use crate::{BUILD, cli};
 
@@ -37,7 +38,11 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 fn sources(matches: &ArgMatches) -> Result<Sources, Failure> {
     let mut sources = cli::sources(matches);
     let mut preset = |key, value: &str| sources.presets.push((key, value.to_owned()));
-    preset("server.jwt.enabled", "false");
+    if matches.get_flag("auth") {
+        preset("server.jwt.configs", &accept_dev_tokens()?);
+    } else {
+        preset("server.jwt.enabled", "false");
+    }
     preset("logging.format", "text");
     preset("logging.output", "stderr");
     preset("logging.level", "warn");
@@ -60,6 +65,14 @@ fn sources(matches: &ArgMatches) -> Result<Sources, Failure> {
     Ok(sources)
 }
 
+/// The one issuer of a server that is tried out: the one of `hyperfleet dev token`.
+fn accept_dev_tokens() -> Result<String, Failure> {
+    let directory = std::path::absolute(dev::DIRECTORY).map_err(Failure::new)?;
+    let issuer = DevIssuer::open(&directory, ISSUER_URL).map_err(Failure::new)?;
+    let issuer = serde_json::json!([{"issuer_url": ISSUER_URL, "jwk_cert_file": issuer.jwks_file()}]);
+    Ok(issuer.to_string())
+}
+
 fn refuse_others(key: &str, host: &str) -> Result<(), Failure> {
     let loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     if loopback {
@@ -79,6 +92,13 @@ fn welcome(config: &Config, addresses: &Addresses) {
         format!("{scheme}://{host}:{port}")
     };
     let api = url(&config.server.bind, &addresses.api);
+    let (login, token) = match &config.access.issuers {
+        Some(_) => (
+            "by token: hyperfleet dev token me@example.com",
+            " \\\n       -H \"Authorization: Bearer $(hyperfleet dev token 2>/dev/null)\"",
+        ),
+        None => ("none: reachable from this machine only", ""),
+    };
     let base = format!("{api}/api/hyperfleet/v1");
     talk(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
     for (name, value) in [
@@ -87,12 +107,12 @@ fn welcome(config: &Config, addresses: &Addresses) {
         ("Health", format!("{}/readyz", url(&config.health.bind, &addresses.health))),
         ("Metrics", format!("{}/metrics", url(&config.metrics.bind, &addresses.metrics))),
         ("Data", config.database.target().to_string()),
-        ("Login", "none: reachable from this machine only".to_owned()),
+        ("Login", login.to_owned()),
     ] {
         talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
     }
     talk(&format!(
-        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json' \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"first-try\",\"spec\":{{}}}}'\n\n{}",
+        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json'{token} \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"first-try\",\"spec\":{{}}}}'\n\n{}",
         dim("Ctrl-C stops it.")
     ));
 }

@@ -97,7 +97,12 @@ async fn every_example_of_the_guide_to_searches_does_what_the_page_says(app: &Ap
     for (i, block) in blocks.iter().enumerate() {
         match block.label {
             "search" => {
-                assert_eq!(found_by(app, "clusters", block.text).await, found(block.behind), "{}", block.text)
+                assert_eq!(
+                    found_by(app, "clusters", block.text).await,
+                    found(block.behind),
+                    "{}",
+                    block.text
+                );
             }
             "search resources" => {
                 assert_eq!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Timestamp};
+use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Tenant, Timestamp};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -19,6 +19,7 @@ pub(super) struct Columns<'a> {
     ids: Vec<Uuid>,
     kinds: Vec<&'a str>,
     names: Vec<&'a str>,
+    tenants: Vec<Option<&'a str>>,
     owners: Vec<Option<Uuid>>,
     ancestors: Vec<String>,
     generations: Vec<i64>,
@@ -40,6 +41,7 @@ impl<'a> Columns<'a> {
             columns.ids.push(r.id.uuid());
             columns.kinds.push(&r.kind);
             columns.names.push(&r.name);
+            columns.tenants.push(r.tenancy.as_ref().map(Tenant::as_str));
             columns.owners.push(r.owner().map(ResourceId::uuid));
             columns.ancestors.push(ancestors::print(r));
             columns.generations.push(r.generation);
@@ -78,6 +80,7 @@ impl<'a> Columns<'a> {
             &self.updated_by,
             &self.deleted_times,
             &self.deleted_by,
+            &self.tenants,
         ]
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures_util::try_join;
 use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, ResourceId, Version};
+use hyperfleet_core::{Catalog, Place, ResourceId, Tenant, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
@@ -94,8 +94,8 @@ impl Statements {
                 ),
                 format!("select {REPORT_COLUMNS} from reports where resource_id = any($1)"),
                 // By resources_active_name.
-                "select kind, owner_id, name, id from resources
-                 where kind || '/' || coalesce(owner_id::text, '') || '/' || name = any($1)
+                "select kind, owner_id, name, id, tenancy from resources
+                 where kind || '/' || coalesce(owner_id::text, tenancy, '') || '/' || name = any($1)
                      and deleted_time is null"
                     .to_owned(),
                 // The trees, and whoever refers to something in them.
@@ -177,13 +177,8 @@ pub(super) async fn load(
     let adapters: Vec<&str> = catalog.required_adapters().collect();
     let reported: Vec<Uuid> = needs.reports.iter().map(|(id, _)| id.uuid()).collect();
     let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| adapter.as_str()).collect();
-    let names: Vec<String> = needs
-        .names
-        .iter()
-        .map(|(kind, owner, name)| {
-            format!("{kind}/{}/{name}", owner.map(|id| id.to_string()).unwrap_or_default())
-        })
-        .collect();
+    let names: Vec<String> =
+        needs.names.iter().map(|(kind, place, name)| format!("{kind}/{place}/{name}")).collect();
 
     let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
@@ -214,8 +209,10 @@ pub(super) async fn load(
     for found in &names {
         if let Some(entity) = catalog.get(found.try_get(0)?) {
             let owner: Option<Uuid> = found.try_get(1)?;
+            let tenant = found.try_get::<_, Option<&str>>(4)?.map(Tenant::from_stored);
+            let place = owner.map_or(Place::Root(tenant), |owner| Place::Below(owner.into()));
             let holder: Uuid = found.try_get(3)?;
-            set.load_name(entity.kind.clone(), owner.map(Into::into), found.try_get(2)?, holder.into());
+            set.load_name(entity.kind.clone(), place, found.try_get(2)?, holder.into());
         }
     }
 

@@ -71,11 +71,11 @@ impl Statements {
             [
                 "insert into resources
                      (id, kind, name, owner_id, ancestors, generation, spec, labels, refs,
-                      created_time, created_by, updated_time, updated_by, deleted_time, deleted_by)
+                      created_time, created_by, updated_time, updated_by, deleted_time, deleted_by, tenancy)
                  select * from unnest(
                      $1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::bigint[], $7::text[],
                      $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::timestamptz[], $13::text[],
-                     $14::timestamptz[], $15::text[])"
+                     $14::timestamptz[], $15::text[], $16::text[])"
                     .to_owned(),
                 "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
                  select * from unnest($1::uuid[], $2::bigint[], $3::text[], $4::timestamptz[],

@@ -25,7 +25,7 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
     let database = Postgres::shared().database().await;
     let store = fleet(&database).await;
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED };
+    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
     let lease = store.lease().await.unwrap();
     for daily in daily() {
         let page = read::list(lease.client(), view, &daily.query).await.unwrap();

@@ -52,8 +52,8 @@ pub(super) async fn list(
         more: rows.len() > limit,
     };
     for found in rows.iter().take(limit.max(1)) {
-        page.version = Version(found.try_get(18)?);
-        page.total = found.try_get::<_, Option<i64>>(19)?.map(|n| n as u64);
+        page.version = Version(found.try_get(19)?);
+        page.total = found.try_get::<_, Option<i64>>(20)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() && page.items.len() < limit {
             page.items.extend(row::resource(view.catalog, found)?);
         }

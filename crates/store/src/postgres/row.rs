@@ -5,7 +5,7 @@ use std::error::Error;
 use bytes::BytesMut;
 use chrono::{DateTime, Utc};
 use hyperfleet_core::{
-    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
+    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Tenant, Timestamp, Version,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -29,6 +29,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
         id: row.try_get::<_, Uuid>(0)?.into(),
         kind: entity.kind.clone(),
         name: row.try_get(2)?,
+        tenancy: row.try_get::<_, Option<&str>>(18)?.map(Tenant::from_stored),
         ancestors: ancestors::parse(row.try_get(3)?)?,
         generation: row.try_get(4)?,
         spec: json(5)?,

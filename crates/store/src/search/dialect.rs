@@ -50,11 +50,11 @@ impl Dialect {
         }
     }
 
-    /// The label whose key is bound at `key`.
-    pub(super) fn label(self, key: &str) -> String {
+    /// The text in a JSON column whose key is bound at `key`.
+    pub(super) fn member(self, column: &str, key: &str) -> String {
         match self {
-            Self::Postgres => self.by_code_point(&format!("r.labels::json ->> {key}::text")),
-            Self::Sqlite => format!("(r.labels ->> {key})"),
+            Self::Postgres => self.by_code_point(&format!("{column}::json ->> {key}::text")),
+            Self::Sqlite => format!("({column} ->> {key})"),
         }
     }
 

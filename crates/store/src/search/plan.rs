@@ -91,6 +91,10 @@ impl<'a> Plan<'a> {
             }
             self.stale_before = [self.stale_before, stale_before(test)].into_iter().flatten().min();
         }
+        if let Filter::OfTenant(tenant) = part {
+            self.facets.push(self.kinds.iter().map(|kind| Facet::tenant(kind, tenant)).collect());
+            return;
+        }
         self.narrowed = self.narrowed.max(narrowed(part));
         self.rest.push(part);
     }

@@ -33,6 +33,10 @@ impl Builder<'_> {
             Filter::Or(parts) => self.joined(parts, " or "),
             Filter::Not(inner) => format!("not {}", self.filter(inner)),
             Filter::Test(test) => format!("coalesce({}, false)", self.test(test)),
+            Filter::OfTenant(tenant) => {
+                let tenant = self.bind(Value::Text(tenant.as_str().to_owned()));
+                format!("coalesce(r.tenancy = {tenant}, false)")
+            }
             Filter::RefersTo { ref_type, target } => {
                 let (ref_type, target) =
                     (self.bind(Value::Text(ref_type.clone())), self.bind(Value::Id(*target)));
@@ -57,9 +61,12 @@ impl Builder<'_> {
             Field::Text(column) => self.text(&self.column(*column), predicate),
             Field::Label(key) => {
                 let key = self.bind(Value::Text(key.clone()));
-                self.text(&self.dialect.label(&key), predicate)
+                self.text(&self.dialect.member("r.labels", &key), predicate)
             }
-            Field::Tenancy(_) => self.text("cast(null as text)", predicate),
+            Field::Tenancy(key) => {
+                let key = self.bind(Value::Text(key.clone()));
+                self.text(&self.dialect.member("r.tenancy", &key), predicate)
+            }
             Field::Generation => self.integer("r.generation", predicate),
             Field::Time(column) => self.time(time_column(*column), predicate, Value::Time),
             Field::Spec(path) => self.spec(path, predicate),

@@ -143,14 +143,13 @@ fn load_names(connection: &Connection, needs: &Needs, set: &mut WorkingSet) -> R
     // By resources_active_name.
     let mut statement = connection.prepare_cached(
         "select id from resources
-         where kind = ?1 and coalesce(owner_id, '') = ?2 and name = ?3 and deleted_time is null",
+         where kind = ?1 and coalesce(owner_id, tenancy, '') = ?2 and name = ?3 and deleted_time is null",
     )?;
-    for (kind, owner, name) in &needs.names {
-        let owner_text = owner.map(|id| id.to_string()).unwrap_or_default();
+    for (kind, place, name) in &needs.names {
         let holder: Option<String> =
-            statement.query_row((&**kind, owner_text, name), |row| row.get(0)).optional()?;
+            statement.query_row((&**kind, place.to_string(), name), |row| row.get(0)).optional()?;
         if let Some(holder) = holder {
-            set.load_name(kind.clone(), *owner, name.clone(), row::id(&holder)?);
+            set.load_name(kind.clone(), place.clone(), name.clone(), row::id(&holder)?);
         }
     }
     Ok(())

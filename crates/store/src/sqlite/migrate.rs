@@ -9,6 +9,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") },
     Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
     Migration { number: 3, name: "0003_search", sql: include_str!("migrations/0003_search.sql") },
+    Migration { number: 4, name: "0004_tenants", sql: include_str!("migrations/0004_tenants.sql") },
 ];
 
 /// Brings the schema up to date, or checks it when migrations are manual.

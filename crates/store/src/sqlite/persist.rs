@@ -2,7 +2,7 @@
 //! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Timestamp};
+use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Tenant, Timestamp};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
@@ -72,8 +72,8 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
     let mut wide = connection.prepare_cached(
         "insert into resources
              (id, kind, name, owner_id, ancestors, generation, spec, labels, refs,
-              created_time, created_by, updated_time, updated_by, deleted_time, deleted_by)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+              created_time, created_by, updated_time, updated_by, deleted_time, deleted_by, tenancy)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     let mut narrow = connection.prepare_cached(
         "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
@@ -98,6 +98,7 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
             r.updated.by,
             deleted_time,
             deleted_by,
+            r.tenancy.as_ref().map(Tenant::as_str),
         ])?;
         narrow.execute(params![
             id,

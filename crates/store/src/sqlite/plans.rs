@@ -18,7 +18,7 @@ const STEPS_BETWEEN_COUNTS: i32 = 100;
 fn a_page_of_a_daily_query_is_found_by_its_index() {
     let mut connection = fleet();
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED };
+    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
     let steps = count_steps(&mut connection);
     for daily in daily() {
         steps.store(0, Ordering::Relaxed);

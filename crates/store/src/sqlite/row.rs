@@ -1,7 +1,7 @@
 //! Rows as SQLite gives them, made into resources and reports.
 
 use hyperfleet_core::{
-    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Timestamp, Version,
+    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Tenant, Timestamp, Version,
 };
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Row, ToSql};
@@ -23,6 +23,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
         id: id(text(row, 0)?)?,
         kind: entity.kind.clone(),
         name: row.get(2)?,
+        tenancy: row.get::<_, Option<String>>(18)?.as_deref().map(Tenant::from_stored),
         ancestors: ancestors::parse(text(row, 3)?)?,
         generation: row.get(4)?,
         spec: json(5)?,

@@ -9,7 +9,7 @@ use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
 use hyperfleet_core::{
     Caller, Catalog, Command, Condition, Contract, Create, Delete, EntityDescriptor, Error, ErrorKind,
     Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
-    SpecSchemas, Submission, SubmitReport, Timestamp,
+    Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Metrics, Options, Slice, SslMode, Store, Target};
 use hyperfleet_testkit::{Database, Postgres, eventually};
@@ -45,6 +45,7 @@ impl Replica {
             max_member_bytes: 1 << 20,
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
+            tenancy: false,
         });
         Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
     }
@@ -102,16 +103,24 @@ impl Replica {
     }
 
     async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
-        let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
+        let caller =
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
         self.store.execute(Command { caller, dry_run: false, intent }).await
     }
 
     async fn resource(&self, id: ResourceId) -> Resource {
-        self.store.get(id).await.unwrap().unwrap()
+        self.store.get(&Sight::everything(), id).await.unwrap().unwrap()
     }
 
     async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
-        let reports = self.store.reports(id, Slice { offset: 0, limit: 10 }).await.unwrap().items;
+        let reports = self
+            .store
+            .reports(&Sight::everything(), id, Slice { offset: 0, limit: 10 })
+            .await
+            .unwrap()
+            .unwrap()
+            .1
+            .items;
         reports.into_iter().find(|report| report.adapter == adapter).unwrap()
     }
 

@@ -2,8 +2,8 @@
 //! of the stores is tested through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-mod search;
 mod flights;
+mod search;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
     Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent, MANDATORY,
-    RawJson, ReportedStatus, Resource, ResourceId, SpecSchemas, Submission, SubmitReport, Timestamp,
+    RawJson, ReportedStatus, Resource, ResourceId, Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Metrics, Options, Slice, Store, Target};
 use prometheus_client::registry::Registry;
@@ -45,6 +45,7 @@ impl Embedded {
             max_member_bytes: 1 << 20,
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
+            tenancy: false,
         });
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
@@ -85,7 +86,8 @@ impl Embedded {
     }
 
     async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
-        let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned() };
+        let caller =
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
         self.store.execute(Command { caller, dry_run: false, intent }).await
     }
 
@@ -195,7 +197,15 @@ async fn a_status_that_turns_and_turns_back_in_one_commit_holds_since_the_second
     let (made, turned) = tokio::join!(fillers, turns);
     assert!(made.iter().all(Result::is_ok) && turned.iter().all(Result::is_ok));
 
-    let kept = embedded.store.reports(id, Slice { offset: 0, limit: 10 }).await.unwrap().items.remove(0);
+    let kept = embedded
+        .store
+        .reports(&Sight::everything(), id, Slice { offset: 0, limit: 10 })
+        .await
+        .unwrap()
+        .unwrap()
+        .1
+        .items
+        .remove(0);
     let since: Vec<i64> = kept.conditions.iter().map(|c| c.last_transition_time.micros()).collect();
     assert_eq!(since, [3_000_000; 3]);
     assert_eq!(kept.last_report_time.micros(), 3_000_000);

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use hyperfleet_core::search::{
     self, Candidate, Direction, Filter, MAX_BYTES, MAX_LIST, MAX_NESTING, Order, Position, Scope, SortField,
 };
-use hyperfleet_core::{Labels, Resource, statuses};
+use hyperfleet_core::{Labels, Resource, Sight, statuses};
 use hyperfleet_store::{ListQuery, SslMode, Start, Target};
 use hyperfleet_testkit::Postgres;
 use proptest::prelude::*;
@@ -144,7 +144,7 @@ async fn check(fleet: &Fleet, case: &Case) -> Result<bool, TestCaseError> {
     let page_size = expected.len() as u64 / case.pages + 1;
     let list = async |start, limit, count| {
         let query = ListQuery { filter: filter.clone(), order: order.clone(), start, limit, count };
-        door.store.list(query).await.map_err(|error| TestCaseError::fail(error.chain()))
+        door.store.list(&Sight::everything(), query).await.map_err(|error| TestCaseError::fail(error.chain()))
     };
 
     let mut found: Vec<Resource> = Vec::new();
@@ -222,7 +222,7 @@ async fn check_total(fleet: &Fleet, door: &Door, kinds: &[Arc<str>], finalizing:
     let expected = meant(fleet, door, &filter).len() as u64;
     let order = Order::from([(SortField::Generation, Direction::Ascending)]);
     let query = ListQuery { filter, order, start: Start::Offset(0), limit: 1, count: true };
-    let total = door.store.list(query).await.unwrap().total;
+    let total = door.store.list(&Sight::everything(), query).await.unwrap().total;
     assert_eq!(total, Some(expected), "{search:?} of {kinds:?}, finalizing: {finalizing}");
 }
 

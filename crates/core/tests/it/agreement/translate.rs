@@ -2,14 +2,18 @@
 
 use hyperfleet_core::{
     Caller, Command, Create, Delete, Finding, ForceDelete, Intent, Labels, Patch, PatchBody, RawJson,
-    References, ReportedStatus, ResourceId, Submission, SubmitReport, Target, Timestamp,
+    References, ReportedStatus, ResourceId, Sight, Submission, SubmitReport, Target, Timestamp,
 };
 use hyperfleet_testkit::model::{Action, Kinds, Owner, Report, Request, Slot};
 use serde_json::{Value, json};
 
 /// The command of a request; `nested` spells the owners out. Nothing when the API refuses it before the rules.
 pub(super) fn command(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Option<Command> {
-    let caller = Caller { actor: "ann@example.com".to_owned(), request_id: "request".to_owned() };
+    let caller = Caller {
+        actor: "ann@example.com".to_owned(),
+        request_id: "request".to_owned(),
+        sight: Sight::everything(),
+    };
     Some(Command { caller, dry_run: false, intent: intent(kinds, request, id, nested)? })
 }
 

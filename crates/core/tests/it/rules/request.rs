@@ -3,7 +3,7 @@
 
 use hyperfleet_core::{
     Caller, Command, Create, Delete, ForceDelete, IfMatch, Intent, Labels, Operation, Patch, PatchBody,
-    References, Target,
+    References, Sight, Target,
 };
 use serde_json::Value;
 
@@ -65,7 +65,8 @@ impl Tag {
 
 impl Request {
     pub(crate) fn command(&self, actor: &str, dry_run: bool) -> Command {
-        let caller = Caller { actor: actor.to_owned(), request_id: "request".to_owned() };
+        let caller =
+            Caller { actor: actor.to_owned(), request_id: "request".to_owned(), sight: Sight::everything() };
         Command { caller, dry_run, intent: self.intent() }
     }
 

@@ -36,7 +36,7 @@ proptest! {
     ) {
         let catalog = catalog();
         for (resource, tenancy) in &resources {
-            let candidate = Candidate::new(view(&catalog), resource).of_tenant(tenancy);
+            let candidate = Candidate::new(view(&catalog), resource);
             let expected = model::matches(&test, &shown(resource), tenancy);
             prop_assert_eq!(test.matches(&candidate).unwrap(), expected, "{:?}", resource);
         }
@@ -46,7 +46,7 @@ proptest! {
     fn a_filter_finds_what_the_model_finds(filter in filter(), resources in prop::collection::vec(resource(), 1..5)) {
         let catalog = catalog();
         for (resource, tenancy) in &resources {
-            let candidate = Candidate::new(view(&catalog), resource).of_tenant(tenancy);
+            let candidate = Candidate::new(view(&catalog), resource);
             let expected = model::matches(&filter, &shown(resource), tenancy);
             prop_assert_eq!(filter.matches(&candidate).unwrap(), expected, "{:?}", resource);
         }

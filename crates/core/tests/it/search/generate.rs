@@ -6,7 +6,7 @@ use hyperfleet_core::search::{
     Comparison, ConditionPart, DataType, Field, Filter, LikePattern, Literal, Predicate, Segment, Test,
     TextColumn, TimeColumn,
 };
-use hyperfleet_core::{Decimal, Phase, RawJson, Resource, Stamp, Status, Timestamp};
+use hyperfleet_core::{Decimal, Phase, RawJson, Resource, Stamp, Status, Tenant, Timestamp};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value};
@@ -93,7 +93,10 @@ pub(super) fn resource() -> impl Strategy<Value = (Resource, BTreeMap<String, St
         if !child {
             (resource.id, resource.kind, resource.ancestors) = (id(1), "Cluster".into(), Vec::new());
         }
-        (Resource { name, generation, created, updated, phase, conditions, ..resource }, tenancy)
+        let tenant = Some(Tenant::new(&tenancy));
+        let resource =
+            Resource { name, generation, created, updated, phase, conditions, tenancy: tenant, ..resource };
+        (resource, tenancy)
     })
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_core::Resource;
 use hyperfleet_core::search::Candidate;
+use hyperfleet_core::{Resource, Tenant};
 use serde_json::json;
 
 use super::{catalog, cluster, parse, pool, view};
@@ -24,7 +24,8 @@ fn finds(query: &str, resource: &Resource) -> bool {
     let catalog = catalog();
     let tenancy = BTreeMap::from([("org".to_owned(), "acme".to_owned())]);
     let filter = parse(query).unwrap_or_else(|error| panic!("{error}"));
-    filter.matches(&Candidate::new(view(&catalog), resource).of_tenant(&tenancy)).unwrap()
+    let resource = Resource { tenancy: Some(Tenant::new(&tenancy)), ..resource.clone() };
+    filter.matches(&Candidate::new(view(&catalog), &resource)).unwrap()
 }
 
 /// Queries are separated by semicolons, which mean nothing in the language.

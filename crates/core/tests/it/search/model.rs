@@ -19,6 +19,9 @@ pub(super) fn matches(filter: &Filter, shown: &Value, tenancy: &BTreeMap<String,
         Filter::Or(parts) => parts.iter().filter(|part| matches(part, shown, tenancy)).count() > 0,
         Filter::Not(inner) => !matches(inner, shown, tenancy),
         Filter::Test(Test { field, predicate }) => passes(&value(field, shown, tenancy), predicate),
+        Filter::OfTenant(tenant) => {
+            serde_json::from_str::<Value>(tenant.as_str()).unwrap() == shown["tenancy"]
+        }
         Filter::RefersTo { ref_type, target } => {
             let targets = shown["references"][ref_type].as_array().into_iter().flatten();
             targets.map(|reference| &reference["id"]).any(|id| *id == target.to_string())

@@ -48,7 +48,7 @@ impl Pen {
                 }
             }
             Filter::Test(test) => self.test(test),
-            Filter::RefersTo { .. } => panic!("no query can say this"),
+            Filter::RefersTo { .. } | Filter::OfTenant(_) => panic!("no query can say this"),
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
 use hyperfleet_core::{
     Action, Caller, Catalog, Change, Command, Contract, Create, Delete, EntityDescriptor, Error, ForceDelete,
-    Intent, Patch, PatchBody, Report, Resource, ResourceId, SpecSchemas, SubmitReport, Target, Timestamp,
-    Version,
+    Intent, Patch, PatchBody, Report, Resource, ResourceId, Sight, SpecSchemas, SubmitReport, Target,
+    Timestamp, Version,
 };
 use serde_json::{Value, json};
 
@@ -48,6 +48,7 @@ pub(super) fn rulebook(kinds: &[EntityDescriptor]) -> Rulebook {
         max_member_bytes: 1 << 20,
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
+        tenancy: false,
     }
 }
 
@@ -74,7 +75,11 @@ impl Stage {
 
     /// One command, alone in its commit, after its rehearsal.
     pub(super) fn run(&mut self, intent: Intent, second: i64) -> Result<Outcome, Error> {
-        let caller = Caller { actor: "ann@example.com".to_owned(), request_id: "request".to_owned() };
+        let caller = Caller {
+            actor: "ann@example.com".to_owned(),
+            request_id: "request".to_owned(),
+            sight: Sight::everything(),
+        };
         let command = Command { caller, dry_run: true, intent };
         let before = self.contents();
         let rehearsed = self.database.run(std::slice::from_ref(&command), at(second)).remove(0);

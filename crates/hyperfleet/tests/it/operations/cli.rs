@@ -23,6 +23,7 @@ async fn help_teaches_the_first_steps() {
       serve       Run the API as configured
       migrate     Bring the database's schema up to date, and exit
       config      Print the effective configuration, secrets masked
+      dev         Tools for development
       version     Print what this binary was built from
       completion  Print a completion script for your shell
       help        Print this message or the help of the given subcommand(s)

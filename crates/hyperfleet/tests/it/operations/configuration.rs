@@ -186,7 +186,7 @@ async fn serve_without_an_issuer_of_tokens_says_what_to_do() {
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(ended.stderr, @r"
     error: server.jwt.enabled is true (default) and no issuer of tokens is configured, so nobody could be let in.
-    To serve without authentication, turn it off with one of
+    Name one in server.jwt.configs. To serve without authentication, turn it off with one of
       server.jwt.enabled: false               in the configuration file
       HYPERFLEET_SERVER_JWT_ENABLED=false     in the environment
       --server-jwt-enabled=false              on the command line

@@ -13,6 +13,10 @@ use super::{DEADLINE, create_cluster};
 
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
+/// What it says when all steps are done.
+const APPLIED: [[&str; 2]; 4] =
+    [["1", "0001_resources"], ["2", "0002_reports"], ["3", "0003_search"], ["4", "0004_tenants"]];
+
 #[tokio::test]
 async fn ten_servers_on_one_empty_postgres_migrate_it_once() {
     migrate_once(Home::postgres().await, 10).await;
@@ -35,7 +39,7 @@ async fn migrate_once(home: Home, servers: usize) {
         .into_iter()
         .map(|server| server.expect("every server becomes ready"))
         .collect();
-    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"], ["2", "0002_reports"]]);
+    assert_eq!(home.rows(STEPS).await, APPLIED);
     let applied = |line: &Value| line["message"] == "migrated the database";
     let times = running.iter().flat_map(Server::logs).filter(applied).count();
     assert_eq!(times, 2, "one of them did it, step by step");
@@ -74,8 +78,8 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let mut said: Vec<_> = operators.join_all().await.into_iter().map(|ended| ended.stdout).collect();
     said.sort();
     let first = said.remove(0);
-    assert_eq!(first, "schema 2: applied 0001_resources, 0002_reports\n");
-    assert_eq!(said, ["schema 2: nothing to do\n"; 15]);
+    assert_eq!(first, "schema 4: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants\n");
+    assert_eq!(said, ["schema 4: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -83,7 +87,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 2: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 4: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
@@ -100,20 +104,23 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 2 of this release's steps (0001_resources, 0002_reports): \
+                "error: the database's schema is number 0 and lacks 4 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
     );
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
-    for said in ["schema 2: applied 0001_resources, 0002_reports\n", "schema 2: nothing to do\n"] {
+    for said in [
+        "schema 4: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants\n",
+        "schema 4: nothing to do\n",
+    ] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);
     }
     let server = serve().start().await.unwrap();
     create_cluster(&server.api(), "first").await;
-    assert_eq!(home.rows(STEPS).await, [["1", "0001_resources"], ["2", "0002_reports"]]);
+    assert_eq!(home.rows(STEPS).await, APPLIED);
 }
 
 async fn history_is_kept_for_its_retention_and_no_longer(home: &Home) {

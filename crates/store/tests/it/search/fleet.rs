@@ -9,7 +9,7 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
     Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, ErrorKind, Finding, ForceDelete,
-    Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, SpecSchemas, Submission,
+    Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, Sight, SpecSchemas, Submission,
     SubmitReport, Timestamp,
 };
 use hyperfleet_store::{ListQuery, Metrics, Options, Slice, Start, Store, Target};
@@ -68,6 +68,7 @@ impl Fleet {
                 max_member_bytes: 1 << 20,
                 contract,
                 legacy_conditions: true,
+                tenancy: false,
             });
             let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
             doors.push(Door { store, rulebook });
@@ -79,7 +80,11 @@ impl Fleet {
     pub(super) async fn take(&mut self, steps: &[Step]) {
         let answers = join_all(steps.iter().enumerate().map(async |(number, step)| {
             let Some(intent) = self.intent(step).await else { return Ok(()) };
-            let caller = Caller { actor: step.actor.to_owned(), request_id: "r".to_owned() };
+            let caller = Caller {
+                actor: step.actor.to_owned(),
+                request_id: "r".to_owned(),
+                sight: Sight::everything(),
+            };
             let door = &self.doors[number % self.doors.len()];
             door.store.execute(Command { caller, dry_run: false, intent }).await.map(|_| ())
         }));
@@ -100,10 +105,10 @@ impl Fleet {
             count: true,
         };
         let store = &self.doors[0].store;
-        let page = store.list(query).await.unwrap();
+        let page = store.list(&Sight::everything(), query).await.unwrap();
         assert_eq!(page.total, Some(page.items.len() as u64));
         for resource in &page.items {
-            assert_eq!(store.get(resource.id).await.unwrap().as_ref(), Some(resource));
+            assert_eq!(store.get(&Sight::everything(), resource.id).await.unwrap().as_ref(), Some(resource));
         }
         self.resources = page.items;
     }
@@ -136,7 +141,13 @@ impl Fleet {
             }
             Deed::Confirm { report, later } => {
                 let slice = Slice { offset: 0, limit: 10 };
-                let stored = self.doors[0].store.reports(target?.id, slice).await.unwrap().items;
+                let stored = self.doors[0]
+                    .store
+                    .reports(&Sight::everything(), target?.id, slice)
+                    .await
+                    .unwrap()?
+                    .1
+                    .items;
                 let stored = if stored.is_empty() { return None } else { report.get(&stored) };
                 let later = Timestamp::from_micros(stored.last_report_time.micros() + later * 1_000_000);
                 let finding = |c: &hyperfleet_core::ReportedCondition| Finding {

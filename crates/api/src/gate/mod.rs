@@ -1,0 +1,246 @@
+//! The gate: every request about resources passes it, in this order: authentication, identity, tenancy, role, rate.
+//! What comes out is a [`Visitor`] with a sight; the store cannot be asked without one, so no handler can forget.
+
+mod rate;
+mod tenant;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use arc_swap::ArcSwapOption;
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::header::WWW_AUTHENTICATE;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use hyperfleet_auth::{Refusal, RefusalKind, Verified, Verifier};
+use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Verb};
+use hyperfleet_service::listener::PeerAddr;
+use hyperfleet_service::problem::Failed;
+use hyperfleet_service::request_ids::RequestIds;
+
+use crate::app::App;
+use crate::place::Place;
+use rate::{Limiter, Purpose};
+use tenant::Belonging;
+
+pub use rate::{Budget, Budgets};
+pub use tenant::{Dimension, Tenancy};
+
+/// The actor when authentication is off.
+const SYSTEM: &str = "system@hyperfleet.local";
+
+/// Everything that decides who comes in.
+pub(crate) struct Gate {
+    verifier: Option<Verifier>,
+    tenancy: Option<Tenancy>,
+    /// None while roles are off. Changed while the server runs.
+    policy: ArcSwapOption<Policy>,
+    limiter: Option<Limiter>,
+}
+
+/// Who came in.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    identity: Result<Arc<str>, Refusal>,
+    belonging: Option<Belonging>,
+    rights: Option<Arc<Rights>>,
+}
+
+/// What a request is about to do.
+struct Demand {
+    verb: Option<Verb>,
+    writes: bool,
+    purpose: Purpose,
+}
+
+impl Gate {
+    pub(crate) fn new(
+        verifier: Option<Verifier>,
+        tenancy: Option<Tenancy>,
+        policy: Option<Policy>,
+        budgets: Option<Budgets>,
+    ) -> Self {
+        Self {
+            verifier,
+            tenancy,
+            policy: ArcSwapOption::from_pointee(policy),
+            limiter: budgets.map(Limiter::new),
+        }
+    }
+
+    /// From now on these roles count.
+    pub(crate) fn set_policy(&self, policy: Option<Policy>) {
+        self.policy.store(policy.map(Arc::new));
+    }
+
+    async fn admit(&self, request: &Parts) -> Result<Visitor, Response> {
+        let headers = &request.headers;
+        let demand = Demand::of(request);
+        let verified = self.authenticate(headers).await.map_err(refused)?;
+        let identity = match &verified {
+            Some(verified) => verified.identity().cloned(),
+            None => Ok(SYSTEM.into()),
+        };
+        if demand.writes {
+            identity.as_ref().map_err(|refusal| refused(*refusal))?;
+        }
+        let belonging = self.belonging(headers, &demand).map_err(failed)?;
+        let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
+        let visitor = Visitor { identity, belonging, rights };
+        let place = request.extensions.get::<Arc<Place>>();
+        if let (Some(verb), Some(entity)) = (demand.verb, place.and_then(|place| place.entity.as_ref())) {
+            visitor.sight().permit_on_some(verb, &entity.kind).map_err(failed)?;
+        }
+        if let Some(limiter) = &self.limiter {
+            let address = || request.extensions.get::<PeerAddr>().map(|peer| peer.0.ip().to_string());
+            let caller = match &visitor.identity {
+                Ok(identity) => Some(identity.to_string()),
+                Err(_) => address(),
+            };
+            limiter.spend(&caller.unwrap_or_default(), demand.purpose, Instant::now()).map_err(failed)?;
+        }
+        Ok(visitor)
+    }
+
+    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refusal> {
+        match &self.verifier {
+            Some(verifier) => verifier.verify(headers).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn belonging(&self, headers: &HeaderMap, demand: &Demand) -> Result<Option<Belonging>, Error> {
+        let Some(tenancy) = &self.tenancy else { return Ok(None) };
+        let belonging = tenancy.belonging(headers)?;
+        if belonging == Belonging::System && demand.writes && demand.verb != Some(Verb::Report) {
+            let detail = "A system caller may write nothing but reports";
+            return Err(Error::new(ErrorKind::PermissionDenied, detail));
+        }
+        Ok(Some(belonging))
+    }
+
+    fn rights(&self, identity: Option<&str>, verified: Option<&Verified>) -> Option<Arc<Rights>> {
+        let policy = self.policy.load();
+        let policy = policy.as_ref()?;
+        let texts = |claim: &str| match verified.and_then(|verified| verified.claims().get(claim)) {
+            Some(serde_json::Value::String(text)) => vec![text.as_str()],
+            Some(serde_json::Value::Array(items)) => items.iter().filter_map(|item| item.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        Some(Arc::new(policy.rights(identity, texts)))
+    }
+}
+
+impl Demand {
+    /// By method and route: a path that ends in `statuses` takes reports, one that ends in `force-delete` ends waiting.
+    fn of(request: &Parts) -> Self {
+        let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let last = route.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let about_resources = request.extensions.get::<Arc<Place>>().is_some();
+        let verb = match (&request.method, last) {
+            (&Method::GET | &Method::HEAD, _) => Verb::Read,
+            (_, "statuses") => Verb::Report,
+            (_, "force-delete") => Verb::ForceDelete,
+            (&Method::DELETE, _) => Verb::Delete,
+            _ => Verb::Write,
+        };
+        let purpose = match verb {
+            Verb::Read => Purpose::Read,
+            Verb::Report => Purpose::Report,
+            Verb::Write | Verb::Delete | Verb::ForceDelete => Purpose::Write,
+        };
+        match about_resources {
+            true => Self { verb: Some(verb), writes: verb != Verb::Read, purpose },
+            false => Self { verb: None, writes: false, purpose: Purpose::Read },
+        }
+    }
+}
+
+impl Visitor {
+    /// What exists for them.
+    pub(crate) fn sight(&self) -> Sight {
+        Sight::new(self.tenant().cloned(), self.rights.clone())
+    }
+
+    /// Their name, if it can be told.
+    pub(crate) fn identity(&self) -> Option<&str> {
+        self.identity.as_deref().ok()
+    }
+
+    /// The tenant that they belong to.
+    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+        match &self.belonging {
+            Some(Belonging::Tenant(tenant)) => Some(tenant),
+            _ => None,
+        }
+    }
+
+    /// Whether they are a part of the system.
+    pub(crate) fn is_system(&self) -> bool {
+        self.belonging == Some(Belonging::System)
+    }
+
+    /// What they may do, where that is limited.
+    pub(crate) fn rights(&self) -> Option<&Rights> {
+        self.rights.as_deref()
+    }
+}
+
+/// Lets a request in, or answers it.
+pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    match app.gate.admit(&parts).await {
+        Ok(visitor) => {
+            parts.extensions.insert(visitor);
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(response) => response,
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Visitor {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failed> {
+        let visitor = parts.extensions.get::<Self>().cloned();
+        Ok(visitor.ok_or_else(|| Error::internal("a request came around the gate"))?)
+    }
+}
+
+/// The caller of a request that writes. A parameter type of the handlers that do, so that none can forget to ask.
+#[derive(Debug, Clone)]
+pub(crate) struct Identified(pub(crate) Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for Identified {
+    type Rejection = Failed;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
+        let ids =
+            parts.extensions.get::<RequestIds>().ok_or_else(|| Error::internal("a request without ids"))?;
+        let request_id = ids.request_id.to_string();
+        let visitor = Visitor::from_request_parts(parts, state).await?;
+        let actor = visitor.identity().ok_or_else(|| Error::internal("a write without an identity"))?;
+        Ok(Self(Caller { actor: actor.to_owned(), request_id, sight: visitor.sight() }))
+    }
+}
+
+/// 401 says what would be accepted.
+fn refused(refusal: Refusal) -> Response {
+    let kind = match refusal.kind() {
+        RefusalKind::Unauthenticated => ErrorKind::Unauthenticated,
+        RefusalKind::Invalid => ErrorKind::InvalidCredentials,
+        RefusalKind::Expired => ErrorKind::TokenExpired,
+        RefusalKind::Malformed => ErrorKind::TokenMalformed,
+    };
+    let mut response = failed(Error::new(kind, refusal.detail()));
+    if let Ok(challenge) = HeaderValue::from_str(&refusal.challenge()) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+fn failed(error: Error) -> Response {
+    Failed::from(error).into_response()
+}
