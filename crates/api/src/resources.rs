@@ -195,6 +195,10 @@ pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Resour
         None => None,
     };
     if let Some(resource) = found.filter(|resource| path.names(resource)) {
+        // Where roles may hide an owner, nothing is below it.
+        if sight.rights().is_some() {
+            owner(app, path, sight).await?;
+        }
         return Ok(resource);
     }
     // Only now is it worth knowing which part of the path is wrong.
@@ -203,7 +207,7 @@ pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Resour
 }
 
 /// The direct owner that the path names, checked up to the outermost.
-async fn owner(app: &App, path: &Path, sight: &Sight) -> Result<Option<ResourceId>, Error> {
+pub(crate) async fn owner(app: &App, path: &Path, sight: &Sight) -> Result<Option<ResourceId>, Error> {
     let mut owner: Option<ResourceId> = None;
     for (kind, id) in &path.owners {
         let found = match ResourceId::parse(id) {

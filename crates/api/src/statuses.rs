@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::gate::{Identified, Visitor};
 use crate::place::Path;
 use crate::query::{self, ReportListParameters};
-use crate::resources::{Answer, find, json};
+use crate::resources::{Answer, find, json, owner};
 use crate::{body, decode_report, render};
 
 /// `GET …/statuses`.
@@ -31,6 +31,9 @@ pub(crate) async fn list(
         None => None,
     };
     let found = found.filter(|(resource, _)| path.names(resource));
+    if sight.rights().is_some() {
+        owner(&app, &path, &sight).await?;
+    }
     let Some((_, found)) = found else { return Err(not_there(&app, &path, &sight).await.into()) };
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("AdapterStatusList"),
@@ -54,6 +57,9 @@ pub(crate) async fn submit(
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
     let sight = caller.sight.clone();
+    if sight.rights().is_some() {
+        owner(&app, &path, &sight).await?;
+    }
     let intent = Intent::Report(SubmitReport { target: path.target(), submission });
     let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await {
         Ok(Outcome::Report(subject, reported)) => (subject, reported),

@@ -10,7 +10,7 @@ use super::removal::{children_left, refuse_hidden_children, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
     Action, Caller, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource,
-    Stamp, Timestamp, Verb,
+    Sight, Stamp, Timestamp, Verb,
 };
 
 pub(super) fn decide(
@@ -30,7 +30,7 @@ pub(super) fn decide(
     let mut tree = Vec::new();
     collect(rulebook, set, target, &mut tree)?;
     refuse_hidden_children(rulebook, set, &tree)?;
-    refuse_referrers(set, &tree)?;
+    refuse_referrers(set, &tree, &caller.sight)?;
 
     let mut gone = HashSet::new();
     let mut writes = Vec::with_capacity(tree.len());
@@ -72,16 +72,20 @@ fn collect<'a>(
     Ok(())
 }
 
-fn refuse_referrers(set: &WorkingSet, tree: &[&Resource]) -> Result<(), Error> {
+/// Names the referrers that the caller sees; of the others it is only told that there are some.
+fn refuse_referrers(set: &WorkingSet, tree: &[&Resource], sight: &Sight) -> Result<(), Error> {
     let inside: HashSet<_> = tree.iter().map(|r| r.id).collect();
-    let referrers: Vec<String> = tree
+    let outside = tree
         .iter()
         .flat_map(|node| set.referrers(node.id).map(move |source| (node, source)))
-        .filter(|(_, source)| source.is_active() && !inside.contains(&source.id))
-        .map(|(node, source)| {
-            format!("{} '{}' refers to {} '{}'", source.kind, source.id, node.kind, node.id)
-        })
-        .collect();
+        .filter(|(_, source)| source.is_active() && !inside.contains(&source.id));
+    let mut referrers = Vec::new();
+    for (node, source) in outside {
+        referrers.push(match sight.sees(source)? {
+            true => format!("{} '{}' refers to {} '{}'", source.kind, source.id, node.kind, node.id),
+            false => format!("something that you may not read refers to {} '{}'", node.kind, node.id),
+        });
+    }
     if referrers.is_empty() {
         return Ok(());
     }

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod access;
 mod contract;
 mod documents;
 mod guides;

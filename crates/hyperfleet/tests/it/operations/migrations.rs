@@ -42,7 +42,7 @@ async fn migrate_once(home: Home, servers: usize) {
     assert_eq!(home.rows(STEPS).await, APPLIED);
     let applied = |line: &Value| line["message"] == "migrated the database";
     let times = running.iter().flat_map(Server::logs).filter(applied).count();
-    assert_eq!(times, 2, "one of them did it, step by step");
+    assert_eq!(times, APPLIED.len(), "one of them did it, step by step");
 
     // All of them write at the same time, in one order, and see what the others did.
     let mut writes = JoinSet::new();

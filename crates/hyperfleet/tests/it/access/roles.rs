@@ -1,0 +1,290 @@
+//! Roles: what no rule grants is refused, what may not be read does not exist, and the server tells the truth when it
+//! is asked what someone may do.
+
+mod told;
+
+use super::*;
+use crate::support::{href, id, text};
+
+guarded!(
+    server = ROLES;
+    a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for,
+    a_verb_that_is_granted_for_other_resources_is_refused_for_this_one,
+    what_may_not_be_read_is_like_what_never_was,
+    lists_and_counts_leave_out_what_may_not_be_read,
+    a_list_without_any_right_to_read_is_refused,
+    nobody_creates_or_labels_into_what_is_not_theirs,
+    force_delete_is_a_verb_of_its_own,
+    only_those_who_may_report_report,
+);
+
+const ROLES: &str = r#"
+  authorization:
+    enabled: true
+    roles:
+      - name: viewer
+        rules: [{verbs: [read], kinds: ["*"]}]
+      - name: developer
+        rules: [{verbs: [read, write, delete], kinds: [Cluster, NodePool], labels: {environment: dev}}]
+      - name: operator
+        rules: [{verbs: [read, write, delete], kinds: [Cluster]}]
+      - name: adapter
+        rules: [{verbs: [read, report], kinds: ["*"]}]
+      - name: admin
+        rules: [{verbs: ["*"], kinds: ["*"]}]
+    bindings:
+      - {role: viewer, claims: {groups: [viewers, readers]}}
+      - {role: developer, claims: {groups: [developers], team: [red]}}
+      - {role: operator, claims: {groups: [operators]}}
+      - {role: adapter, identities: ["*@adapters.example.com"]}
+      - {role: admin, identities: [ann@example.com]}
+"#;
+
+fn admin(guarded: &Guarded) -> Caller<'_> {
+    guarded.named("ann@example.com")
+}
+
+/// One who may read everything and change what is for development.
+fn both(guarded: &Guarded) -> Caller<'_> {
+    guarded.member("bea@example.com", &["viewers", "developers"])
+}
+
+/// One for whom only what is for development exists.
+fn developer(guarded: &Guarded) -> Caller<'_> {
+    guarded.member("dev@example.com", &["developers"])
+}
+
+/// A Cluster for development and one that is not, each with a NodePool that is labelled likewise.
+async fn fleet(guarded: &Guarded) -> [Value; 4] {
+    let ann = admin(guarded);
+    let mut made = Vec::new();
+    for environment in ["dev", "prod"] {
+        let labels = json!({"environment": environment, "tier": "gold"});
+        let cluster = ann.cluster(&format!("{environment}-cluster"), &labels).await;
+        let pool = json!({"kind": "NodePool", "name": format!("{environment}-pool"), "spec": {"n": 1}, "labels": labels});
+        let pool = ann.create(&format!("{}/nodepools", href(&cluster)), &pool).await;
+        made.extend([cluster, pool]);
+    }
+    made.try_into().unwrap()
+}
+
+/// The five things that can be done to a resource, none of them done.
+async fn tried(caller: &Caller<'_>, verb: &str, path: &str) -> Answer {
+    let patch = json!({"spec": {"tried": true}});
+    match verb {
+        "read" => caller.get(path).await,
+        "write" => caller.patch(&format!("{path}?dryRun=true"), &patch).await,
+        "delete" => caller.delete(&format!("{path}?dryRun=true")).await,
+        "force-delete" => {
+            caller.post(&format!("{path}/force-delete?dryRun=true"), &json!({"reason": "to try"})).await
+        }
+        "report" => caller.call("PUT", &format!("{path}/statuses?dryRun=true")).json(&report()).await,
+        other => panic!("{other}"),
+    }
+}
+
+/// The answer about `path` that someone gets, without what differs from call to call.
+fn told(answer: &Answer, id: &str) -> String {
+    let mut problem = answer.json();
+    for member in ["timestamp", "trace_id"] {
+        problem[member] = Value::Null;
+    }
+    format!("{} {problem}", answer.status).replace(id, "[id]")
+}
+
+async fn a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for(guarded: &Guarded) {
+    let [dev, ..] = fleet(guarded).await;
+    let viewer = guarded.member("vic@example.com", &["viewers"]);
+    let nobody = guarded.named("nobody@example.com");
+    let before = viewer.get(href(&dev)).await.expect_status(200).json();
+    let absent = format!("/clusters/{}", walk::NOBODY);
+    for path in [href(&dev), &absent] {
+        for verb in ["write", "delete", "force-delete", "report"] {
+            let answer = tried(&viewer, verb, path).await;
+            assert_refused(&answer, 403, "AUZ-003");
+            assert!(text(&answer.json()["detail"]).contains(verb), "{answer}");
+        }
+        for verb in ["read", "write", "delete", "force-delete", "report"] {
+            assert_refused(&tried(&nobody, verb, path).await, 403, "AUZ-003");
+        }
+    }
+    assert_refused(&viewer.post("/clusters", &cluster("never", &json!({}))).await, 403, "AUZ-003");
+    // The right is asked for before the body is read.
+    assert_refused(&viewer.post("/clusters", &json!([])).await, 403, "AUZ-003");
+    assert_eq!(viewer.get(href(&dev)).await.expect_status(200).json(), before);
+}
+
+async fn a_verb_that_is_granted_for_other_resources_is_refused_for_this_one(guarded: &Guarded) {
+    let [dev, dev_pool, prod, prod_pool] = fleet(guarded).await;
+    let bea = both(guarded);
+    for resource in [&prod, &prod_pool] {
+        for verb in ["write", "delete"] {
+            assert_refused(&tried(&bea, verb, href(resource)).await, 403, "AUZ-002");
+        }
+    }
+    for (verb, status) in [("write", 200), ("delete", 202)] {
+        for resource in [&dev, &dev_pool] {
+            tried(&bea, verb, href(resource)).await.expect_status(status);
+        }
+    }
+    for path in [format!("/resources/{}", id(&prod)), format!("{}/nodepools/{}", href(&prod), id(&prod_pool))]
+    {
+        assert_refused(&tried(&bea, "write", &path).await, 403, "AUZ-002");
+        assert_refused(&tried(&bea, "delete", &path).await, 403, "AUZ-002");
+    }
+    bea.get(href(&prod)).await.expect_status(200);
+    bea.get(&format!("/clusters/{}", walk::NOBODY)).await.expect_status(404);
+    tried(&bea, "write", &format!("/clusters/{}", walk::NOBODY)).await.expect_status(404);
+}
+
+async fn what_may_not_be_read_is_like_what_never_was(guarded: &Guarded) {
+    let [dev, _, prod, prod_pool] = fleet(guarded).await;
+    let caller = developer(guarded);
+    caller.get(href(&dev)).await.expect_status(200);
+    let pool =
+        json!({"kind": "NodePool", "name": "mine", "spec": {"n": 1}, "labels": {"environment": "dev"}});
+    for (resource, plural) in [(&prod, "clusters"), (&prod_pool, "nodepools")] {
+        for base in [format!("/{plural}"), "/resources".to_owned()] {
+            let (there, absent) = (format!("{base}/{}", id(resource)), format!("{base}/{}", walk::NOBODY));
+            for verb in ["read", "write", "delete"] {
+                let (hidden, none) =
+                    (tried(&caller, verb, &there).await, tried(&caller, verb, &absent).await);
+                assert_eq!(none.status, 404, "{verb} {absent}: {none}");
+                assert_eq!(told(&hidden, id(resource)), told(&none, walk::NOBODY), "{verb} {there}");
+            }
+            let statuses = (
+                caller.get(&format!("{there}/statuses")).await,
+                caller.get(&format!("{absent}/statuses")).await,
+            );
+            assert_eq!(told(&statuses.0, id(resource)), told(&statuses.1, walk::NOBODY));
+        }
+    }
+    let (there, absent) =
+        (format!("{}/nodepools", href(&prod)), format!("/clusters/{}/nodepools", walk::NOBODY));
+    for (hidden, none) in [
+        (caller.get(&there).await, caller.get(&absent).await),
+        (caller.post(&there, &pool).await, caller.post(&absent, &pool).await),
+    ] {
+        assert_eq!(none.status, 404, "{none}");
+        assert_eq!(told(&hidden, id(&prod)), told(&none, walk::NOBODY));
+    }
+    let question = |id: &str| json!({"verb": "write", "kind": "Cluster", "id": id});
+    let hidden = caller.post("/authz/check", &question(id(&prod))).await.expect_status(404);
+    let none = caller.post("/authz/check", &question(walk::NOBODY)).await.expect_status(404);
+    assert_eq!(told(&hidden, id(&prod)), told(&none, walk::NOBODY));
+    // A name that is taken has to be refused, but not by whom it is taken.
+    let taken = caller.post("/clusters", &cluster("prod-cluster", &json!({"environment": "dev"}))).await;
+    assert_refused(&taken, 409, "CNF-001");
+    assert!(!taken.to_string().contains(id(&prod)), "{taken}");
+}
+
+async fn lists_and_counts_leave_out_what_may_not_be_read(guarded: &Guarded) {
+    fleet(guarded).await;
+    let (ann, caller) = (admin(guarded), developer(guarded));
+    for (path, all, seen) in [
+        ("/clusters".to_owned(), 2, &["dev-cluster"][..]),
+        ("/nodepools".to_owned(), 2, &["dev-pool"]),
+        ("/resources".to_owned(), 4, &["dev-cluster", "dev-pool"]),
+        ("/resources?kind=NodePool".to_owned(), 2, &["dev-pool"]),
+        (format!("/clusters?{}", search("labels.tier = 'gold'")), 2, &["dev-cluster"]),
+        (format!("/clusters?{}", search("labels.environment = 'prod'")), 1, &[]),
+        (format!("/clusters?{}", search("name = 'prod-cluster' or not name = 'x'")), 2, &["dev-cluster"]),
+        (format!("/clusters?{}", search("status.conditions.Reconciled = 'False'")), 2, &["dev-cluster"]),
+        ("/clusters?showDeleted=true".to_owned(), 2, &["dev-cluster"]),
+    ] {
+        assert_eq!(ann.list(&path).await.0, all, "{path}");
+        let (total, names) = caller.list(&path).await;
+        assert_eq!(
+            (total, names.iter().map(String::as_str).collect::<Vec<_>>()),
+            (seen.len() as u64, seen.to_vec()),
+            "{path}"
+        );
+        assert_eq!(both(guarded).list(&path).await.0, all, "whoever may read all sees all: {path}");
+    }
+    let page = caller.get("/clusters?pageSize=1").await.expect_status(200).json();
+    assert_eq!((&page["total"], page.get("next_page_token")), (&json!(1), None));
+}
+
+async fn a_list_without_any_right_to_read_is_refused(guarded: &Guarded) {
+    fleet(guarded).await;
+    let nobody = guarded.named("nobody@example.com");
+    for path in ["/clusters", "/nodepools", "/resources", "/resources?kind=Cluster"] {
+        assert_refused(&nobody.get(path).await, 403, "AUZ-003");
+    }
+    let operator = guarded.member("ops@example.com", &["operators"]);
+    assert_eq!(operator.list("/clusters").await.0, 2);
+    assert_eq!(operator.list("/resources").await.0, 2, "of all kinds, those that may be read");
+    for path in ["/nodepools", "/resources?kind=NodePool"] {
+        assert_refused(&operator.get(path).await, 403, "AUZ-003");
+    }
+}
+
+async fn nobody_creates_or_labels_into_what_is_not_theirs(guarded: &Guarded) {
+    let [dev, _, prod, _] = fleet(guarded).await;
+    for caller in [developer(guarded), both(guarded)] {
+        let prefix = if caller.get(href(&prod)).await.status == 200 { "bea" } else { "dev" };
+        for labels in [
+            json!({}),
+            json!({"environment": "prod"}),
+            json!({"environment": "Dev"}),
+            json!({"dev": "environment"}),
+        ] {
+            for path in ["/clusters", "/resources", "/clusters?dryRun=true"] {
+                let refused = caller.post(path, &cluster(&format!("{prefix}-never"), &labels)).await;
+                assert_refused(&refused, 403, "AUZ-002");
+            }
+        }
+        let made = caller.cluster(&format!("{prefix}-made"), &json!({"environment": "dev"})).await;
+        for patch in [
+            json!({"labels": {"environment": "prod"}}),
+            json!({"labels": {"environment": null}}),
+            json!({"labels": null}),
+            json!({"labels": {"environment": ""}, "spec": {"a": 1}}),
+        ] {
+            assert_refused(&caller.patch(href(&made), &patch).await, 403, "AUZ-002");
+        }
+        let operations = json!([{"op": "replace", "path": "/labels/environment", "value": "prod"}]);
+        let asked = caller.call("PATCH", href(&made)).header("content-type", "application/json-patch+json");
+        assert_refused(&asked.json(&operations).await, 403, "AUZ-002");
+        assert_eq!(caller.get(href(&made)).await.expect_status(200).json(), made);
+        caller.patch(href(&made), &json!({"labels": {"tier": "tin"}})).await.expect_status(200);
+    }
+    // What is not theirs does not become so by a label.
+    let into = json!({"labels": {"environment": "dev"}});
+    developer(guarded).patch(href(&prod), &into).await.expect_status(404);
+    assert_refused(&both(guarded).patch(href(&prod), &into).await, 403, "AUZ-002");
+    let ann = admin(guarded);
+    for resource in [&dev, &prod] {
+        assert_eq!(ann.get(href(resource)).await.expect_status(200).json(), *resource);
+    }
+}
+
+async fn force_delete_is_a_verb_of_its_own(guarded: &Guarded) {
+    let [dev, ..] = fleet(guarded).await;
+    let operator = guarded.member("ops@example.com", &["operators"]);
+    operator.delete(href(&dev)).await.expect_status(202);
+    let (path, reason) = (format!("{}/force-delete", href(&dev)), json!({"reason": "it hangs"}));
+    for caller in [&operator, &developer(guarded), &both(guarded)] {
+        assert_refused(&caller.post(&path, &reason).await, 403, "AUZ-003");
+    }
+    operator.get(href(&dev)).await.expect_status(200);
+    admin(guarded).post(&path, &reason).await.expect_status(204);
+    operator.get(href(&dev)).await.expect_status(404);
+}
+
+async fn only_those_who_may_report_report(guarded: &Guarded) {
+    let [dev, ..] = fleet(guarded).await;
+    let path = format!("{}/statuses", href(&dev));
+    for method in ["PUT", "POST"] {
+        let answer = developer(guarded).call(method, &path).json(&report()).await;
+        assert_refused(&answer, 403, "AUZ-003");
+    }
+    let adapter = guarded.named("validator@adapters.example.com");
+    adapter.call("PUT", &path).json(&report()).await.expect_status(201);
+    assert_eq!(developer(guarded).get(&path).await.expect_status(200).json()["total"], 1);
+    for verb in ["write", "delete", "force-delete"] {
+        assert_refused(&tried(&adapter, verb, href(&dev)).await, 403, "AUZ-003");
+    }
+    let stranger = guarded.named("validator@adapters.example.com.evil.org");
+    assert_refused(&stranger.call("PUT", &path).json(&report()).await, 403, "AUZ-003");
+}
