@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
-use crate::config::{Bind, Config};
+use crate::config::{Access, Bind, Config};
 use crate::gate::Gate;
 use crate::observe::Observer;
 use crate::openapi::Document;
@@ -212,6 +212,10 @@ async fn follow_roles(app: App, sources: Sources) {
     let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
     while hangups.recv().await.is_some() {
         match Config::load(&sources) {
+            // An empty file has no faults, and no roles either.
+            Ok(Config { access: Access { policy: None, .. }, .. }) if app.gate.has_policy() => {
+                tracing::error!("roles stay as they were: turning them off takes a restart");
+            }
             Ok(config) => {
                 app.gate.set_policy(config.access.policy);
                 tracing::info!("roles were read again");

@@ -52,6 +52,24 @@ impl Sight {
         }
     }
 
+    /// Refuses new labels that would allow them more than the old ones did.
+    pub fn permit_relabelling(&self, before: &Resource, after: &Resource) -> Result<(), Error> {
+        for (_, verb) in Verb::ALL {
+            let granted =
+                |of: &Resource| Ok::<_, Error>(self.verdict(verb, of)?.is_none_or(|v| v.is_granted()));
+            if granted(after)? && !granted(before)? {
+                return Err(Error::new(
+                    ErrorKind::ResourceDenied,
+                    format!(
+                        "With these labels your roles would allow to {verb} {} '{}'",
+                        after.kind, after.id
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses what they may not do to any resource of a kind.
     pub fn permit_on_some(&self, verb: Verb, kind: &str) -> Result<(), Error> {
         match self.rights.as_ref().map(|rights| rights.on_some(verb, kind)) {
@@ -66,8 +84,8 @@ impl Sight {
         let readable = match &self.rights {
             Some(rights) => {
                 let kinds = filter.kinds();
-                let readable = rights.readable(kinds.iter().copied());
-                Some(readable.ok_or_else(|| denied_verb(Verb::Read, &kinds.join(", ")))?)
+                let readable = rights.readable(&kinds);
+                readable.ok_or_else(|| denied_verb(Verb::Read, &kinds.join(", ")))?
             }
             None => None,
         };

@@ -99,9 +99,17 @@ fn tenancy(settings: &Settings, faults: &mut Faults) -> Option<Tenancy> {
     }
     report(settings, PATH, found, faults);
     let system_header = settings.some_text("server.tenant.system_header").and_then(|name| {
-        let header = name.parse().ok();
-        if header.is_none() {
-            faults.push(settings.fault("server.tenant.system_header", "must be the name of a header"));
+        let header: Option<HeaderName> = name.parse().ok();
+        match &header {
+            None => {
+                faults.push(settings.fault("server.tenant.system_header", "must be the name of a header"));
+            }
+            Some(header) if dimensions.iter().any(|dimension| dimension.header == *header) => {
+                let rule =
+                    "must not be the header of a dimension: its value would make callers part of the system";
+                faults.push(settings.fault("server.tenant.system_header", rule));
+            }
+            Some(_) => {}
         }
         header
     });

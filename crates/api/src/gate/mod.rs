@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::WWW_AUTHENTICATE;
+use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use hyperfleet_auth::{Refusal, RefusalKind, Verified, Verifier};
@@ -75,6 +75,16 @@ impl Gate {
         self.policy.store(policy.map(Arc::new));
     }
 
+    /// Whether roles are on.
+    pub(crate) fn has_policy(&self) -> bool {
+        self.policy.load().is_some()
+    }
+
+    /// Whether answers depend on who asks, so that nobody between may keep them for others.
+    fn tells_callers_apart(&self) -> bool {
+        self.verifier.is_some() || self.tenancy.is_some()
+    }
+
     async fn admit(&self, request: &Parts) -> Result<Visitor, Response> {
         let headers = &request.headers;
         let demand = Demand::of(request);
@@ -95,11 +105,13 @@ impl Gate {
         }
         if let Some(limiter) = &self.limiter {
             let address = || request.extensions.get::<PeerAddr>().map(|peer| peer.0.ip().to_string());
+            // Without tokens everyone has the same name, which is nobody's.
             let caller = match &visitor.identity {
-                Ok(identity) => Some(identity.to_string()),
-                Err(_) => address(),
+                Ok(identity) if self.verifier.is_some() => format!("identity {identity}"),
+                _ => format!("address {}", address().unwrap_or_default()),
             };
-            limiter.spend(&caller.unwrap_or_default(), demand.purpose, Instant::now()).map_err(failed)?;
+            let tenant = visitor.tenant().map_or("", Tenant::as_str);
+            limiter.spend(&format!("{tenant} {caller}"), demand.purpose, Instant::now()).map_err(failed)?;
         }
         Ok(visitor)
     }
@@ -194,7 +206,11 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
     match app.gate.admit(&parts).await {
         Ok(visitor) => {
             parts.extensions.insert(visitor);
-            next.run(Request::from_parts(parts, body)).await
+            let mut response = next.run(Request::from_parts(parts, body)).await;
+            if app.gate.tells_callers_apart() {
+                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+            }
+            response
         }
         Err(response) => response,
     }

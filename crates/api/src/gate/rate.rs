@@ -83,6 +83,10 @@ impl Limiter {
                 let budget = self.budget(*purpose);
                 budget.filled(*bucket, now) < f64::from(budget.burst)
             });
+            // So many at once are an attack by numbers. Memory matters more than what they still owe.
+            if buckets.len() >= MAX_CALLERS {
+                buckets.clear();
+            }
         }
         let full = Bucket { tokens: f64::from(budget.burst), at: now };
         let bucket = buckets.entry((caller.to_owned(), purpose)).or_insert(full);

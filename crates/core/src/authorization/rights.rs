@@ -81,22 +81,30 @@ impl Rights {
         }
     }
 
-    /// Of `kinds`, the resources that may be read, as a part of a filter: `None` where nothing may be.
-    pub fn readable<'k>(&self, kinds: impl IntoIterator<Item = &'k str>) -> Option<Filter> {
+    /// Of `kinds`, the resources that may be read, as a part of a filter that is not there where all may be; `None`
+    /// where nothing may be.
+    pub fn readable(&self, kinds: &[&str]) -> Option<Option<Filter>> {
         let mut parts = Vec::new();
+        let mut whole = 0;
         for kind in kinds {
             let rules =
-                self.rules.iter().map(|(_, rule)| rule).filter(|rule| rule.is_about(Verb::Read, kind));
-            for rule in rules {
+                || self.rules.iter().map(|(_, rule)| rule).filter(|rule| rule.is_about(Verb::Read, kind));
+            let is_kind = || is(Field::Text(TextColumn::Kind), kind);
+            if rules().any(|rule| rule.labels.is_empty()) {
+                whole += 1;
+                parts.push(is_kind());
+                continue;
+            }
+            for rule in rules() {
                 let labels = rule.labels.iter().map(|(key, value)| is(Field::Label(key.clone()), value));
-                let kind = is(Field::Text(TextColumn::Kind), kind);
-                parts.push(Filter::And(std::iter::once(kind).chain(labels).collect()));
+                parts.push(Filter::And(std::iter::once(is_kind()).chain(labels).collect()));
             }
         }
         match parts.len() {
             0 => None,
-            1 => parts.pop(),
-            _ => Some(Filter::Or(parts)),
+            _ if whole == kinds.len() => Some(None),
+            1 => Some(parts.pop()),
+            _ => Some(Some(Filter::Or(parts))),
         }
     }
 }

@@ -80,6 +80,7 @@ pub(super) fn decide(
     };
     // Nobody can label a resource into what is not theirs.
     caller.sight.permit(Verb::Write, &resource)?;
+    caller.sight.permit_relabelling(current, &resource)?;
     let children = set.child_counts(current.id);
     let known = Known::of(set, current, &children, now);
     let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &known)?;

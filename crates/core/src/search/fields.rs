@@ -30,7 +30,7 @@ pub(super) fn resolve(path: &Path, end: usize, options: Options) -> Result<Field
         ("spec", false) => Ok(Field::Spec(below.iter().map(|segment| Segment::new(&segment.text)).collect())),
         ("status", _) => condition(end, below),
         ("tenancy", true) if options.tenancy => Err(incomplete(end, "tenancy.organization")),
-        ("tenancy", false) if options.tenancy => Ok(Field::Tenancy(whole_key(below)?)),
+        ("tenancy", false) if options.tenancy => dimension(below),
         _ => Err(unknown("a field", root, &known(options))),
     }
 }
@@ -62,6 +62,17 @@ fn label(key: &[PathSegment]) -> Result<Field, Mistake> {
         None => Ok(Field::Label(key)),
         Some(fault) => Err(Mistake::syntax(at, fault.message)),
     }
+}
+
+/// A dimension of tenants, which are named in letters, digits and three signs.
+fn dimension(segments: &[PathSegment]) -> Result<Field, Mistake> {
+    let key = whole_key(segments)?;
+    let good = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    if good {
+        return Ok(Field::Tenancy(key));
+    }
+    let at = segments.first().map_or(0, |segment| segment.at);
+    Err(Mistake::syntax(at, "expected the name of a dimension: letters, digits, '.', '_' and '-'"))
 }
 
 /// A key of which dots are a part: all that follows the first dot, or what stands in one pair of brackets.

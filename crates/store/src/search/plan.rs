@@ -101,15 +101,21 @@ impl<'a> Plan<'a> {
 
     /// Whether it depends on numbers where to begin: how many resources have the facets, and how many are stale.
     pub(crate) fn needs_numbers(&self) -> bool {
-        self.narrowed == Narrowed::Not && (self.facets.len() > 1 || self.stale_before.is_some())
+        !self.is_narrow() && (self.facets.len() > 1 || self.stale_before.is_some())
     }
 
     /// Where to begin if no numbers are needed.
     pub(crate) fn begin(&self) -> Driver {
-        match self.narrowed {
-            Narrowed::Not if !self.facets.is_empty() => Driver::Facets,
+        match self.is_narrow() {
+            false if !self.facets.is_empty() => Driver::Facets,
             _ => Driver::Resources,
         }
+    }
+
+    /// Whether resources are the table to begin with, whatever facets are asked for: by their keys, or by the index of
+    /// the few that are on their way out.
+    fn is_narrow(&self) -> bool {
+        self.narrowed != Narrowed::Not || self.phases == Phases::Finalizing
     }
 
     /// Where to begin to have the least to look at: with the rarest facets, which become the first, or with what is

@@ -105,6 +105,7 @@ fn a_path_must_lead_to_a_field() {
     check(&[
         ("spec = 1", 5, "expected more of the field, as in spec.region"),
         ("labels is null", 7, "expected more of the field, as in labels.environment"),
+        ("tenancy['$.org'] = 'a'", 9, "expected the name of a dimension: letters, digits, '.', '_' and '-'"),
         ("tenancy = 'a'", 8, "expected more of the field, as in tenancy.organization"),
         ("status = 'a'", 7, "expected more of the field, as in status.conditions.Reconciled"),
         ("status.conditions = 'a'", 18, "expected more of the field, as in status.conditions.Reconciled"),
