@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FieldChange, ResourceId, Timestamp, Version};
+use crate::{FieldChange, ResourceId, Snapshot, Timestamp, Undo, Version};
 
 /// One kind of event in a resource's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,4 +88,8 @@ pub struct Change {
     pub request_id: String,
     /// What happened, in order.
     pub entries: Vec<Entry>,
+    /// The way back to what it was before; `None` if it was not there.
+    pub undo: Option<Undo>,
+    /// What was left of it when it went.
+    pub last: Option<Box<Snapshot>>,
 }

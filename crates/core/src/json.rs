@@ -4,8 +4,8 @@
 
 use std::{fmt, io};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::ser::Formatter;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
@@ -39,6 +39,11 @@ impl RawJson {
         &self.0
     }
 
+    /// The text itself.
+    pub fn into_text(self) -> String {
+        self.0.into()
+    }
+
     /// The same value as this crate prints it: without spaces, and of members that come twice the last.
     pub fn normalised(&self) -> Self {
         self.parse::<Value>().map_or_else(|_| self.clone(), |value| Self::from_value(&value))
@@ -63,6 +68,12 @@ impl Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawJson {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?)))
     }
 }
 

@@ -5,10 +5,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{RawJson, ResourceId, Tenant, Timestamp, Version};
 
 /// Who did something, and when.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// When.
     pub at: Timestamp,

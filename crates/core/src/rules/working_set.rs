@@ -8,8 +8,8 @@ use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Change, MappingFailure, Place, RawJson, References, Report, Resource, ResourceId, Standing,
-    Timestamp, Version,
+    Caller, Change, MappingFailure, Place, RawJson, References, Report, Resource, ResourceId, Snapshot,
+    Standing, Timestamp, Undo, Version,
 };
 
 /// Loaded rows, and what has become of them.
@@ -212,7 +212,11 @@ impl WorkingSet {
             }
             self.version = self.version.next();
             let resource = Resource { version: self.version, ..write.resource };
+            let before = self.resources.get(&resource.id);
+            let goes = write.fate == Fate::Removed;
             self.changes.push(Change {
+                undo: before.map(|before| Undo::between(before, &resource)),
+                last: goes.then(|| Box::new(Snapshot::of(&resource))),
                 version: self.version,
                 resource: resource.id,
                 kind: resource.kind.clone(),
@@ -222,7 +226,7 @@ impl WorkingSet {
                 entries: write.entries,
             });
             self.forget(resource.id);
-            if write.fate == Fate::Removed {
+            if goes {
                 self.children.remove(&resource.id);
                 self.standings.remove(&resource.id);
                 self.reports.remove(&resource.id);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Tenant, Timestamp};
+use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -204,6 +205,9 @@ pub(super) struct ChangeColumns<'a> {
     actors: Vec<&'a str>,
     request_ids: Vec<&'a str>,
     entries: Vec<String>,
+    sizes: Vec<i32>,
+    undo: Vec<Option<String>>,
+    last: Vec<Option<String>>,
 }
 
 impl<'a> ChangeColumns<'a> {
@@ -216,11 +220,10 @@ impl<'a> ChangeColumns<'a> {
             times: changes.iter().map(|c| c.at.utc()).collect(),
             actors: changes.iter().map(|c| c.actor.as_str()).collect(),
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
-            entries: changes
-                .iter()
-                .map(|c| RawJson::from_value(&c.entries))
-                .map(|raw| raw.as_str().to_owned())
-                .collect(),
+            entries: changes.iter().map(|c| RawJson::from_value(&c.entries).into_text()).collect(),
+            sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
+            undo: changes.iter().map(|c| printed(c.undo.as_ref())).collect(),
+            last: changes.iter().map(|c| printed(c.last.as_ref())).collect(),
         }
     }
 
@@ -233,6 +236,13 @@ impl<'a> ChangeColumns<'a> {
             &self.actors,
             &self.request_ids,
             &self.entries,
+            &self.sizes,
+            &self.undo,
+            &self.last,
         ]
     }
+}
+
+fn printed(value: Option<&impl Serialize>) -> Option<String> {
+    value.map(|value| RawJson::from_value(value).into_text())
 }

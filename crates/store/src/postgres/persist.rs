@@ -154,9 +154,10 @@ impl Statements {
                      pending_active = kind_counts.pending_active + excluded.pending_active,
                      pending_finalizing = kind_counts.pending_finalizing + excluded.pending_finalizing"
                     .to_owned(),
-                "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
+                "insert into changes
+                     (version, resource_id, kind, at, actor, request_id, entries, size, undo, last)
                  select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
-                                      $6::text[], $7::text[])"
+                                      $6::text[], $7::text[], $8::integer[], $9::text[], $10::text[])"
                     .to_owned(),
                 "update feed set version = $1, commits = $2".to_owned(),
                 // Fails unless the feed is where it is expected, and with it everything behind it in the

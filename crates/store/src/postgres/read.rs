@@ -258,17 +258,24 @@ pub(super) async fn ids_of_kind(
         .collect()
 }
 
-/// One step: the oldest thousand changes, as far as they are old enough.
+/// One step: the oldest thousand changes, up to the first that is young enough to stay, so that what is kept has no
+/// gaps.
 pub(super) async fn prune_history(
     client: &deadpool_postgres::Client,
     before: Timestamp,
 ) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
-            "delete from changes where version in (
-                 select version from (select version, at from changes order by version limit 1000) oldest
-                 where at < $1
-             )",
+            "with oldest as materialized (
+                 select version, at from changes order by version limit 1000
+             ), step as (
+                 select max(version) as last from oldest
+                 where version < coalesce((select min(version) from oldest where at >= $1), 9223372036854775807)
+             ), noted as (
+                 update history set forgotten = greatest(forgotten, step.last) from step
+                 where step.last is not null
+             )
+             delete from changes using step where version <= step.last",
         )
         .await?;
     Ok(client.execute(&statement, &[&before.utc()]).await?)

@@ -248,8 +248,8 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
 /// The change rows and where they leave the feed.
 fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
-        "insert into changes (version, resource_id, kind, at, actor, request_id, entries)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "insert into changes (version, resource_id, kind, at, actor, request_id, entries, size, undo, last)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     for change in set.changes() {
         statement.execute(params![
@@ -260,6 +260,9 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.actor,
             change.request_id,
             RawJson::from_value(&change.entries).as_str(),
+            change.entries.len() as i64,
+            change.undo.as_ref().map(|undo| RawJson::from_value(undo).into_text()),
+            change.last.as_ref().map(|last| RawJson::from_value(last).into_text()),
         ])?;
     }
     connection

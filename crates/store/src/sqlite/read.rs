@@ -247,14 +247,20 @@ pub(super) fn ids_of_kind(
     Ok(found)
 }
 
-/// One step: the oldest thousand changes, as far as they are old enough.
+/// One step: the oldest thousand changes, up to the first that is young enough to stay, so that what is kept has no
+/// gaps.
 pub(super) fn prune_history(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
-    let removed = connection.execute(
-        "delete from changes where version in (
-             select version from (select version, at from changes order by version limit 1000)
-             where at < ?1
-         )",
+    let step = connection.unchecked_transaction()?;
+    let last: Option<i64> = step.query_row(
+        "with oldest as materialized (select version, at from changes order by version limit 1000)
+         select max(version) from oldest
+         where version < coalesce((select min(version) from oldest where at >= ?1), 9223372036854775807)",
         [before.micros()],
+        |row| row.get(0),
     )?;
+    let Some(last) = last else { return Ok(0) };
+    let removed = step.execute("delete from changes where version <= ?1", [last])?;
+    step.execute("update history set forgotten = max(forgotten, ?1)", [last])?;
+    step.commit()?;
     Ok(removed as u64)
 }

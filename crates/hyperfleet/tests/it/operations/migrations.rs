@@ -78,8 +78,8 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let mut said: Vec<_> = operators.join_all().await.into_iter().map(|ended| ended.stdout).collect();
     said.sort();
     let first = said.remove(0);
-    assert_eq!(first, "schema 4: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants\n");
-    assert_eq!(said, ["schema 4: nothing to do\n"; 15]);
+    assert_eq!(first, "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n");
+    assert_eq!(said, ["schema 6: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -87,7 +87,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 4: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 6: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
@@ -104,7 +104,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 4 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants): \
+                "error: the database's schema is number 0 and lacks 5 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
@@ -112,8 +112,8 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
-        "schema 4: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants\n",
-        "schema 4: nothing to do\n",
+        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n",
+        "schema 6: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);

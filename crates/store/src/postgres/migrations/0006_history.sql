@@ -1,0 +1,26 @@
+-- Each change keeps the way back: `undo` is what the resource was before, as far as the change touched it, `last` the
+-- whole of what was left when it went. From the newest state, undoing leads to the state after any kept version.
+-- `size` is the number of entries, so that a timeline is counted without reading them.
+alter table changes
+    add column size integer not null default 1,
+    add column undo text,
+    add column last text;
+update changes set size = json_array_length(entries::json) where json_array_length(entries::json) <> 1;
+
+-- Up to where the past was forgotten: whoever wants to know what came after an older version must look at all again.
+-- Changes without a way back are no good for that.
+create table history (
+    singleton boolean primary key default true check (singleton),
+    forgotten bigint not null
+);
+insert into history (forgotten) select version from feed;
+
+-- The answers to requests that named a key, so that a retry gets the same one. `key` is a fingerprint of the caller,
+-- the path and the key, `body` that of what was asked. No `answer`: it was done, and there is nothing to show.
+create table retries (
+    key bytea primary key,
+    body bytea not null,
+    at timestamptz not null,
+    answer text
+);
+create index retries_by_age on retries (at);
