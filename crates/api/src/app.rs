@@ -7,10 +7,12 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Catalog, Contract};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
+use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::Store;
 
 use crate::gate::Gate;
 use crate::page_token::Seal;
+use crate::watch::{Channels, WatchMetrics};
 
 /// The API's parts. Cheap to clone.
 #[derive(Clone)]
@@ -24,6 +26,12 @@ pub(crate) struct Parts {
     pub(crate) rulebook: Arc<Rulebook>,
     /// Who comes in.
     pub(crate) gate: Gate,
+    /// What watchers share.
+    pub(crate) channels: Channels,
+    /// What is told about watches.
+    pub(crate) watch_metrics: WatchMetrics,
+    /// Whether this process is about to stop.
+    pub(crate) shutdown: Shutdown,
     /// What page tokens are sealed with.
     pub(crate) seal: Seal,
     /// Whether this process can serve.

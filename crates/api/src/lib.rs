@@ -22,4 +22,5 @@ mod router;
 pub mod server;
 mod statuses;
 mod unmatched;
+mod watch;
 mod whoami;

@@ -2,12 +2,14 @@
 //! the real thing; a blank value counts as absent; every bad parameter is reported at once.
 
 mod list;
+mod watch;
 
 use hyperfleet_core::search::SearchError;
 use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, echo, nearest};
 use serde_json::Value;
 
 pub(crate) use list::{Criteria, ListParameters};
+pub(crate) use watch::{WatchParameters, is_watch};
 
 const DEFAULT_PAGE_SIZE: u64 = 20;
 
@@ -171,6 +173,11 @@ impl ReportListParameters {
         let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
         query.finish(Self { page, page_size, count })
     }
+}
+
+/// What the size of a page is called.
+fn page_size_names(contract: Contract) -> Vec<&'static str> {
+    if contract.page.page_size { vec!["pageSize", "size"] } else { vec!["size"] }
 }
 
 fn page_size(query: &mut Query) -> u64 {

@@ -1,6 +1,8 @@
 //! The handlers of resources. Each decodes, calls the store, and renders; whatever is decided is
 //! decided by the rules.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +22,7 @@ use crate::gate::{Identified, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters};
-use crate::{body, decode, render};
+use crate::{body, decode, render, watch};
 use hyperfleet_service::problem::Failed;
 
 pub(crate) type Answer = Result<Response, Failed>;
@@ -31,7 +33,11 @@ pub(crate) async fn list(
     path: Path,
     visitor: Visitor,
     RawQuery(raw): RawQuery,
+    headers: HeaderMap,
 ) -> Answer {
+    if query::is_watch(raw.as_deref()) {
+        return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
+    }
     let sight = visitor.sight();
     let any_kind = path.place.entity.is_none();
     let route = list_name(&path, &sight);
@@ -40,10 +46,7 @@ pub(crate) async fn list(
     let list =
         ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), options, any_kind, sealed)?;
     let owner = owner(&app, &path, &sight).await?;
-    let kinds = match &path.place.entity {
-        Some(entity) => vec![entity.kind.clone()],
-        None => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
-    };
+    let kinds = kinds_of(&app, &path);
     let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
@@ -75,6 +78,14 @@ pub(crate) async fn list(
     };
     let fields = list.fields.as_ref();
     Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, next.as_deref(), fields)?))
+}
+
+/// The kinds that a list is of.
+pub(crate) fn kinds_of(app: &App, path: &Path) -> Vec<Arc<str>> {
+    match &path.place.entity {
+        Some(entity) => vec![entity.kind.clone()],
+        None => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
+    }
 }
 
 /// What a page token is bound to: the list, and the tenant that sees it.

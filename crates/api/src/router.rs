@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router, middleware};
 use hyperfleet_core::BASE;
 use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::SizeAbove;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use crate::app::App;
 use crate::observe::{self, Observer};
@@ -29,7 +29,14 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .method_not_allowed_fallback(unmatched::no_such_method)
         .with_state(app.clone())
         .layer(middleware::from_fn_with_state(observer, observe::observe))
-        .layer(CompressionLayer::new().compress_when(SizeAbove::new(WORTH_COMPRESSING)))
+        .layer(CompressionLayer::new().compress_when(worth_compressing()))
+}
+
+/// What is not told at once: a compressor would hold events back until it has more of them.
+fn worth_compressing() -> impl Predicate {
+    SizeAbove::new(WORTH_COMPRESSING)
+        .and(NotForContentType::SSE)
+        .and(NotForContentType::const_new("application/x-ndjson"))
 }
 
 fn routes(app: &App, document: Arc<Document>) -> Routes {

@@ -26,6 +26,7 @@ use crate::observe::Observer;
 use crate::openapi::Document;
 use crate::page_token::Seal;
 use crate::router;
+use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
 const PING_INTERVAL: Duration = Duration::from_secs(1);
@@ -89,6 +90,7 @@ pub async fn run(
     let observer = Observer::register(&mut registry, &build);
     let store_metrics = Metrics::default();
     store_metrics.register(&mut registry);
+    let watch_metrics = WatchMetrics::register(&mut registry);
 
     let health = Health::new([DATABASE]);
     let small = |bind: &Bind| ListenerOptions {
@@ -115,6 +117,9 @@ pub async fn run(
     };
     let app = App::new(Parts {
         gate: gate(config, &rest_down)?,
+        channels: Channels::default(),
+        watch_metrics,
+        shutdown: api_down.clone(),
         seal: Seal::new(store.page_token_key()),
         store: store.clone(),
         rulebook: rulebook.clone(),

@@ -22,6 +22,10 @@ pub enum ErrorKind {
     BodyTooLarge,
     /// The body's media type is not understood.
     UnsupportedMediaType,
+    /// None of the forms that the caller would take can be had.
+    NotAcceptable,
+    /// The past that is asked for is forgotten.
+    NoLongerKept,
     /// No route matches the path.
     NoSuchRoute,
     /// The path exists, the method does not.
@@ -180,6 +184,8 @@ impl Error {
             ErrorKind::MalformedBody | ErrorKind::BodyTooLarge | ErrorKind::UnsupportedMediaType => {
                 ("HYPERFLEET-VAL-003", "invalid-request", "Invalid Request Body")
             }
+            ErrorKind::NotAcceptable => ("HYPERFLEET-VAL-003", "invalid-request", "Not Acceptable"),
+            ErrorKind::NoLongerKept => ("HYPERFLEET-VAL-004", VALIDATION, "Invalid Query Parameter"),
             ErrorKind::NoSuchRoute | ErrorKind::MethodNotAllowed | ErrorKind::ApiVersionMissing => {
                 ("HYPERFLEET-NTF-000", NOT_FOUND, "Endpoint Not Found")
             }

@@ -2,6 +2,7 @@
 //! that survive whatever their size, and equality by value. A spec is hostile input: depth and
 //! characters are checked here, before anything is stored.
 
+use std::sync::Arc;
 use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
@@ -16,32 +17,24 @@ use crate::{Decimal, Error, Fault};
 pub const MAX_DEPTH: usize = 64;
 
 /// JSON text known to be valid, kept as text because most of it is only passed through.
+/// Clones share it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RawJson(Box<str>);
+pub struct RawJson(Arc<str>);
 
 impl RawJson {
-    /// Prints a value. Values made of strings, maps and lists cannot fail to print.
+    /// Prints a value.
     pub fn from_value(value: &impl Serialize) -> Self {
-        let mut text = Vec::new();
-        value
-            .serialize(&mut serde_json::Serializer::with_formatter(&mut text, Plain))
-            .expect("plain values always print as JSON");
-        Self(String::from_utf8(text).expect("JSON is UTF-8").into())
+        Self(json_text(value).into())
     }
 
     /// Takes text that a store kept for us.
-    pub fn from_stored(text: impl Into<Box<str>>) -> Self {
+    pub fn from_stored(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// The text itself.
-    pub fn into_text(self) -> String {
-        self.0.into()
     }
 
     /// The same value as this crate prints it: without spaces, and of members that come twice the last.
@@ -64,6 +57,15 @@ impl RawJson {
     }
 }
 
+/// A value as JSON text. Values made of strings, maps and lists cannot fail to print.
+pub fn json_text(value: &impl Serialize) -> String {
+    let mut text = Vec::new();
+    value
+        .serialize(&mut serde_json::Serializer::with_formatter(&mut text, Plain))
+        .expect("plain values always print as JSON");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
 impl Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
@@ -73,7 +75,7 @@ impl Serialize for RawJson {
 
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(Box::<str>::from(Box::<RawValue>::deserialize(deserializer)?)))
+        Ok(Self(Box::<RawValue>::deserialize(deserializer)?.get().into()))
     }
 }
 

@@ -135,6 +135,8 @@ fn status(error: &Error) -> StatusCode {
         ErrorKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorKind::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+        ErrorKind::NoLongerKept => StatusCode::GONE,
         ErrorKind::NoSuchRoute
         | ErrorKind::ApiVersionMissing
         | ErrorKind::ApiVersionUnknown(_)

@@ -21,6 +21,7 @@ use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, ResourceId, Tim
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{Failure, FailureKind};
+use crate::feed::Feed;
 use crate::memory::{Mark, Memory, Recalled};
 use crate::metrics::Metrics;
 use crate::{postgres, sqlite};
@@ -105,6 +106,7 @@ impl Committer {
         rulebook: Arc<Rulebook>,
         queue_limit: usize,
         metrics: Metrics,
+        feed: Feed,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
         let task = supervise(Task {
@@ -114,6 +116,7 @@ impl Committer {
             memory: Memory::default(),
             alone: true,
             metrics: metrics.clone(),
+            feed,
         });
         (Self { queue, metrics }, task)
     }
@@ -157,6 +160,7 @@ struct Task {
     /// Whether nobody else wrote lately. If somebody does, what is remembered is seldom worth trying.
     alone: bool,
     metrics: Metrics,
+    feed: Feed,
 }
 
 /// Runs the task for as long as anyone may send, whatever happens inside. The jobs of a batch
@@ -301,7 +305,7 @@ impl Task {
         Ok(answers)
     }
 
-    /// Counts a batch that was committed.
+    /// Counts a batch that was committed, and tells those who follow.
     fn measure(
         &self,
         commands: &[Command],
@@ -314,6 +318,9 @@ impl Task {
         self.metrics.batch_size.observe(commands.len() as f64);
         self.metrics.commit_duration.observe(took.as_secs_f64());
         self.metrics.succeeded("commit", took);
+        if !set.changes().is_empty() {
+            self.feed.tell(set.version());
+        }
     }
 }
 

@@ -100,7 +100,10 @@ impl<'a> Differences<'a> {
                     all.restated.push(after);
                 }
                 (Some(_), None) if set.is_light(id) => {
-                    return Err(Failure::new(FailureKind::Defect, "a resource went that was not loaded whole"));
+                    return Err(Failure::new(
+                        FailureKind::Defect,
+                        "a resource went that was not loaded whole",
+                    ));
                 }
                 (Some(before), None) => {
                     if before.references.as_str() != "{}" {

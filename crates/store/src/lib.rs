@@ -12,6 +12,8 @@ mod confirmed;
 mod differences;
 mod facets;
 mod failure;
+mod feed;
+mod feed_metrics;
 mod fleet_metrics;
 mod list;
 mod memory;
@@ -31,13 +33,16 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
-use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Timestamp};
+use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
+use hyperfleet_core::{Catalog, Command, Error, Resource, ResourceId, Sight, Timestamp, Version};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
+use feed::{Feed, Trail, TrailRow};
 use pending::{Pending, Stuck};
 use uuid::Uuid;
 
+pub use feed::{Batch, Event, EventKind, Follower, Held, Present, Ring, Versioned};
 pub use list::{ListQuery, Page, ReportPage, Slice, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
@@ -118,6 +123,7 @@ pub struct Store {
     timeout: Duration,
     metrics: Metrics,
     page_token_key: [u8; 64],
+    feed: Feed,
 }
 
 /// The side of a store that reads.
@@ -128,6 +134,29 @@ enum Reader {
 }
 
 impl Reader {
+    fn catalog(&self) -> &Catalog {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.catalog(),
+            Self::Postgres(postgres) => postgres.catalog(),
+        }
+    }
+
+    /// Up to where the past is forgotten, and the newest version.
+    async fn bounds(&self) -> Result<(Version, Version), Failure> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.bounds().await,
+            Self::Postgres(postgres) => postgres.bounds().await,
+        }
+    }
+
+    /// What comes after `position` in the feed.
+    async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Failure> {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.trail(position, limit).await,
+            Self::Postgres(postgres) => postgres.trail(position, limit).await,
+        }
+    }
+
     /// The secret with this name. Whoever asks first makes it.
     async fn secret(&self, name: &str) -> Result<[u8; 64], OpenError> {
         let fresh: Vec<u8> = (0..4).flat_map(|_| *Uuid::new_v4().as_bytes()).collect();
@@ -166,21 +195,24 @@ impl Store {
         metrics: Metrics,
     ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
+        let feed = Feed::default();
         let (reader, writer) = match &options.target {
             Target::Sqlite { path } => {
                 let (reader, writer) = sqlite::open(path.as_deref(), options, catalog)?;
                 (Reader::Sqlite(Arc::new(reader)), Writer::Sqlite(writer))
             }
             Target::Postgres { .. } => {
-                let (reader, writer) = postgres::open(options, catalog).await?;
+                let (reader, writer) = postgres::open(options, catalog, &feed, &metrics).await?;
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
         let (committer, task) =
-            Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone());
+            Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone(), feed.clone());
         thread::run_on_own_thread("committer", task)?;
         let page_token_key = reader.secret("page_tokens").await?;
-        Ok(Self { reader, committer, rulebook, timeout: options.request_timeout, metrics, page_token_key })
+        let timeout = options.request_timeout;
+        tokio::spawn(feed::run(feed.clone(), reader.clone(), metrics.clone(), timeout));
+        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed })
     }
 
     /// The key that page tokens are sealed with; the same for every replica on this database.
@@ -236,6 +268,46 @@ impl Store {
         Ok(self.get(sight, resource).await?.map(|resource| (resource, reports)))
     }
 
+    /// Up to where the past is forgotten, and the newest version.
+    pub async fn bounds(&self) -> Result<(Version, Version), Error> {
+        self.door("bounds", self.reader.bounds()).await
+    }
+
+    /// Follows what happens to the resources that are in sight and that `filter` means, from behind `position`.
+    pub fn follow(&self, sight: &Sight, filter: Filter, position: Version) -> Result<Follower, Error> {
+        Follower::new(self.clone(), sight.clone(), filter, position)
+    }
+
+    /// The present state of the resources that are in sight and that `filter` means.
+    pub async fn present(&self, sight: &Sight, filter: Filter) -> Result<Present, Error> {
+        let filter = sight.confine(filter)?;
+        let order = vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Ascending)];
+        let all = i64::MAX as u64 - 1;
+        let query = ListQuery { filter, order, start: Start::Offset(0), limit: all, count: false };
+        let found = self.door("present", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.present(query, self.rulebook.clone(), self.timeout).await,
+                Reader::Postgres(postgres) => postgres.present(&query, self.rulebook.view()).await,
+            }
+        });
+        let (version, found) = found.await?;
+        Ok(Present::new(self.clone(), version, found))
+    }
+
+    async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Error> {
+        self.door("feed", self.reader.trail(position, limit)).await
+    }
+
+    async fn states(&self, ids: Vec<ResourceId>, since: Version) -> Result<Vec<Vec<TrailRow>>, Error> {
+        self.door("states", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.states(ids, since).await,
+                Reader::Postgres(postgres) => postgres.states(&ids, since).await,
+            }
+        })
+        .await
+    }
+
     /// Shows in the metrics what waits for its adapters, and what has for longer than `threshold`.
     pub async fn measure_pending(&self, threshold: Duration) -> Result<(), Error> {
         let now = Timestamp::now();
@@ -278,13 +350,19 @@ impl Store {
     /// Removes history older than `before`, at most one small step of it. Returns how many rows
     /// went; none means that there is nothing left to remove.
     pub async fn prune_history(&self, before: Timestamp) -> Result<u64, Error> {
-        self.door("prune_history", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.clone().prune_history(before).await,
-                Reader::Postgres(postgres) => postgres.prune_history(before).await,
-            }
-        })
-        .await
+        let pruned = self
+            .door("prune_history", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.clone().prune_history(before).await,
+                    Reader::Postgres(postgres) => postgres.prune_history(before).await,
+                }
+            })
+            .await?;
+        self.metrics.feed.pruned.inc_by(pruned);
+        let (forgotten, newest) = self.bounds().await?;
+        // Each version has its row.
+        self.metrics.feed.rows.set(newest.0 - forgotten.0);
+        Ok(pruned)
     }
 
     async fn door<T>(

@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::feed_metrics::FeedMetrics;
 use crate::fleet_metrics::FleetMetrics;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -40,6 +41,8 @@ pub struct Metrics {
     pub(crate) commit_duration: Histogram,
     /// What is told about the fleet.
     pub(crate) fleet: FleetMetrics,
+    /// What is told about the feed.
+    pub(crate) feed: FeedMetrics,
 }
 
 impl Default for Metrics {
@@ -53,6 +56,7 @@ impl Default for Metrics {
             queue_length: Gauge::default(),
             commit_duration: durations(),
             fleet: FleetMetrics::default(),
+            feed: FeedMetrics::default(),
         }
     }
 }
@@ -69,6 +73,7 @@ impl Metrics {
             drop(self.errors.get_or_create(&ErrorLabels { operation, error_type: "unavailable" }));
         }
         self.fleet.register(registry);
+        self.feed.register(registry);
         let db = registry.sub_registry_with_prefix("hyperfleet_db");
         db.register_with_unit(
             "query_duration",

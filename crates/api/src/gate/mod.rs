@@ -5,7 +5,7 @@ mod rate;
 mod tenant;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -15,10 +15,11 @@ use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use hyperfleet_auth::{Refusal, RefusalKind, Verified, Verifier};
-use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Verb};
+use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
 use hyperfleet_service::request_ids::RequestIds;
+use tokio::sync::watch;
 
 use crate::app::App;
 use crate::place::Place;
@@ -37,6 +38,8 @@ pub(crate) struct Gate {
     tenancy: Option<Tenancy>,
     /// None while roles are off. Changed while the server runs.
     policy: ArcSwapOption<Policy>,
+    /// How often they changed.
+    roles: watch::Sender<u64>,
     limiter: Option<Limiter>,
 }
 
@@ -46,6 +49,8 @@ pub(crate) struct Visitor {
     identity: Result<Arc<str>, Refusal>,
     belonging: Option<Belonging>,
     rights: Option<Arc<Rights>>,
+    /// When their token is over, in seconds of the Unix epoch.
+    expires: Option<f64>,
 }
 
 /// What a request is about to do.
@@ -66,6 +71,7 @@ impl Gate {
             verifier,
             tenancy,
             policy: ArcSwapOption::from_pointee(policy),
+            roles: watch::Sender::new(0),
             limiter: budgets.map(Limiter::new),
         }
     }
@@ -73,6 +79,12 @@ impl Gate {
     /// From now on these roles count.
     pub(crate) fn set_policy(&self, policy: Option<Policy>) {
         self.policy.store(policy.map(Arc::new));
+        self.roles.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes when the roles do: whoever was let in for long must be let in anew.
+    pub(crate) fn roles(&self) -> watch::Receiver<u64> {
+        self.roles.subscribe()
     }
 
     /// Whether roles are on.
@@ -98,7 +110,8 @@ impl Gate {
         }
         let belonging = self.belonging(headers, &demand).map_err(failed)?;
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
-        let visitor = Visitor { identity, belonging, rights };
+        let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
+        let visitor = Visitor { identity, belonging, rights, expires };
         let place = request.extensions.get::<Arc<Place>>();
         if let (Some(verb), Some(entity)) = (demand.verb, place.and_then(|place| place.entity.as_ref())) {
             visitor.sight().permit_on_some(verb, &entity.kind).map_err(failed)?;
@@ -174,6 +187,12 @@ impl Visitor {
     /// What exists for them.
     pub(crate) fn sight(&self) -> Sight {
         Sight::new(self.tenant().cloned(), self.rights.clone())
+    }
+
+    /// How long they may stay; `None` is for ever.
+    pub(crate) fn remaining(&self) -> Option<Duration> {
+        let now = Timestamp::now().micros() as f64 / 1e6;
+        self.expires.map(|expires| Duration::try_from_secs_f64(expires - now).unwrap_or_default())
     }
 
     /// Their name, if it can be told.

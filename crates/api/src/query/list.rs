@@ -253,7 +253,7 @@ fn referring_to(query: &mut Query) -> Option<(String, String)> {
     }
 }
 
-fn kind(query: &mut Query, catalog: &Catalog) -> Option<Arc<str>> {
+pub(super) fn kind(query: &mut Query, catalog: &Catalog) -> Option<Arc<str>> {
     let value = query.take("kind")?;
     let found = catalog.get(&value).map(|entity| entity.kind.clone());
     if found.is_none() {

@@ -7,6 +7,7 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Catalog, Contract, EntityDescriptor, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
+use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::{Metrics, Options, Store, Target};
 use prometheus_client::registry::Registry;
 use tower::ServiceExt;
@@ -15,6 +16,7 @@ use super::*;
 use crate::app::Parts;
 use crate::gate::Gate;
 use crate::page_token::Seal;
+use crate::watch::{Channels, WatchMetrics};
 
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let catalog = Arc::new(Catalog::new(kinds).unwrap());
@@ -39,6 +41,9 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
         gate: Gate::new(None, None, None, None),
+        channels: Channels::default(),
+        watch_metrics: WatchMetrics::register(&mut Registry::default()),
+        shutdown: Shutdown::new(),
         seal: Seal::new(store.page_token_key()),
         store,
         rulebook,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Resource, ResourceId, Tenant, Timestamp};
-use serde::Serialize;
+use hyperfleet_core::{Phase, Resource, ResourceId, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -220,10 +219,10 @@ impl<'a> ChangeColumns<'a> {
             times: changes.iter().map(|c| c.at.utc()).collect(),
             actors: changes.iter().map(|c| c.actor.as_str()).collect(),
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
-            entries: changes.iter().map(|c| RawJson::from_value(&c.entries).into_text()).collect(),
+            entries: changes.iter().map(|c| json_text(&c.entries)).collect(),
             sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
-            undo: changes.iter().map(|c| printed(c.undo.as_ref())).collect(),
-            last: changes.iter().map(|c| printed(c.last.as_ref())).collect(),
+            undo: changes.iter().map(|c| c.undo.as_ref().map(json_text)).collect(),
+            last: changes.iter().map(|c| c.last.as_ref().map(json_text)).collect(),
         }
     }
 
@@ -241,8 +240,4 @@ impl<'a> ChangeColumns<'a> {
             &self.last,
         ]
     }
-}
-
-fn printed(value: Option<&impl Serialize>) -> Option<String> {
-    value.map(|value| RawJson::from_value(value).into_text())
 }

@@ -5,8 +5,10 @@
 
 mod columns;
 mod connect;
+mod feed;
 mod lane;
 mod lease;
+mod listen;
 mod load;
 mod migrate;
 mod persist;
@@ -21,11 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, View};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
+use crate::feed::{Feed, Trail, TrailRow};
+use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
 use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
 
@@ -40,10 +44,16 @@ pub(crate) struct Postgres {
     lane: Lane,
     pool: Pool,
     tls: MakeRustlsConnect,
+    catalog: Arc<Catalog>,
 }
 
 /// Reaches the database, with patience, and brings its schema up to date or checks it.
-pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Postgres, Writer), OpenError> {
+pub(crate) async fn open(
+    options: &Options,
+    catalog: Arc<Catalog>,
+    feed: &Feed,
+    metrics: &Metrics,
+) -> Result<(Postgres, Writer), OpenError> {
     let address = Address::new(options)?;
     migrate::run(&address, options).await?;
     let manager = Manager::from_config(
@@ -63,8 +73,9 @@ pub(crate) async fn open(options: &Options, catalog: Arc<Catalog>) -> Result<(Po
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
     let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout)?;
     let tls = address.tls.clone();
-    let writer = Writer::new(address, catalog, options.request_timeout);
-    Ok((Postgres { lane, pool, tls }, writer))
+    tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
+    let writer = Writer::new(address, catalog.clone(), options.request_timeout);
+    Ok((Postgres { lane, pool, tls, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -102,6 +113,34 @@ impl Postgres {
 
     pub(crate) async fn list(&self, query: &ListQuery, view: View<'_>) -> Result<Page, Failure> {
         on_lease!(self, |client| read::list(client, view, query))
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(crate) async fn bounds(&self) -> Result<(Version, Version), Failure> {
+        on_lease!(self, |client| feed::bounds(client))
+    }
+
+    pub(crate) async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Failure> {
+        on_lease!(self, |client| feed::trail(client, &self.catalog, position, limit))
+    }
+
+    pub(crate) async fn states(
+        &self,
+        ids: &[ResourceId],
+        since: Version,
+    ) -> Result<Vec<Vec<TrailRow>>, Failure> {
+        on_lease!(self, |client| feed::states(client, &self.catalog, ids, since))
+    }
+
+    pub(crate) async fn present(
+        &self,
+        query: &ListQuery,
+        view: View<'_>,
+    ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
+        on_lease!(self, |client| feed::present(client, view, query))
     }
 
     pub(crate) async fn secret(&self, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
@@ -165,10 +204,10 @@ impl Postgres {
         read::prune_history(&self.pool.get().await?, before).await
     }
 
-    /// Open connections, and those at work. The committer's and the lane's always count as open.
+    /// Open connections, and those at work. The committer's, the lane's and the bell's always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();
-        (status.size + 2, status.size.saturating_sub(status.available))
+        (status.size + 3, status.size.saturating_sub(status.available))
     }
 }
 

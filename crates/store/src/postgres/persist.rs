@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::columns::{
     ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
 };
+use super::listen::CHANNEL;
 use super::load::outdated;
 use super::report_columns::ReportColumns;
 use super::writer::{Session, prepare};
@@ -154,11 +155,18 @@ impl Statements {
                      pending_active = kind_counts.pending_active + excluded.pending_active,
                      pending_finalizing = kind_counts.pending_finalizing + excluded.pending_finalizing"
                     .to_owned(),
-                "insert into changes
-                     (version, resource_id, kind, at, actor, request_id, entries, size, undo, last)
-                 select * from unnest($1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[],
-                                      $6::text[], $7::text[], $8::integer[], $9::text[], $10::text[])"
-                    .to_owned(),
+                // Every replica hears of it once it is committed.
+                format!(
+                    "with added as (
+                         insert into changes
+                             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last)
+                         select * from unnest(
+                             $1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[], $6::text[],
+                             $7::text[], $8::integer[], $9::text[], $10::text[])
+                         returning version
+                     )
+                     select pg_notify('{CHANNEL}', max(version)::text) from added"
+                ),
                 "update feed set version = $1, commits = $2".to_owned(),
                 // Fails unless the feed is where it is expected, and with it everything behind it in the
                 // flight: a division by zero is the one error that a plain statement can raise at will.

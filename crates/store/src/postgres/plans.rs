@@ -10,6 +10,8 @@ use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::read::{self, Begin, ListStatement};
+use crate::feed::Feed;
+use crate::metrics::Metrics;
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
 use crate::search::{Plan, Value};
 use crate::{Options, SslMode, Target};
@@ -161,7 +163,7 @@ async fn fleet(database: &Database) -> super::Postgres {
         migrate: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    let (store, _) = super::open(&options, catalog).await.unwrap();
+    let (store, _) = super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap();
     let lease = store.lease().await.unwrap();
     for statement in fill(&spelling()) {
         lease.client().batch_execute(&statement).await.unwrap();

@@ -3,6 +3,7 @@
 //! `synchronous=FULL` makes an acknowledged write survive a power loss. Point reads run on the
 //! caller's thread: they take microseconds, less than handing them to another thread would.
 
+mod feed;
 mod functions;
 mod load;
 mod migrate;
@@ -19,11 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::failure::{Failure, FailureKind};
+use crate::feed::{Trail, TrailRow};
 use crate::migrations::{MigrationReport, OpenError};
 use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
 
@@ -159,16 +161,57 @@ impl Sqlite {
         rulebook: Arc<Rulebook>,
         time: Duration,
     ) -> Result<Page, Failure> {
+        self.scan(time, move |reader| read::list(reader, rulebook.view(), &query)).await
+    }
+
+    async fn scan<T: Send + 'static>(
+        self: &Arc<Self>,
+        time: Duration,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let this = self.clone();
         let deadline = Instant::now() + time;
         off_thread(move || {
             let mut reader = this.reader();
             reader.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
-            let page = read::list(&reader, rulebook.view(), &query);
+            let found = read(&reader);
             reader.progress_handler(0, None::<fn() -> bool>)?;
-            page
+            found
         })
         .await
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(crate) async fn bounds(self: &Arc<Self>) -> Result<(Version, Version), Failure> {
+        let this = self.clone();
+        off_thread(move || feed::bounds(&this.reader())).await
+    }
+
+    pub(crate) async fn trail(self: &Arc<Self>, position: Version, limit: i64) -> Result<Trail, Failure> {
+        let this = self.clone();
+        off_thread(move || feed::trail(&this.reader(), &this.catalog, position, limit)).await
+    }
+
+    pub(crate) async fn states(
+        self: &Arc<Self>,
+        ids: Vec<ResourceId>,
+        since: Version,
+    ) -> Result<Vec<Vec<TrailRow>>, Failure> {
+        let this = self.clone();
+        off_thread(move || feed::states(&this.reader(), &this.catalog, &ids, since)).await
+    }
+
+    /// Like a list.
+    pub(crate) async fn present(
+        self: &Arc<Self>,
+        query: ListQuery,
+        rulebook: Arc<Rulebook>,
+        time: Duration,
+    ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
+        self.scan(time, move |reader| feed::present(reader, rulebook.view(), &query)).await
     }
 
     pub(crate) async fn secret(self: &Arc<Self>, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>, Failure> {

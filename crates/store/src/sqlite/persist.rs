@@ -2,7 +2,7 @@
 //! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Tenant, Timestamp};
+use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
@@ -259,10 +259,10 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.at.micros(),
             change.actor,
             change.request_id,
-            RawJson::from_value(&change.entries).as_str(),
+            json_text(&change.entries),
             change.entries.len() as i64,
-            change.undo.as_ref().map(|undo| RawJson::from_value(undo).into_text()),
-            change.last.as_ref().map(|last| RawJson::from_value(last).into_text()),
+            change.undo.as_ref().map(json_text),
+            change.last.as_ref().map(json_text),
         ])?;
     }
     connection

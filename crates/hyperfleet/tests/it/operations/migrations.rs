@@ -78,7 +78,10 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let mut said: Vec<_> = operators.join_all().await.into_iter().map(|ended| ended.stdout).collect();
     said.sort();
     let first = said.remove(0);
-    assert_eq!(first, "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n");
+    assert_eq!(
+        first,
+        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n"
+    );
     assert_eq!(said, ["schema 6: nothing to do\n"; 15]);
 }
 

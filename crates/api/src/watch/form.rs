@@ -1,0 +1,104 @@
+//! The two forms of a stream: server-sent events, which browsers resume by themselves, and a JSON text per line, which
+//! every tool can read.
+
+use std::io::Write as _;
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+use hyperfleet_core::{Error, ErrorKind, Version, echo};
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `text/event-stream`.
+    Sse,
+    /// `application/x-ndjson`.
+    Ndjson,
+}
+
+const FORMS: [Form; 2] = [Form::Sse, Form::Ndjson];
+
+impl Form {
+    /// The one that the caller likes best.
+    pub(super) fn negotiate(headers: &HeaderMap) -> Result<Self, Error> {
+        let texts: Vec<_> =
+            headers.get_all(ACCEPT).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+        let accept = texts.join(",");
+        if accept.trim().is_empty() {
+            return Ok(Self::Sse);
+        }
+        let liking = |form: Self| accept.split(',').filter_map(|range| form.liking(range)).max();
+        let best = FORMS.into_iter().rev().max_by_key(|form| liking(*form)).unwrap_or(Self::Sse);
+        match liking(best) {
+            Some((1.., _)) => Ok(best),
+            _ => Err(Error::new(
+                ErrorKind::NotAcceptable,
+                format!(
+                    "A watch is {} or {}, none of which Accept allows: {}",
+                    Self::Sse.media_type(),
+                    Self::Ndjson.media_type(),
+                    echo(&accept)
+                ),
+            )),
+        }
+    }
+
+    /// How much a media range wants this form, in thousandths; the more it says, the more it counts.
+    fn liking(self, range: &str) -> Option<(u32, usize)> {
+        let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
+        let range = parts.next()?;
+        let (kind, _) = self.media_type().split_once('/')?;
+        let precision = ["*/*".to_owned(), format!("{kind}/*"), self.media_type().to_owned()];
+        let precision = precision.iter().position(|known| *known == range)?;
+        let quality = parts.find_map(|part| part.strip_prefix("q=").map(str::to_owned));
+        let quality = quality.and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0).clamp(0.0, 1.0);
+        Some(((quality * 1000.0) as u32, precision))
+    }
+
+    /// Its name.
+    pub(super) fn media_type(self) -> &'static str {
+        match self {
+            Self::Sse => "text/event-stream",
+            Self::Ndjson => "application/x-ndjson",
+        }
+    }
+
+    /// Writes one event, which is one line of JSON. From version 0 nobody can go on: browsers are not told it.
+    pub(super) fn write(self, out: &mut Vec<u8>, version: Version, event: &[u8]) {
+        if self == Self::Sse {
+            if version != Version::default() {
+                writeln!(out, "id: {version}").expect("writing to memory cannot fail");
+            }
+            out.extend_from_slice(b"data: ");
+        }
+        out.extend_from_slice(event);
+        out.extend_from_slice(if self == Self::Sse { b"\n\n" } else { b"\n" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    #[test]
+    fn the_form_is_what_accept_likes_best() {
+        for (accept, expected) in [
+            ("", Some(Form::Sse)),
+            ("*/*", Some(Form::Sse)),
+            ("application/json, */*;q=0.1", Some(Form::Sse)),
+            ("text/event-stream", Some(Form::Sse)),
+            ("application/x-ndjson", Some(Form::Ndjson)),
+            ("Application/X-NDJSON; q=0.5", Some(Form::Ndjson)),
+            ("text/event-stream;q=0.2, application/x-ndjson", Some(Form::Ndjson)),
+            ("application/*", Some(Form::Ndjson)),
+            ("text/event-stream;q=0, application/x-ndjson;q=0.001", Some(Form::Ndjson)),
+            ("application/json", None),
+            ("text/event-stream;q=0", None),
+            ("nonsense", None),
+        ] {
+            let headers: HeaderMap = [(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect();
+            assert_eq!(Form::negotiate(&headers).ok(), expected, "{accept}");
+        }
+    }
+}

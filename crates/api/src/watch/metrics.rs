@@ -1,0 +1,70 @@
+//! What is told about watches.
+
+use hyperfleet_core::Timestamp;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+/// Cheap to clone; all clones count together.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchMetrics {
+    watchers: Gauge,
+    events: Counter,
+    cut_off: Counter,
+    delivery: Histogram,
+}
+
+/// One watcher, for as long as it is there.
+#[derive(Debug)]
+pub(super) struct Watching(WatchMetrics);
+
+impl WatchMetrics {
+    /// Makes the metrics visible under their public names.
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            watchers: Gauge::default(),
+            events: Counter::default(),
+            cut_off: Counter::default(),
+            delivery: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
+        };
+        let watch = registry.sub_registry_with_prefix("hyperfleet_watch");
+        watch.register("watchers", "Watches that are open", metrics.watchers.clone());
+        watch.register("events", "Events sent to watchers", metrics.events.clone());
+        watch.register("cut_off", "Watchers that read too slowly and were cut off", metrics.cut_off.clone());
+        watch.register_with_unit(
+            "delivery",
+            "Time from a change to its event on the way to a watcher",
+            Unit::Seconds,
+            metrics.delivery.clone(),
+        );
+        metrics
+    }
+
+    /// Counts a watcher in.
+    pub(super) fn watching(&self) -> Watching {
+        self.watchers.inc();
+        Watching(self.clone())
+    }
+}
+
+impl Watching {
+    /// Counts an event that tells of a change at that time, or of something that is there.
+    pub(super) fn sent(&self, changed: Option<Timestamp>) {
+        self.0.events.inc();
+        if let Some(changed) = changed {
+            let micros = Timestamp::now().micros() - changed.micros();
+            self.0.delivery.observe(micros.max(0) as f64 / 1e6);
+        }
+    }
+
+    pub(super) fn cut_off(&self) {
+        self.0.cut_off.inc();
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.watchers.dec();
+    }
+}

@@ -1,0 +1,266 @@
+//! One watcher: the present state, what it missed since, and then what its channel tells. It works only when its caller
+//! reads, so a caller that does not costs nothing but its place in the ring.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyperfleet_core::search::Filter;
+use hyperfleet_core::{Error, Projection, Resource, Version};
+use hyperfleet_store::{Event, EventKind, Follower, Held, Present};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::channel::{Channel, Told};
+use super::form::Form;
+use super::metrics::Watching;
+use crate::app::App;
+use crate::gate::Visitor;
+
+/// How long a watcher may hear nothing.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What is said to someone who should go on elsewhere or later.
+const COME_AGAIN: &str = "HYPERFLEET-SVC-001";
+
+/// How many events are taken at once.
+const CHUNK: usize = 128;
+
+/// How much is written at once, about.
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Where a watch begins.
+pub(super) enum Start {
+    /// With what is there.
+    Present(Box<Present>),
+    /// Behind a version.
+    After(Version),
+}
+
+/// See the module.
+pub(super) struct Watcher {
+    app: App,
+    form: Form,
+    fields: Option<Projection>,
+    stage: Stage,
+    channel: Arc<Channel>,
+    head: watch::Receiver<Version>,
+    /// What the next stage begins with.
+    follower: Option<Box<Follower>>,
+    /// Events that are yet to be written.
+    backlog: VecDeque<Arc<Told>>,
+    /// Up to where everything is told once the backlog is.
+    through: Version,
+    /// From where the caller can go on.
+    position: Version,
+    /// When a bookmark is due.
+    silent_until: Instant,
+    /// When the caller's token is over.
+    until: Option<Instant>,
+    roles: watch::Receiver<u64>,
+    watching: Watching,
+}
+
+enum Stage {
+    /// Tells the present state.
+    Present(Box<Present>),
+    /// Catches up with the channel, for itself.
+    Missed(Box<Follower>),
+    /// Follows the channel.
+    Live,
+    /// Has said its last word.
+    Over,
+}
+
+/// Why a watch ends.
+enum End {
+    /// The server stops, or the caller may see something else from now on.
+    ComeAgain,
+    /// The caller read too slowly.
+    TooSlow,
+    /// Something failed.
+    Failed(Error),
+}
+
+impl Watcher {
+    pub(super) fn new(
+        app: &App,
+        visitor: &Visitor,
+        filter: Filter,
+        fields: Option<Projection>,
+        start: Start,
+        (channel, head): (Arc<Channel>, watch::Receiver<Version>),
+        form: Form,
+    ) -> Result<Self, Error> {
+        let through = match &start {
+            Start::Present(present) => present.version(),
+            Start::After(version) => *version,
+        };
+        let follower = Box::new(app.store.follow(&visitor.sight(), filter, through)?);
+        let (stage, follower, position) = match start {
+            // Its objects come by their versions, so each of them is a place to go on from.
+            Start::Present(present) => (Stage::Present(present), Some(follower), Version::default()),
+            Start::After(_) => (Stage::Missed(follower), None, through),
+        };
+        Ok(Self {
+            app: app.clone(),
+            form,
+            fields,
+            stage,
+            channel,
+            head,
+            follower,
+            backlog: VecDeque::new(),
+            through,
+            position,
+            silent_until: Instant::now() + SILENCE,
+            until: visitor.remaining().map(|time| Instant::now() + time),
+            roles: app.gate.roles(),
+            watching: app.watch_metrics.watching(),
+        })
+    }
+
+    /// The next events, as they are written; `None` when there will be no more.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        if matches!(self.stage, Stage::Over) {
+            return None;
+        }
+        let token_ends = async |until: Option<Instant>| match until {
+            Some(until) => tokio::time::sleep_until(until).await,
+            None => pending().await,
+        };
+        let app = self.app.clone();
+        let mut roles = self.roles.clone();
+        let advanced = tokio::select! {
+            biased;
+            () = app.shutdown.begun() => Err(End::ComeAgain),
+            _ = roles.changed() => Err(End::ComeAgain),
+            () = token_ends(self.until) => Err(End::ComeAgain),
+            advanced = self.advance() => advanced,
+        };
+        let chunk = match advanced {
+            Ok(chunk) => chunk,
+            Err(end) => self.end(&end),
+        };
+        self.silent_until = Instant::now() + SILENCE;
+        Some(chunk.into())
+    }
+
+    /// Goes on until there is something to tell.
+    async fn advance(&mut self) -> Result<Vec<u8>, End> {
+        loop {
+            if !self.backlog.is_empty() {
+                return Ok(self.write());
+            }
+            match &mut self.stage {
+                Stage::Present(present) => {
+                    let objects = present.next().await.map_err(End::Failed)?;
+                    if objects.is_empty() {
+                        self.stage = self.follower.take().map_or(Stage::Over, Stage::Missed);
+                        self.position = self.through;
+                        return Ok(self.bookmark());
+                    }
+                    let event = |object: Arc<Resource>| Event {
+                        kind: EventKind::Added,
+                        version: object.version,
+                        at: None,
+                        object,
+                    };
+                    self.take(objects.into_iter().map(event))?;
+                }
+                Stage::Missed(_) if matches!(self.channel.after(self.through, 0), Held::Items(..)) => {
+                    self.stage = Stage::Live;
+                }
+                Stage::Missed(follower) => {
+                    let batch = tokio::select! {
+                        batch = follower.next() => batch.map_err(End::Failed)?,
+                        () = tokio::time::sleep_until(self.silent_until) => return Ok(self.bookmark()),
+                    };
+                    self.reach(batch.through);
+                    self.take(batch.events)?;
+                }
+                Stage::Live => {
+                    self.head.mark_unchanged();
+                    match self.channel.after(self.through, CHUNK) {
+                        Held::NotThatFar if self.channel.is_open() => return Err(End::TooSlow),
+                        Held::NotThatFar => return Err(End::ComeAgain),
+                        Held::Items(told, through) => {
+                            self.reach(through);
+                            if !told.is_empty() {
+                                self.backlog.extend(told);
+                                continue;
+                            }
+                        }
+                    }
+                    tokio::select! {
+                        _ = self.head.changed() => {}
+                        () = tokio::time::sleep_until(self.silent_until) => return Ok(self.bookmark()),
+                    }
+                }
+                Stage::Over => return Ok(Vec::new()),
+            }
+        }
+    }
+
+    fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), End> {
+        let view = self.app.rulebook.view();
+        for event in events {
+            let told = Told::new(view, self.fields.as_ref(), &event).map_err(End::Failed)?;
+            self.backlog.push_back(Arc::new(told));
+        }
+        Ok(())
+    }
+
+    /// The backlog was empty, so everything up to here is told.
+    fn reach(&mut self, through: Version) {
+        self.position = self.through;
+        self.through = through;
+    }
+
+    /// As much of the backlog as is worth writing at once.
+    fn write(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        while out.len() < CHUNK_BYTES
+            && let Some(told) = self.backlog.pop_front()
+        {
+            self.watching.sent(told.at);
+            self.form.write(&mut out, told.version, &told.json);
+            self.position = told.version;
+        }
+        out
+    }
+
+    fn bookmark(&mut self) -> Vec<u8> {
+        self.position = self.through;
+        self.say(&json!({"type": "BOOKMARK", "version": self.position.0}))
+    }
+
+    /// The last event: why, and from where to go on. From 0 means: from the present state.
+    fn end(&mut self, end: &End) -> Vec<u8> {
+        let code = match end {
+            End::ComeAgain => COME_AGAIN,
+            End::TooSlow => {
+                self.watching.cut_off();
+                COME_AGAIN
+            }
+            End::Failed(error) => {
+                tracing::warn!(error = error.chain(), "a watch failed");
+                error.code()
+            }
+        };
+        if self.backlog.is_empty() && !matches!(self.stage, Stage::Present(_)) {
+            self.position = self.through;
+        }
+        self.stage = Stage::Over;
+        self.say(&json!({"type": "ERROR", "version": self.position.0, "code": code}))
+    }
+
+    fn say(&self, event: &Value) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.form.write(&mut out, self.position, event.to_string().as_bytes());
+        out
+    }
+}

@@ -1,0 +1,114 @@
+//! The reads of the feed. Each is one statement, so it sees one moment.
+
+use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use futures_util::future::try_join_all;
+use hyperfleet_core::{Catalog, ResourceId, Version, View};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::read::{Begin, begin};
+use super::row;
+use crate::ListQuery;
+use crate::failure::Failure;
+use crate::feed::{ChangeRow, PAGE, STATES, Trail, TrailRow};
+use crate::search::{Dialect, Plan};
+
+/// Up to where the past is forgotten, and the newest version.
+pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Version, Version), Failure> {
+    let statement = client.prepare_cached("select forgotten, version from history, feed").await?;
+    let row = client.query_one(&statement, &[]).await?;
+    Ok((Version(row.try_get(0)?), Version(row.try_get(1)?)))
+}
+
+/// What comes after `position`.
+pub(super) async fn trail(
+    client: &deadpool_postgres::Client,
+    catalog: &Catalog,
+    position: Version,
+    limit: i64,
+) -> Result<Trail, Failure> {
+    let statement = client.prepare_cached(&PAGE).await?;
+    let rows = client.query(&statement, &[&position.0, &limit]).await?;
+    let mut trail = Trail {
+        newest: position,
+        forgotten: Version::default(),
+        through: position,
+        rows: Vec::with_capacity(rows.len()),
+    };
+    for found in &rows {
+        trail.newest = Version(found.try_get(24)?);
+        trail.forgotten = Version(found.try_get(25)?);
+        trail.through = Version(found.try_get(26)?);
+        trail.rows.push(trail_row(catalog, found)?);
+    }
+    Ok(trail)
+}
+
+/// The newest states of resources, with all their changes after `since`, resource by resource.
+pub(super) async fn states(
+    client: &deadpool_postgres::Client,
+    catalog: &Catalog,
+    ids: &[ResourceId],
+    since: Version,
+) -> Result<Vec<Vec<TrailRow>>, Failure> {
+    let statement = client.prepare_cached(&STATES).await?;
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
+    let values: Vec<[&(dyn ToSql + Sync); 2]> = ids.iter().map(|id| [id as _, &since.0 as _]).collect();
+    let answers = try_join_all(values.iter().map(|values| client.query(&statement, values))).await?;
+    answers.iter().map(|rows| rows.iter().map(|found| trail_row(catalog, found)).collect()).collect()
+}
+
+fn trail_row(catalog: &Catalog, found: &Row) -> Result<TrailRow, Failure> {
+    let current = match found.try_get::<_, Option<Uuid>>(0)? {
+        Some(_) => row::resource(catalog, found)?,
+        None => None,
+    };
+    let change = match found.try_get::<_, Option<i64>>(19)? {
+        Some(version) => Some(ChangeRow::new(
+            version,
+            found.try_get::<_, Uuid>(20)?.into(),
+            found.try_get::<_, DateTime<Utc>>(21)?.into(),
+            found.try_get(22)?,
+            found.try_get(23)?,
+        )?),
+        None => None,
+    };
+    Ok(TrailRow { current, change })
+}
+
+/// The versions and ids of all that a filter means, and the newest version.
+pub(super) async fn present(
+    client: &deadpool_postgres::Client,
+    view: View<'_>,
+    query: &ListQuery,
+) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
+    let mut plan = Plan::of(&query.filter);
+    let driver = match plan.needs_numbers() {
+        false => plan.begin(),
+        true => match begin(client, &mut plan).await? {
+            Begin::With(driver) => driver,
+            Begin::NothingAt(version) => return Ok((version, Vec::new())),
+        },
+    };
+    let select = plan.select(query, view, Dialect::Postgres, driver);
+    let text = format!(
+        "select f.version, s.version, chosen.id from feed f
+         left join ({}) chosen on true
+         left join resource_status s on s.resource_id = chosen.id",
+        select.ids
+    );
+    let statement = client.prepare(&text).await?;
+    let values: Vec<&(dyn ToSql + Sync)> = select.values.iter().map(|value| value as _).collect();
+    let rows = client.query_raw(&statement, values).await?;
+    futures_util::pin_mut!(rows);
+    let (mut newest, mut found) = (Version::default(), Vec::new());
+    while let Some(row) = rows.try_next().await? {
+        newest = Version(row.try_get(0)?);
+        if let (Some(version), Some(id)) = (row.try_get(1)?, row.try_get::<_, Option<Uuid>>(2)?) {
+            found.push((Version(version), id.into()));
+        }
+    }
+    Ok((newest, found))
+}

@@ -1,0 +1,94 @@
+//! The reads of the feed, each in one snapshot.
+
+use hyperfleet_core::{Catalog, ResourceId, Timestamp, Version, View};
+use rusqlite::{Connection, Row};
+
+use super::{read, row};
+use crate::ListQuery;
+use crate::failure::Failure;
+use crate::feed::{ChangeRow, PAGE, STATES, Trail, TrailRow};
+
+/// Up to where the past is forgotten, and the newest version.
+pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
+    let mut statement = connection.prepare_cached("select forgotten, version from history, feed")?;
+    Ok(statement.query_row((), |row| Ok((Version(row.get(0)?), Version(row.get(1)?))))?)
+}
+
+/// What comes after `position`.
+pub(super) fn trail(
+    connection: &Connection,
+    catalog: &Catalog,
+    position: Version,
+    limit: i64,
+) -> Result<Trail, Failure> {
+    let mut statement = connection.prepare_cached(&PAGE)?;
+    let mut rows = statement.query([position.0, limit])?;
+    let mut trail =
+        Trail { newest: position, forgotten: Version::default(), through: position, rows: Vec::new() };
+    while let Some(found) = rows.next()? {
+        trail.newest = Version(found.get(24)?);
+        trail.forgotten = Version(found.get(25)?);
+        trail.through = Version(found.get(26)?);
+        trail.rows.push(trail_row(catalog, found)?);
+    }
+    Ok(trail)
+}
+
+/// The newest states of resources, with all their changes after `since`, resource by resource.
+pub(super) fn states(
+    connection: &Connection,
+    catalog: &Catalog,
+    ids: &[ResourceId],
+    since: Version,
+) -> Result<Vec<Vec<TrailRow>>, Failure> {
+    let mut statement = connection.prepare_cached(&STATES)?;
+    let mut states = Vec::with_capacity(ids.len());
+    for id in ids {
+        let mut rows = statement.query((id.to_string(), since.0))?;
+        let mut trail = Vec::new();
+        while let Some(found) = rows.next()? {
+            trail.push(trail_row(catalog, found)?);
+        }
+        states.push(trail);
+    }
+    Ok(states)
+}
+
+fn trail_row(catalog: &Catalog, found: &Row<'_>) -> Result<TrailRow, Failure> {
+    let current = match found.get::<_, Option<i64>>(15)? {
+        Some(_) => row::resource(catalog, found)?,
+        None => None,
+    };
+    let change = match found.get::<_, Option<i64>>(19)? {
+        Some(version) => Some(ChangeRow::new(
+            version,
+            row::id(row::text(found, 20)?)?,
+            Timestamp::from_micros(found.get(21)?),
+            found.get::<_, Option<String>>(22)?.as_deref(),
+            found.get::<_, Option<String>>(23)?.as_deref(),
+        )?),
+        None => None,
+    };
+    Ok(TrailRow { current, change })
+}
+
+/// The versions and ids of all that a filter means, and the newest version.
+pub(super) fn present(
+    connection: &Connection,
+    view: View<'_>,
+    query: &ListQuery,
+) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let statements = read::list_statements(&snapshot, view, query)?;
+    let mut statement = snapshot.prepare(&format!(
+        "select s.version, chosen.id from ({}) chosen join resource_status s on s.resource_id = chosen.id",
+        statements.ids
+    ))?;
+    read::bind(&mut statement, &statements.values)?;
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(next) = rows.next()? {
+        found.push((Version(next.get(0)?), row::id(row::text(next, 1)?)?));
+    }
+    Ok((bounds(&snapshot)?.1, found))
+}
