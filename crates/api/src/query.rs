@@ -2,6 +2,7 @@
 //! the real thing; a blank value counts as absent; every bad parameter is reported at once.
 
 mod list;
+mod wait;
 mod watch;
 
 use hyperfleet_core::search::SearchError;
@@ -9,6 +10,7 @@ use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, ech
 use serde_json::Value;
 
 pub(crate) use list::{Criteria, ListParameters};
+pub(crate) use wait::{Awaited, Wait};
 pub(crate) use watch::{WatchParameters, is_watch};
 
 const DEFAULT_PAGE_SIZE: u64 = 20;
@@ -140,10 +142,22 @@ pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
 }
 
 /// The parameters of a read of one resource.
-pub(crate) fn read(raw: Option<&str>, contract: Contract) -> Result<Option<Projection>, Error> {
-    let mut query = Query::new(raw, contract);
-    let fields = query.fields();
-    query.finish(fields)
+#[derive(Debug)]
+pub(crate) struct ReadParameters {
+    /// Only these parts of it.
+    pub(crate) fields: Option<Projection>,
+    /// What to wait for first.
+    pub(crate) wait: Option<Wait>,
+}
+
+impl ReadParameters {
+    /// Reads them.
+    pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
+        let mut query = Query::new(raw, contract);
+        let fields = query.fields();
+        let wait = wait::wait(&mut query);
+        query.finish(Self { fields, wait })
+    }
 }
 
 /// The parameters of a write: whether it is a dry run.

@@ -13,7 +13,7 @@ use hyperfleet_core::rules::{Outcome, Subject};
 use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
     BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
-    Intent, Patch, Resource, ResourceId, Sight, echo,
+    Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, echo,
 };
 use hyperfleet_store::{ListQuery, Start};
 
@@ -21,8 +21,8 @@ use crate::app::App;
 use crate::gate::{Identified, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
-use crate::query::{self, ListParameters};
-use crate::{body, decode, render, watch};
+use crate::query::{self, ListParameters, ReadParameters};
+use crate::{body, decode, render, retry, wait, watch};
 use hyperfleet_service::problem::Failed;
 
 pub(crate) type Answer = Result<Response, Failed>;
@@ -107,7 +107,9 @@ pub(crate) async fn create(
         return Err(needs_owner(&app, path.place.entity.as_deref()).into());
     }
     body::require_json(request.headers())?;
-    let members = body::parse_object(&body::read(&app, request).await?)?;
+    let key = retry::key(&request, dry_run)?;
+    let bytes = body::read(&app, request).await?;
+    let members = body::parse_object(&bytes)?;
     let entity = match &path.place.entity {
         Some(entity) => entity,
         None => decode::kind_of(&app.rulebook, &members)?,
@@ -116,10 +118,11 @@ pub(crate) async fn create(
         return Err(needs_owner(&app, Some(entity)).into());
     }
     let create = decode::create(&app.rulebook, entity, path.owners, members)?;
-    let resource = execute(&app, caller, dry_run, Intent::Create(create)).await?;
-    let mut response = answer(&app, StatusCode::CREATED, &resource)?;
+    let retry = key.map(|key| key.of(&caller, &bytes));
+    let (resource, again) = execute_once(&app, caller, dry_run, Intent::Create(create), retry).await?;
+    let mut response = shown(&app, StatusCode::CREATED, &resource, None)?;
     header(&mut response, LOCATION, &app.rulebook.view().href(&resource));
-    Ok(response)
+    Ok(retry::mark(response, again))
 }
 
 /// `GET` of one resource.
@@ -130,14 +133,16 @@ pub(crate) async fn read(
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
-    let fields = query::read(raw.as_deref(), app.contract())?;
+    let ReadParameters { fields, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
+    if let Some(wait) = wait {
+        return wait::read(&app, &path, &visitor, &wait, fields.as_ref()).await;
+    }
     let resource = find(&app, &path, &visitor.sight()).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }
-    let body = render::resource(app.rulebook.view(), &resource, fields.as_ref())?;
-    Ok(about(&resource, json(StatusCode::OK, body)))
+    Ok(shown(&app, StatusCode::OK, &resource, fields.as_ref())?)
 }
 
 /// `PATCH` of one resource.
@@ -155,7 +160,7 @@ pub(crate) async fn patch(
     let body = decode::patch(language, path.place.entity.as_deref(), &bytes)?;
     let intent = Intent::Patch(Patch { target: path.target(), if_match, body });
     let resource = execute(&app, caller, dry_run, intent).await?;
-    answer(&app, StatusCode::OK, &resource).map_err(Failed::from)
+    Ok(shown(&app, StatusCode::OK, &resource, None)?)
 }
 
 /// `DELETE` of one resource.
@@ -170,7 +175,7 @@ pub(crate) async fn delete(
     let if_match = precondition(&headers, &IF_MATCH)?;
     let intent = Intent::Delete(Delete { target: path.target(), if_match });
     let resource = execute(&app, caller, dry_run, intent).await?;
-    answer(&app, StatusCode::ACCEPTED, &resource).map_err(Failed::from)
+    Ok(shown(&app, StatusCode::ACCEPTED, &resource, None)?)
 }
 
 /// `POST …/force-delete`.
@@ -184,16 +189,31 @@ pub(crate) async fn force_delete(
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(request.headers(), &IF_MATCH)?;
     body::require_json(request.headers())?;
-    let reason = decode::force_delete(app.contract(), &body::read(&app, request).await?)?;
+    let key = retry::key(&request, dry_run)?;
+    let bytes = body::read(&app, request).await?;
+    let reason = decode::force_delete(app.contract(), &bytes)?;
+    let retry = key.map(|key| key.of(&caller, &bytes));
     let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason });
-    execute(&app, caller, dry_run, intent).await?;
-    Ok(StatusCode::NO_CONTENT.into_response())
+    let (_, again) = execute_once(&app, caller, dry_run, intent, retry).await?;
+    Ok(retry::mark(StatusCode::NO_CONTENT.into_response(), again))
 }
 
 /// Carries out what changes a resource, and returns it as it is then.
 async fn execute(app: &App, caller: Caller, dry_run: bool, intent: Intent) -> Result<Box<Resource>, Error> {
-    match app.store.execute(Command { caller, dry_run, intent }).await? {
-        Outcome::Resource(resource) => Ok(resource),
+    Ok(execute_once(app, caller, dry_run, intent, None).await?.0)
+}
+
+/// The same for what may be asked again; and whether it was.
+async fn execute_once(
+    app: &App,
+    caller: Caller,
+    dry_run: bool,
+    intent: Intent,
+    retry: Option<Retry>,
+) -> Result<(Box<Resource>, bool), Error> {
+    match app.store.execute(Command { caller, dry_run, intent, retry }).await? {
+        Outcome::Resource(resource) => Ok((resource, false)),
+        Outcome::Again(resource) => Ok((resource, true)),
         other => Err(Error::internal(format!("a command about a resource came to {other:?}"))),
     }
 }
@@ -258,8 +278,14 @@ fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch
     })
 }
 
-fn answer(app: &App, status: StatusCode, resource: &Resource) -> Result<Response, Error> {
-    Ok(about(resource, json(status, render::resource(app.rulebook.view(), resource, None)?)))
+/// An answer that shows a resource, or parts of it.
+pub(crate) fn shown(
+    app: &App,
+    status: StatusCode,
+    resource: &Resource,
+    fields: Option<&Projection>,
+) -> Result<Response, Error> {
+    Ok(about(resource, json(status, render::resource(app.rulebook.view(), resource, fields)?)))
 }
 
 /// An answer that is about one resource: its tag for the caller, its name for the log.

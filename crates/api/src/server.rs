@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyperfleet_auth::{Pace, Verifier};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{SpecSchemas, Timestamp};
+use hyperfleet_core::{Error, SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::{self, Health};
 use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
@@ -256,7 +256,7 @@ async fn measure_pending(store: Store, threshold: Duration) {
     }
 }
 
-/// Keeps history to its retention, in small steps that never hold up a writer for long.
+/// Keeps history to its retention and forgets old answers, in small steps that never hold up a writer for long.
 async fn prune_history(store: Store, retention: Duration) {
     let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
     loop {
@@ -264,15 +264,16 @@ async fn prune_history(store: Store, retention: Duration) {
         let cutoff = Timestamp::now()
             .micros()
             .saturating_sub(i64::try_from(retention.as_micros()).unwrap_or(i64::MAX));
-        loop {
-            match store.prune_history(Timestamp::from_micros(cutoff)).await {
-                Ok(0) => break,
-                Ok(rows) => tracing::debug!(rows, "pruned history"),
-                Err(error) => {
-                    tracing::warn!(error = error.chain(), "cannot prune history");
-                    break;
-                }
-            }
-        }
+        while is_more("history", store.prune_history(Timestamp::from_micros(cutoff)).await) {}
+        while is_more("kept answers", store.prune_retries().await) {}
     }
+}
+
+/// Whether a step removed something, so that another is worth it.
+fn is_more(what: &str, pruned: Result<u64, Error>) -> bool {
+    match pruned {
+        Ok(rows) => tracing::debug!(rows, "pruned {what}"),
+        Err(ref error) => tracing::warn!(error = error.chain(), "cannot prune {what}"),
+    }
+    pruned.is_ok_and(|rows| rows > 0)
 }

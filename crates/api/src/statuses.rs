@@ -61,7 +61,8 @@ pub(crate) async fn submit(
         owner(&app, &path, &sight).await?;
     }
     let intent = Intent::Report(SubmitReport { target: path.target(), submission });
-    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent }).await {
+    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent, retry: None }).await
+    {
         Ok(Outcome::Report(subject, reported)) => (subject, reported),
         Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json_patch::Operation;
-use crate::{IfMatch, Labels, References, ResourceId, Sight, Submission};
+use crate::{IfMatch, Labels, References, ResourceId, Retry, Sight, Submission};
 
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Command {
     pub dry_run: bool,
     /// What is asked for.
     pub intent: Intent,
+    /// Set if the same may be asked again and must not be done again.
+    pub retry: Option<Retry>,
 }
 
 /// What is asked for.

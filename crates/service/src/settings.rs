@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 
 pub use faults::{Fault, Faults};
-pub use form::{Form, Value};
+pub use form::{Form, Value, parse_duration};
 pub use print::{example, markdown};
 pub use sources::{Source, Sources, environment};
 

@@ -340,14 +340,22 @@ fn deliberate(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) ->
     let answers = commands
         .iter()
         .map(|command| {
+            // Whoever only tries does so anew each time.
+            let retry = command.retry.as_ref().filter(|_| !command.dry_run);
+            if let Some(answer) = retry.and_then(|retry| set.answered(&rulebook.catalog, retry)) {
+                return answer;
+            }
             // A rule only reads the set, so a panic inside leaves nothing half done.
             let decision = catch_unwind(AssertUnwindSafe(|| decide(rulebook, &set, command, now)))
                 .unwrap_or_else(|_| Err(Error::internal("a rule panicked")))?;
-            Ok(if command.dry_run {
-                set.rehearse(decision)
-            } else {
-                set.apply(decision, &command.caller, now)
-            })
+            if command.dry_run {
+                return Ok(set.rehearse(decision));
+            }
+            let outcome = set.apply(decision, &command.caller, now);
+            if let Some(retry) = retry {
+                set.keep_answer(retry, &outcome, now);
+            }
+            Ok(outcome)
         })
         .collect();
     audit(set.changes());

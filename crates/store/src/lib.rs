@@ -23,6 +23,7 @@ mod pending;
 mod postgres;
 mod recompute;
 mod report_row;
+mod retries;
 mod search;
 mod sqlite;
 mod thread;
@@ -34,7 +35,7 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{Catalog, Command, Error, Resource, ResourceId, Sight, Timestamp, Version};
+use hyperfleet_core::{Catalog, Command, Error, KEPT_FOR, Resource, ResourceId, Sight, Timestamp, Version};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
@@ -363,6 +364,18 @@ impl Store {
         // Each version has its row.
         self.metrics.feed.rows.set(newest.0 - forgotten.0);
         Ok(pruned)
+    }
+
+    /// Removes answers that are too old to be given again, at most one small step of them. Returns how many went.
+    pub async fn prune_retries(&self) -> Result<u64, Error> {
+        let before = Timestamp::from_micros(Timestamp::now().micros() - KEPT_FOR);
+        self.door("prune_retries", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.clone().prune_retries(before).await,
+                Reader::Postgres(postgres) => postgres.prune_retries(before).await,
+            }
+        })
+        .await
     }
 
     async fn door<T>(

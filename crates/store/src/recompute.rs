@@ -99,7 +99,9 @@ impl Store {
     async fn recompute(&self, ids: Vec<ResourceId>) -> Result<(), Error> {
         let request_id = format!("recompute-{}", ResourceId::generate());
         let caller = Caller { actor: ACTOR.to_owned(), request_id, sight: Sight::everything() };
-        self.execute(Command { caller, dry_run: false, intent: Intent::Recompute(ids) }).await.map(drop)
+        self.execute(Command { caller, dry_run: false, intent: Intent::Recompute(ids), retry: None })
+            .await
+            .map(drop)
     }
 
     /// Does something until it succeeds.

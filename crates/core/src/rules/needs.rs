@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::{Command, Intent, Place, ResourceId, Target};
+use crate::{Command, Fingerprint, Intent, Place, ResourceId, Target};
 
 /// The rows to load before a batch is decided.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Needs {
     pub reports: BTreeSet<(ResourceId, String)>,
     /// Active names that must be known to be taken or free: kind, place, name.
     pub names: BTreeSet<(Arc<str>, Place, String)>,
+    /// Requests that may have been answered before.
+    pub retries: BTreeSet<Fingerprint>,
 }
 
 impl Needs {
@@ -30,6 +32,7 @@ impl Needs {
     pub fn of<'a>(commands: impl IntoIterator<Item = &'a Command>) -> Self {
         let mut needs = Self::default();
         for command in commands {
+            needs.retries.extend(command.retry.as_ref().map(|retry| retry.key));
             match &command.intent {
                 Intent::Create(create) => {
                     needs.path(&create.ancestors);

@@ -8,8 +8,9 @@ use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Change, MappingFailure, Place, RawJson, References, Report, Resource, ResourceId, Snapshot,
-    Standing, Timestamp, Undo, Version,
+    Caller, Catalog, Change, Error, ErrorKind, Fault, FaultKind, Fingerprint, KeptAnswer, MappingFailure,
+    Place, RawJson, References, Report, Resource, ResourceId, Retry, Snapshot, Standing, Timestamp, Undo,
+    Version,
 };
 
 /// Loaded rows, and what has become of them.
@@ -28,6 +29,8 @@ pub struct WorkingSet {
     /// The same of every report that was taken in.
     reported: BTreeMap<(ResourceId, String), Option<Report>>,
     changes: Vec<Change>,
+    answers: HashMap<Fingerprint, KeptAnswer>,
+    new_answers: Vec<Fingerprint>,
     left_out: Vec<LeftOut>,
     version: Version,
 }
@@ -41,6 +44,8 @@ pub enum Outcome {
     Report(Subject, Reported),
     /// It is done.
     Done,
+    /// The resource that the same request was answered with before.
+    Again(Box<Resource>),
 }
 
 /// The resource that something is about.
@@ -116,6 +121,37 @@ impl WorkingSet {
     pub fn load_report(&mut self, resource: ResourceId, report: Report) {
         self.load_standing(resource, report.standing());
         self.reports.entry(resource).or_default().insert(report.adapter.clone(), report);
+    }
+
+    /// Takes in what was answered before.
+    pub fn load_answer(&mut self, key: Fingerprint, answer: KeptAnswer) {
+        self.answers.insert(key, answer);
+    }
+
+    /// What was answered to this request, if it came before.
+    pub fn answered(&self, catalog: &Catalog, retry: &Retry) -> Option<Result<Outcome, Error>> {
+        let kept = self.answers.get(&retry.key)?;
+        if kept.body != retry.body {
+            let message = "Idempotency-Key was used for a request with another body";
+            let fault = Fault::new(FaultKind::Value, "Idempotency-Key", message).rule("unique");
+            return Some(Err(Error::new(ErrorKind::Unprocessable, message).with_faults(vec![fault])));
+        }
+        let resource = kept.answer.as_ref().clone().into_resource(catalog)?;
+        Some(Ok(Outcome::Again(Box::new(resource))))
+    }
+
+    /// Keeps what is answered to a request that may come again.
+    pub fn keep_answer(&mut self, retry: &Retry, outcome: &Outcome, at: Timestamp) {
+        if let Outcome::Resource(resource) = outcome {
+            let answer = Box::new(Snapshot::of(resource));
+            self.answers.insert(retry.key, KeptAnswer { body: retry.body, at, answer });
+            self.new_answers.push(retry.key);
+        }
+    }
+
+    /// The answers to keep.
+    pub fn new_answers(&self) -> impl Iterator<Item = (&Fingerprint, &KeptAnswer)> {
+        self.new_answers.iter().filter_map(|key| Some((key, self.answers.get(key)?)))
     }
 
     /// Takes in what is remembered of a resource.

@@ -31,6 +31,12 @@ pub enum Filter {
 }
 
 impl Filter {
+    /// The one resource with this id.
+    pub fn with_id(id: ResourceId) -> Self {
+        let predicate = Predicate::Compare(Comparison::Equal, Literal::Text(id.to_string()));
+        Self::Test(Test { field: Field::Text(TextColumn::Id), predicate })
+    }
+
     /// The kinds that a scope names.
     pub fn kinds(&self) -> Vec<&str> {
         match self {

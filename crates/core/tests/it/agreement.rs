@@ -54,7 +54,7 @@ fn recompute(ids: Vec<ResourceId>) -> Command {
         request_id: "restart".to_owned(),
         sight: Sight::everything(),
     };
-    Command { caller, dry_run: false, intent: Intent::Recompute(ids) }
+    Command { caller, dry_run: false, intent: Intent::Recompute(ids), retry: None }
 }
 
 /// Histories in batches: mostly single commands, sometimes some that one commit carries.

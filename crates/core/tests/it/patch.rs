@@ -67,7 +67,7 @@ impl Shelf {
 fn run(set: &mut WorkingSet, intent: Intent) -> Result<Resource, Error> {
     let caller =
         Caller { actor: "ann@example.com".to_owned(), request_id: String::new(), sight: Sight::everything() };
-    let command = Command { caller, dry_run: false, intent };
+    let command = Command { caller, dry_run: false, intent, retry: None };
     let now = Timestamp::from_micros(0);
     let decision = decide(&RULEBOOK, set, &command, now)?;
     let Outcome::Resource(resource) = set.apply(decision, &command.caller, now) else {

@@ -88,7 +88,7 @@ impl Form {
                 text.parse().ok().filter(|number| (min..=max).contains(number)).map(Value::Integer)
             }
             Self::Duration { min } => {
-                duration(text).filter(|value| (min..=LONGEST).contains(value)).map(Value::Duration)
+                parse_duration(text).filter(|value| (min..=LONGEST).contains(value)).map(Value::Duration)
             }
             Self::Choice(choices) => choices.contains(&text).then(|| Value::Text(text.to_owned())),
             Self::List | Self::Structured => {
@@ -122,7 +122,8 @@ impl Form {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+/// A duration such as `500ms`, `5s`, `10m`, `2h` or `7d`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (_, millis) = UNITS.into_iter().find(|(unit, _)| *unit == &text[digits..])?;
     let count: u64 = text[..digits].parse().ok()?;

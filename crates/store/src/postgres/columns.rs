@@ -241,3 +241,29 @@ impl<'a> ChangeColumns<'a> {
         ]
     }
 }
+
+/// Answers to requests that may come again.
+pub(super) struct AnswerColumns<'a> {
+    pub(super) keys: Vec<&'a [u8]>,
+    bodies: Vec<&'a [u8]>,
+    times: Vec<DateTime<Utc>>,
+    answers: Vec<String>,
+}
+
+impl<'a> AnswerColumns<'a> {
+    pub(super) fn of(set: &'a WorkingSet) -> Self {
+        let mut columns =
+            Self { keys: Vec::new(), bodies: Vec::new(), times: Vec::new(), answers: Vec::new() };
+        for (key, kept) in set.new_answers() {
+            columns.keys.push(key);
+            columns.bodies.push(&kept.body);
+            columns.times.push(kept.at.utc());
+            columns.answers.push(json_text(&kept.answer));
+        }
+        columns
+    }
+
+    pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.keys, &self.bodies, &self.times, &self.answers]
+    }
+}

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, Place, ResourceId, Tenant, Version};
+use hyperfleet_core::{Catalog, KEPT_FOR, Place, ResourceId, Tenant, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
@@ -16,7 +17,7 @@ use super::writer::{Session, prepare};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
-use crate::{COLUMNS, STATUS_COLUMNS};
+use crate::{COLUMNS, STATUS_COLUMNS, retries};
 
 pub(super) struct Statements {
     lock: Statement,
@@ -32,6 +33,7 @@ pub(super) struct Statements {
     referrers: Statement,
     owners: Statement,
     owners_child_counts: Statement,
+    retries: Statement,
 }
 
 /// The ids of the trees: everything below, and the owners above.
@@ -76,6 +78,7 @@ impl Statements {
             referrers,
             owners,
             owners_child_counts,
+            retries,
         ] = prepare(
             client,
             [
@@ -128,6 +131,7 @@ impl Statements {
                      join above on r.owner_id = above.id
                      group by r.owner_id, r.kind"
                 ),
+                "select key, body, at, answer from retries where key = any($1) and at > $2".to_owned(),
             ],
         )
         .await?;
@@ -145,6 +149,7 @@ impl Statements {
             referrers,
             owners,
             owners_child_counts,
+            retries,
         })
     }
 }
@@ -180,9 +185,12 @@ pub(super) async fn load(
     let names: Vec<String> =
         needs.names.iter().map(|(kind, place, name)| format!("{kind}/{place}/{name}")).collect();
 
+    let retries: Vec<&[u8]> = needs.retries.iter().map(<[u8; 32]>::as_slice).collect();
+    let kept_since = Timestamp::from_micros(Timestamp::now().micros() - KEPT_FOR).utc();
+
     let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
-    let ((), lock, resources, statuses, standings, reports, names) = try_join!(
+    let ((), lock, resources, statuses, standings, reports, names, answers) = try_join!(
         begin,
         lock,
         ask(client, &statements.resources, ids.is_empty(), [&ids]),
@@ -190,6 +198,7 @@ pub(super) async fn load(
         ask(client, &statements.standings, statuses.is_empty(), [&statuses, &adapters]),
         ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
         ask(client, &statements.names, names.is_empty(), [&names]),
+        ask(client, &statements.retries, retries.is_empty(), [&retries, &kept_since]),
     )?;
     let mark = Mark { version: Version(lock.try_get(0)?), commits: lock.try_get(1)? };
     let mut set = WorkingSet::new(mark.version);
@@ -214,6 +223,13 @@ pub(super) async fn load(
             let holder: Uuid = found.try_get(3)?;
             set.load_name(entity.kind.clone(), place, found.try_get(2)?, holder.into());
         }
+    }
+
+    for found in &answers {
+        let at: DateTime<Utc> = found.try_get(2)?;
+        let (key, answer) =
+            retries::read(found.try_get(0)?, found.try_get(1)?, at.into(), found.try_get(3)?)?;
+        set.load_answer(key, answer);
     }
 
     // What may disappear drags its surroundings in. That is rare, so it has flights of its own.

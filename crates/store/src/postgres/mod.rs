@@ -204,6 +204,10 @@ impl Postgres {
         read::prune_history(&self.pool.get().await?, before).await
     }
 
+    pub(crate) async fn prune_retries(&self, before: Timestamp) -> Result<u64, Failure> {
+        read::prune_retries(&self.pool.get().await?, before).await
+    }
+
     /// Open connections, and those at work. The committer's, the lane's and the bell's always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let status = self.pool.status();

@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
 use super::columns::{
-    ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
+    AnswerColumns, ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
 };
 use super::listen::CHANNEL;
 use super::load::outdated;
@@ -39,6 +39,7 @@ pub(super) struct Statements {
     delete_status: Statement,
     change_counts: Statement,
     insert_changes: Statement,
+    keep_answers: Statement,
     advance_feed: Statement,
     claim_feed: Statement,
 }
@@ -65,6 +66,7 @@ impl Statements {
             delete_status,
             change_counts,
             insert_changes,
+            keep_answers,
             advance_feed,
             claim_feed,
         ] = prepare(
@@ -167,6 +169,12 @@ impl Statements {
                      )
                      select pg_notify('{CHANNEL}', max(version)::text) from added"
                 ),
+                // One that is there is too old to count.
+                "insert into retries (key, body, at, answer)
+                 select * from unnest($1::bytea[], $2::bytea[], $3::timestamptz[], $4::text[])
+                 on conflict (key) do update
+                 set body = excluded.body, at = excluded.at, answer = excluded.answer"
+                    .to_owned(),
                 "update feed set version = $1, commits = $2".to_owned(),
                 // Fails unless the feed is where it is expected, and with it everything behind it in the
                 // flight: a division by zero is the one error that a plain statement can raise at will.
@@ -201,6 +209,7 @@ impl Statements {
             delete_status,
             change_counts,
             insert_changes,
+            keep_answers,
             advance_feed,
             claim_feed,
         })
@@ -260,6 +269,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let changed_reports = ReportColumns::of(&differences.changed_reports);
     let moved_reports = ReportColumns::times_of(&differences.moved_reports);
     let changes = ChangeColumns::of(set);
+    let answers = AnswerColumns::of(set);
 
     let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);
     flight.push((advance, position));
@@ -315,6 +325,9 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     }
     if !set.changes().is_empty() {
         flight.push((&statements.insert_changes, changes.all()));
+    }
+    if !answers.keys.is_empty() {
+        flight.push((&statements.keep_answers, answers.all()));
     }
 
     let client = &session.client;

@@ -280,3 +280,18 @@ pub(super) async fn prune_history(
         .await?;
     Ok(client.execute(&statement, &[&before.utc()]).await?)
 }
+
+/// One step: a thousand answers that are too old to count.
+pub(super) async fn prune_retries(
+    client: &deadpool_postgres::Client,
+    before: Timestamp,
+) -> Result<u64, Failure> {
+    let statement = client
+        .prepare_cached(
+            "delete from retries where key = any(array(
+                 select key from retries where at <= $1 order by at limit 1000
+             ))",
+        )
+        .await?;
+    Ok(client.execute(&statement, &[&before.utc()]).await?)
+}

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, ResourceId, Version};
+use hyperfleet_core::{Catalog, KEPT_FOR, ResourceId, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{read, row};
 use crate::failure::Failure;
 use crate::memory::Mark;
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
+use crate::retries;
 
 /// A resource and its owners up to the root.
 const ABOVE: &str = "with recursive above (id, owner_id) as (
@@ -56,6 +57,7 @@ pub(super) fn load(
         load_reports(connection, *id, Some(adapter), set)?;
     }
     load_names(connection, needs, set)?;
+    load_answers(connection, needs, set)?;
 
     // What may disappear drags its surroundings in.
     let mut surroundings = BTreeSet::new();
@@ -135,6 +137,22 @@ fn load_reports(
     };
     while let Some(found) = rows.next()? {
         set.load_report(id, row::report(found)?);
+    }
+    Ok(())
+}
+
+/// What was answered to requests that come again.
+fn load_answers(connection: &Connection, needs: &Needs, set: &mut WorkingSet) -> Result<(), Failure> {
+    let mut statement =
+        connection.prepare_cached("select body, at, answer from retries where key = ?1 and at > ?2")?;
+    let kept_since = Timestamp::now().micros() - KEPT_FOR;
+    for key in &needs.retries {
+        let mut rows = statement.query((key, kept_since))?;
+        if let Some(found) = rows.next()? {
+            let (body, at): (Vec<u8>, i64) = (found.get(0)?, found.get(1)?);
+            let (key, answer) = retries::read(key, &body, Timestamp::from_micros(at), row::text(found, 2)?)?;
+            set.load_answer(key, answer);
+        }
     }
     Ok(())
 }

@@ -270,6 +270,10 @@ impl Sqlite {
         off_thread(move || read::prune_history(&self.location.connect()?, before)).await
     }
 
+    pub(crate) async fn prune_retries(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
+        off_thread(move || read::prune_retries(&self.location.connect()?, before)).await
+    }
+
     /// Open connections, and those at work. The writer's counts as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let busy =

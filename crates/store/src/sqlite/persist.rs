@@ -265,6 +265,12 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.last.as_ref().map(json_text),
         ])?;
     }
+    for (key, kept) in set.new_answers() {
+        // One that is there is too old to count.
+        connection
+            .prepare_cached("insert or replace into retries (key, body, at, answer) values (?1, ?2, ?3, ?4)")?
+            .execute(params![key, kept.body, kept.at.micros(), json_text(&kept.answer)])?;
+    }
     connection
         .prepare_cached("update feed set version = ?1, commits = ?2")?
         .execute([left.version.0, left.commits])?;

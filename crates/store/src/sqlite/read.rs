@@ -264,3 +264,12 @@ pub(super) fn prune_history(connection: &Connection, before: Timestamp) -> Resul
     step.commit()?;
     Ok(removed as u64)
 }
+
+/// One step: a thousand answers that are too old to count.
+pub(super) fn prune_retries(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
+    let removed = connection.execute(
+        "delete from retries where key in (select key from retries where at <= ?1 order by at limit 1000)",
+        [before.micros()],
+    )?;
+    Ok(removed as u64)
+}

@@ -105,7 +105,7 @@ impl Replica {
     async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
         let caller =
             Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run: false, intent }).await
+        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
     }
 
     async fn resource(&self, id: ResourceId) -> Resource {

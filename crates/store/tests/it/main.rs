@@ -88,7 +88,7 @@ impl Embedded {
     async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
         let caller =
             Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run: false, intent }).await
+        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
     }
 
     async fn execute(&self, intent: Intent) -> Result<Box<Resource>, Error> {

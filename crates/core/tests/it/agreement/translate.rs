@@ -14,7 +14,7 @@ pub(super) fn command(kinds: &Kinds, request: &Request, id: ResourceId, nested: 
         request_id: "request".to_owned(),
         sight: Sight::everything(),
     };
-    Some(Command { caller, dry_run: false, intent: intent(kinds, request, id, nested)? })
+    Some(Command { caller, dry_run: false, intent: intent(kinds, request, id, nested)?, retry: None })
 }
 
 fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Option<Intent> {

@@ -146,7 +146,7 @@ impl World {
                 }
                 expected.status
             }
-            Ok(Outcome::Done) => panic!("nobody asked for that: {request:#?}"),
+            Ok(Outcome::Done | Outcome::Again(_)) => panic!("nobody asked for that: {request:#?}"),
             Err(error) => match error.kind {
                 ErrorKind::Invalid => 400,
                 ErrorKind::NotFound { .. } => 404,

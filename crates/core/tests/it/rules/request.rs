@@ -67,7 +67,7 @@ impl Request {
     pub(crate) fn command(&self, actor: &str, dry_run: bool) -> Command {
         let caller =
             Caller { actor: actor.to_owned(), request_id: "request".to_owned(), sight: Sight::everything() };
-        Command { caller, dry_run, intent: self.intent() }
+        Command { caller, dry_run, intent: self.intent(), retry: None }
     }
 
     fn intent(&self) -> Intent {

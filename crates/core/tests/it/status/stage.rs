@@ -80,7 +80,7 @@ impl Stage {
             request_id: "request".to_owned(),
             sight: Sight::everything(),
         };
-        let command = Command { caller, dry_run: true, intent };
+        let command = Command { caller, dry_run: true, intent, retry: None };
         let before = self.contents();
         let rehearsed = self.database.run(std::slice::from_ref(&command), at(second)).remove(0);
         assert_eq!(self.contents(), before, "a rehearsal leaves nothing behind");

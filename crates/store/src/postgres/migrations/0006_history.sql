@@ -16,11 +16,11 @@ create table history (
 insert into history (forgotten) select version from feed;
 
 -- The answers to requests that named a key, so that a retry gets the same one. `key` is a fingerprint of the caller,
--- the path and the key, `body` that of what was asked. No `answer`: it was done, and there is nothing to show.
+-- the path and the key, `body` that of what was asked.
 create table retries (
     key bytea primary key,
     body bytea not null,
     at timestamptz not null,
-    answer text
+    answer text not null
 );
 create index retries_by_age on retries (at);

@@ -15,11 +15,11 @@ create table history (
 insert into history (forgotten) select version from feed;
 
 -- The answers to requests that named a key, so that a retry gets the same one. `key` is a fingerprint of the caller,
--- the path and the key, `body` that of what was asked. No `answer`: it was done, and there is nothing to show.
+-- the path and the key, `body` that of what was asked.
 create table retries (
     key blob primary key,
     body blob not null,
     at integer not null,
-    answer text
+    answer text not null
 ) without rowid;
 create index retries_by_age on retries (at);

@@ -86,7 +86,7 @@ impl Fleet {
                 sight: Sight::everything(),
             };
             let door = &self.doors[number % self.doors.len()];
-            door.store.execute(Command { caller, dry_run: false, intent }).await.map(|_| ())
+            door.store.execute(Command { caller, dry_run: false, intent, retry: None }).await.map(|_| ())
         }));
         for error in answers.await.into_iter().filter_map(Result::err) {
             assert!(!matches!(error.kind, ErrorKind::Database | ErrorKind::Internal), "{}", error.chain());

@@ -1,0 +1,69 @@
+//! `Idempotency-Key`: what a caller calls a request that it may send again.
+
+use axum::body::Body;
+use axum::response::Response;
+use http::{HeaderName, HeaderValue, Request};
+use hyperfleet_core::{Caller, Error, Fault, FaultKind, Faults, Fingerprint, Retry, Tenant, echo};
+use sha2::{Digest, Sha256};
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+const NAME: &str = "Idempotency-Key";
+const MAX_LENGTH: usize = 255;
+
+/// The key of a request to a path.
+#[derive(Debug)]
+pub(crate) struct Key {
+    path: String,
+    key: Vec<u8>,
+}
+
+/// The key that a request names. One that only tries needs none.
+pub(crate) fn key(request: &Request<Body>, dry_run: bool) -> Result<Option<Key>, Error> {
+    let mut values = request.headers().get_all(IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next().filter(|_| !dry_run) else { return Ok(None) };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let fault = |rule: &'static str, message: String| {
+        let fault = Fault::new(FaultKind::Value, NAME, message).given(&echo(&text).into()).rule(rule);
+        Err(Faults::one(fault).into_error())
+    };
+    if values.next().is_some() {
+        return fault("unique", format!("{NAME} is given more than once"));
+    }
+    if !(1..=MAX_LENGTH).contains(&value.len()) {
+        let length = value.len();
+        return fault("length", format!("{NAME} must have 1 to {MAX_LENGTH} characters, not {length}"));
+    }
+    if !value.as_bytes().iter().all(u8::is_ascii_graphic) {
+        return fault("pattern", format!("{NAME} must consist of visible ASCII characters"));
+    }
+    let path = request.uri().path().trim_end_matches('/').to_owned();
+    Ok(Some(Key { path, key: value.as_bytes().to_vec() }))
+}
+
+impl Key {
+    /// The request of a caller with this body.
+    pub(crate) fn of(&self, caller: &Caller, body: &[u8]) -> Retry {
+        let tenant = caller.sight.tenant().map_or("", Tenant::as_str);
+        let parts = [caller.actor.as_bytes(), tenant.as_bytes(), self.path.as_bytes(), &self.key];
+        Retry { key: fingerprint(&parts), body: fingerprint(&[body]) }
+    }
+}
+
+/// Each part with its length, so that no two lists of parts look the same.
+fn fingerprint(parts: &[&[u8]]) -> Fingerprint {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
+/// Marks an answer that was given before.
+pub(crate) fn mark(mut response: Response, again: bool) -> Response {
+    if again {
+        response.headers_mut().insert(IDEMPOTENCY_REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
