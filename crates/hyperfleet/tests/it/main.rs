@@ -13,5 +13,7 @@ mod hostile;
 mod lists;
 mod operations;
 mod resources;
+mod retries;
 mod search;
 mod statuses;
+mod waiting;

@@ -27,6 +27,7 @@ mod cli;
 mod configuration;
 mod crash;
 mod home;
+mod kept_answers;
 mod kinds;
 mod metrics;
 mod migrations;

@@ -14,8 +14,13 @@ use super::{DEADLINE, create_cluster};
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
 /// What it says when all steps are done.
-const APPLIED: [[&str; 2]; 4] =
-    [["1", "0001_resources"], ["2", "0002_reports"], ["3", "0003_search"], ["4", "0004_tenants"]];
+const APPLIED: [[&str; 2]; 5] = [
+    ["1", "0001_resources"],
+    ["2", "0002_reports"],
+    ["3", "0003_search"],
+    ["4", "0004_tenants"],
+    ["6", "0006_history"],
+];
 
 #[tokio::test]
 async fn ten_servers_on_one_empty_postgres_migrate_it_once() {
