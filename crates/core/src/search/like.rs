@@ -2,6 +2,9 @@
 //! as text, because each database has its own way to escape, and a caller's backslash must mean the same on
 //! all of them.
 
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+
 /// A pattern that a whole text has to fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LikePattern(Vec<Piece>);
@@ -51,7 +54,7 @@ impl LikePattern {
     }
 
     /// Whether `text` fits. Between two runs the first place that fits is as good as any later one, so nothing
-    /// is tried twice.
+    /// is tried twice. What it costs grows with the text; of the pattern's length a sixty-fourth counts.
     pub fn matches(&self, text: &str) -> bool {
         let mut stretches = self.0.split(|piece| *piece == Piece::AnyRun);
         let Some(mut rest) = stretches.next().and_then(|first| strip(first, text)) else { return false };
@@ -63,6 +66,20 @@ impl LikePattern {
             }
         }
         tail(rest, width(last)).is_some_and(|tail| strip(last, tail) == Some(""))
+    }
+}
+
+/// As [`LikePattern::parse`] reads it.
+impl fmt::Display for LikePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for piece in &self.0 {
+            match piece {
+                Piece::AnyRun => f.write_char('%')?,
+                Piece::AnyOne => f.write_char('_')?,
+                Piece::Text(text) => f.write_str(&text.replace('%', "\\%").replace('_', "\\_"))?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -82,12 +99,58 @@ fn strip<'t>(stretch: &[Piece], text: &'t str) -> Option<&'t str> {
     })
 }
 
-/// What follows the first place in `text` that fits `stretch`.
+/// What follows the first place in `text` that fits `stretch`. The `_` at its ends only ask for so many characters.
 fn find<'t>(stretch: &[Piece], text: &'t str) -> Option<&'t str> {
-    if let [Piece::Text(plain)] = stretch {
-        return text.split_once(plain.as_str()).map(|(_, behind)| behind);
+    let is_text = |piece: &Piece| *piece != Piece::AnyOne;
+    let first = stretch.iter().position(is_text).unwrap_or(stretch.len());
+    let last = stretch.iter().rposition(is_text).map_or(first, |last| last + 1);
+    let rest = strip(&stretch[..first], text)?;
+    let behind = match &stretch[first..last] {
+        [] => rest,
+        [Piece::Text(plain)] => rest.split_once(plain.as_str())?.1,
+        mixed => find_mixed(mixed, rest)?,
+    };
+    strip(&stretch[last..], behind)
+}
+
+/// The same for texts with `_` between them. It keeps a bit for every place in `stretch`, which tells whether all up
+/// to there fits what was read last. So a long pattern costs a few words a character, and not a new beginning at each.
+fn find_mixed<'t>(stretch: &[Piece], text: &'t str) -> Option<&'t str> {
+    let width = width(stretch);
+    let mut any = vec![0_u64; width.div_ceil(64)];
+    let mut plain: HashMap<char, Vec<u64>> = HashMap::new();
+    let mut place = 0;
+    for piece in stretch {
+        match piece {
+            Piece::Text(text) => {
+                for c in text.chars() {
+                    plain.entry(c).or_insert_with(|| vec![0; width.div_ceil(64)])[place / 64] |=
+                        1 << (place % 64);
+                    place += 1;
+                }
+            }
+            Piece::AnyOne | Piece::AnyRun => {
+                any[place / 64] |= 1 << (place % 64);
+                place += 1;
+            }
+        }
     }
-    text.char_indices().find_map(|(at, _)| strip(stretch, &text[at..]))
+    for mask in plain.values_mut() {
+        mask.iter_mut().zip(&any).for_each(|(word, any)| *word |= any);
+    }
+    let mut fits = vec![0_u64; any.len()];
+    for (at, c) in text.char_indices() {
+        let mut carried = 1;
+        for (word, mask) in fits.iter_mut().zip(plain.get(&c).unwrap_or(&any)) {
+            let next = *word >> 63;
+            *word = (*word << 1 | carried) & mask;
+            carried = next;
+        }
+        if fits[(width - 1) / 64] >> ((width - 1) % 64) & 1 == 1 {
+            return Some(&text[at + c.len_utf8()..]);
+        }
+    }
+    None
 }
 
 /// The last `width` characters of `text`.
@@ -105,6 +168,8 @@ fn width(stretch: &[Piece]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn fits(pattern: &str, text: &str) -> bool {
@@ -159,6 +224,51 @@ mod tests {
             (r"%\", vec![AnyRun, Text(r"\".into())]),
         ] {
             assert_eq!(LikePattern::parse(pattern).pieces(), pieces, "{pattern}");
+        }
+    }
+
+    /// By definition, one piece and one character after the other.
+    fn fits_by_definition(pieces: &[Piece], text: &[char]) -> bool {
+        match pieces {
+            [] => text.is_empty(),
+            [Piece::AnyRun, rest @ ..] => (0..=text.len()).any(|run| fits_by_definition(rest, &text[run..])),
+            [Piece::AnyOne, rest @ ..] => !text.is_empty() && fits_by_definition(rest, &text[1..]),
+            [Piece::Text(plain), rest @ ..] => {
+                let plain: Vec<char> = plain.chars().collect();
+                text.strip_prefix(&plain[..]).is_some_and(|text| fits_by_definition(rest, text))
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4_096, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_text_fits_a_pattern_as_it_does_by_definition(pattern in "%?[aé_%]{0,12}", text in "[aé]{0,16}") {
+            let pattern = LikePattern::parse(&pattern);
+            let chars: Vec<char> = text.chars().collect();
+            prop_assert_eq!(pattern.matches(&text), fits_by_definition(pattern.pieces(), &chars));
+        }
+
+        #[test]
+        fn a_printed_pattern_is_read_as_the_same(pattern in r"[ab%_\\]{0,12}") {
+            let pattern = LikePattern::parse(&pattern);
+            prop_assert_eq!(LikePattern::parse(&pattern.to_string()), pattern);
+        }
+    }
+
+    #[test]
+    fn a_stretch_wider_than_a_word_is_found_where_it_is_and_nowhere_else() {
+        let stretch = "ab_".repeat(60);
+        let text = format!("{}{}-", "abx".repeat(59), "aby".repeat(60));
+        for (pattern, fits_it) in [
+            (format!("%{stretch}%"), true),
+            (format!("%{stretch}-"), true),
+            (format!("%y{stretch}%"), false),
+            (format!("%x{stretch}-%"), true),
+            (format!("%{stretch}-_%"), false),
+        ] {
+            assert_eq!(fits(&pattern, &text), fits_it, "{pattern}");
         }
     }
 }

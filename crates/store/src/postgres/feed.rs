@@ -84,7 +84,7 @@ pub(super) async fn present(
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
-    let mut plan = Plan::of(&query.filter);
+    let mut plan = Plan::of(query);
     let driver = match plan.needs_numbers() {
         false => plan.begin(),
         true => match begin(client, &mut plan).await? {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::row;
 use crate::failure::Failure;
 use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, MANY, Plan, Select, Value};
+use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
 /// How many statements a connection keeps prepared.
@@ -25,7 +25,7 @@ pub(super) async fn list(
     if client.statement_cache.size() >= MAX_STATEMENTS {
         client.statement_cache.clear();
     }
-    let mut plan = Plan::of(&query.filter);
+    let mut plan = Plan::of(query);
     let driver = match plan.needs_numbers() {
         false => plan.begin(),
         true => match begin(client, &mut plan).await? {
@@ -45,18 +45,20 @@ pub(super) async fn list(
     let rows = client.query(&statement, &values).await?;
 
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let mut page = Page {
-        version: Version::default(),
-        total: None,
-        items: Vec::with_capacity(rows.len()),
-        more: rows.len() > limit,
-    };
-    for found in rows.iter().take(limit.max(1)) {
+    let mut page =
+        Page { version: Version::default(), total: None, items: Vec::with_capacity(rows.len()), more: false };
+    for (i, found) in rows.iter().enumerate() {
         page.version = Version(found.try_get(19)?);
         page.total = found.try_get::<_, Option<i64>>(20)?.map(|n| n as u64);
-        if found.try_get::<_, Option<Uuid>>(0)?.is_some() && page.items.len() < limit {
-            page.items.extend(row::resource(view.catalog, found)?);
+        // A row without a resource stands for none at all.
+        if found.try_get::<_, Option<Uuid>>(0)?.is_none() {
+            break;
         }
+        page.more = i == limit;
+        if page.more {
+            break;
+        }
+        page.items.extend(row::resource(view.catalog, found)?);
     }
     Ok(page)
 }
@@ -74,38 +76,40 @@ pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_
     let statement = client.prepare_cached(&statement).await?;
     let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
     let row = client.query_one(&statement, &values).await?;
-    let numbers: Vec<i64> = (1..row.len()).map(|i| row.try_get(i)).collect::<Result<_, _>>()?;
+    let mut numbers: Vec<i64> = (1..row.len()).map(|i| row.try_get(i)).collect::<Result<_, _>>()?;
     if numbers.contains(&0) {
         return Ok(Begin::NothingAt(Version(row.try_get(0)?)));
     }
-    let (counts, stale) = numbers.split_at(plan.facets.len());
-    Ok(Begin::With(plan.begin_with_fewest(counts.to_vec(), stale.first().copied())))
+    let stale = plan.stale_before.and_then(|_| numbers.pop());
+    Ok(Begin::With(plan.begin_with_fewest(numbers, stale)))
 }
 
-/// The version, how many resources have each list of facets, and how many are stale, if that is asked.
+/// The version, how many resources there are to look at by each way, and how many are stale, if that is asked: as far
+/// as it matters ([`Plan::most_stale`]).
 pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
-    let mut columns = String::new();
-    for facets in &plan.facets {
-        let places: Vec<String> = (1..=facets.len()).map(|n| format!("${}", values.len() + n)).collect();
-        values.extend(facets.iter().map(|facet| Value::Facet(*facet)));
-        columns.push_str(&format!(
-            ", (select cast(coalesce(sum(active + finalizing), 0) as bigint)
-                from facet_counts where facet in ({}))",
-            places.join(", ")
-        ));
+    let mut sums: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
+    for (i, kept) in plan.numbers().into_iter().enumerate() {
+        let places: Vec<String> = (1..=kept.values.len()).map(|n| format!("${}", values.len() + n)).collect();
+        sums.push(format!("{} as n{i}", kept.sum("active + finalizing", &places)));
+        names.push(format!("n{i}"));
+        values.extend(kept.values);
     }
+    let (sums, names) = (sums.join(", "), names.join(", "));
+    let mut stale = String::new();
     if let Some(time) = plan.stale_before {
         values.push(Value::Time(time));
-        columns.push_str(&format!(
+        stale = format!(
             ", (select count(*) from (
                     select 1 from resource_status where confirmed_after <= ${}
-                    order by confirmed_after limit {MANY}
+                    order by confirmed_after limit 1 + least({names}) / {}
                 ) stale)",
-            values.len()
-        ));
+            values.len(),
+            plan.share
+        );
     }
-    (format!("select version{columns} from feed"), values)
+    (format!("select version, {names}{stale} from feed cross join (select {sums} offset 0) kept"), values)
 }
 
 /// The statement of a list, and what is bound to it.

@@ -70,33 +70,31 @@ impl Dialect {
     pub(super) fn fits(self, text: &str, pattern: &str) -> String {
         match self {
             Self::Postgres => format!("{text} like {pattern}"),
-            // SQLite's own `like` does not tell cases apart.
-            Self::Sqlite => format!("{text} glob {pattern}"),
+            // SQLite's own `like` does not tell cases apart, and neither it nor `glob` can be interrupted.
+            Self::Sqlite => format!("search_like({text}, {pattern})"),
         }
     }
 
     /// A pattern as [`Self::fits`] takes it.
     pub(super) fn pattern(self, pattern: &LikePattern) -> String {
-        let (run, one) = match self {
-            Self::Postgres => ("%", "_"),
-            Self::Sqlite => ("*", "?"),
-        };
+        if self == Self::Sqlite {
+            return pattern.to_string();
+        }
         let mut printed = String::new();
         for piece in pattern.pieces() {
             match piece {
-                Piece::AnyRun => printed.push_str(run),
-                Piece::AnyOne => printed.push_str(one),
-                Piece::Text(text) => text.chars().for_each(|c| self.push_plain(&mut printed, c)),
+                Piece::AnyRun => printed.push('%'),
+                Piece::AnyOne => printed.push('_'),
+                Piece::Text(text) => {
+                    for c in text.chars() {
+                        if matches!(c, '%' | '_' | '\\') {
+                            printed.push('\\');
+                        }
+                        printed.push(c);
+                    }
+                }
             }
         }
         printed
-    }
-
-    fn push_plain(self, pattern: &mut String, c: char) {
-        match (self, c) {
-            (Self::Postgres, '%' | '_' | '\\') => pattern.extend(['\\', c]),
-            (Self::Sqlite, '*' | '?' | '[') => pattern.extend(['[', c, ']']),
-            _ => pattern.push(c),
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! numbers of a page.
 
 mod dialect;
+mod kept;
 mod order;
 mod plan;
 #[cfg(test)]
@@ -11,5 +12,6 @@ mod predicate;
 mod select;
 
 pub(crate) use dialect::{Dialect, Value};
-pub(crate) use plan::{Driver, MANY, Plan};
+pub(crate) use kept::Kept;
+pub(crate) use plan::{Driver, Plan};
 pub(crate) use select::Select;

@@ -7,13 +7,19 @@ use hyperfleet_core::search::{
     Comparison, ConditionPart, Field, Filter, Literal, Predicate, Test, TextColumn, TimeColumn,
 };
 
+use super::Value;
+use super::kept::Kept;
 use crate::facets::Facet;
+use crate::list::ListQuery;
 
 /// More facets than this are not worth being looked up one by one.
 const MAX_FACETS: usize = 64;
 
-/// So many are read and sorted for a page without a second thought.
-pub(crate) const MANY: i64 = 1_000;
+/// What is stale is read whole and sorted for every page. It leads where it is at most one of so many that could
+/// be looked at otherwise: for a page these may all be in vain, but seldom are.
+const SHARE_FOR_A_PAGE: i64 = 10;
+/// For a total the others are all looked at, and what is stale is read twice.
+const SHARE_FOR_A_TOTAL: i64 = 2;
 
 /// So many lists of facets are looked up. What else is asked of labels and conditions is read from the resource: a plan
 /// with more costs more to make than it saves.
@@ -24,11 +30,20 @@ pub(crate) struct Plan<'a> {
     pub(super) kinds: Vec<&'a str>,
     pub(super) phases: Phases,
     /// Of each list, the resource has one.
-    pub(crate) facets: Vec<Vec<Facet>>,
+    pub(super) facets: Vec<AnyOf>,
     /// Some condition was last confirmed before this.
     pub(crate) stale_before: Option<Timestamp>,
+    /// What is stale leads where it is at most one of so many that could be looked at otherwise.
+    pub(crate) share: i64,
     pub(super) narrowed: Narrowed,
     pub(super) rest: Vec<&'a Filter>,
+}
+
+/// Facets of which a resource has at least one.
+pub(super) struct AnyOf {
+    pub(super) facets: Vec<Facet>,
+    /// Whether a resource may have several, and would then be found as often.
+    pub(super) overlap: bool,
 }
 
 /// Which resources by their phase, as far as that can be told without the rest.
@@ -44,7 +59,9 @@ pub(super) enum Phases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Narrowed {
     Not,
-    /// An id, a name or a referrer: so few that they are sorted.
+    /// Those that refer to a resource; they are sorted.
+    ToReferrers,
+    /// An id or a name: so few that they are sorted.
     ToKeys,
     /// An owner, whose children are in the order of lists.
     ToChildren,
@@ -60,15 +77,16 @@ pub(crate) enum Driver {
 }
 
 impl<'a> Plan<'a> {
-    pub(crate) fn of(filter: &'a Filter) -> Self {
+    pub(crate) fn of(query: &'a ListQuery) -> Self {
         let mut parts = Vec::new();
-        collect(filter, &mut parts);
+        collect(&query.filter, &mut parts);
         let kinds = parts.iter().find_map(|part| kinds(part)).unwrap_or_default();
         let mut plan = Self {
             kinds,
             phases: Phases::All,
             facets: Vec::new(),
             stale_before: None,
+            share: if query.count { SHARE_FOR_A_TOTAL } else { SHARE_FOR_A_PAGE },
             narrowed: Narrowed::Not,
             rest: Vec::new(),
         };
@@ -77,11 +95,12 @@ impl<'a> Plan<'a> {
     }
 
     fn add(&mut self, part: &'a Filter) {
+        let is_looked_up = self.facets.len() < MAX_LISTS || matches!(part, Filter::OfTenant(_));
+        if let Some(facets) = any_of(&self.kinds, part).filter(|_| is_looked_up) {
+            self.facets.push(facets);
+            return;
+        }
         if let Filter::Test(test) = part {
-            if let Some(facets) = facets(&self.kinds, test).filter(|_| self.facets.len() < MAX_LISTS) {
-                self.facets.push(facets);
-                return;
-            }
             if let Some(phase) = phase(test) {
                 self.phases = match self.phases {
                     Phases::All => phase,
@@ -90,10 +109,6 @@ impl<'a> Plan<'a> {
                 };
             }
             self.stale_before = [self.stale_before, stale_before(test)].into_iter().flatten().min();
-        }
-        if let Filter::OfTenant(tenant) = part {
-            self.facets.push(self.kinds.iter().map(|kind| Facet::tenant(kind, tenant)).collect());
-            return;
         }
         self.narrowed = self.narrowed.max(narrowed(part));
         self.rest.push(part);
@@ -118,17 +133,35 @@ impl<'a> Plan<'a> {
         self.narrowed != Narrowed::Not || self.phases == Phases::Finalizing
     }
 
+    /// How many there are to look at, by each list of facets, or by the kinds if there is none.
+    pub(crate) fn numbers(&self) -> Vec<Kept> {
+        match self.facets.as_slice() {
+            [] => vec![self.kept_of_kinds()],
+            lists => lists.iter().map(AnyOf::kept).collect(),
+        }
+    }
+
+    /// More stale ones than this do not lead, if by the kept numbers there are so many to look at otherwise.
+    pub(crate) fn most_stale(&self, numbers: &[i64]) -> i64 {
+        numbers.iter().min().map_or(0, |fewest| fewest / self.share)
+    }
+
     /// Where to begin to have the least to look at: with the rarest facets, which become the first, or with what is
-    /// stale if that is less. `stale` need not be counted beyond the number of the rarest, nor beyond [`MANY`].
-    pub(crate) fn begin_with_fewest(&mut self, counts: Vec<i64>, stale: Option<i64>) -> Driver {
-        let mut counted: Vec<_> = counts.into_iter().zip(std::mem::take(&mut self.facets)).collect();
-        counted.sort();
-        let fewest = counted.first().map_or(MANY, |(count, _)| MANY.min(*count));
+    /// stale. `stale` need not be counted further than one beyond [`Self::most_stale`].
+    pub(crate) fn begin_with_fewest(&mut self, numbers: Vec<i64>, stale: Option<i64>) -> Driver {
+        let most_stale = self.most_stale(&numbers);
+        let mut counted: Vec<_> = numbers.into_iter().zip(std::mem::take(&mut self.facets)).collect();
+        counted.sort_by_key(|(number, _)| *number);
         self.facets.extend(counted.into_iter().map(|(_, facets)| facets));
         match stale {
-            Some(stale) if stale < fewest => Driver::Status,
+            Some(stale) if stale <= most_stale => Driver::Status,
             _ => self.begin(),
         }
+    }
+
+    pub(super) fn kept_of_kinds(&self) -> Kept {
+        let kinds = self.kinds.iter().map(|kind| Value::Text((*kind).to_owned()));
+        Kept { table: "kind_counts", key: "kind", values: kinds.collect() }
     }
 
     /// Whether the kinds and the phase are all that `rest` asks for.
@@ -141,6 +174,13 @@ impl<'a> Plan<'a> {
 
     pub(super) fn is_kinds(&self, part: &Filter) -> bool {
         kinds(part).is_some_and(|kinds| kinds == self.kinds)
+    }
+}
+
+impl AnyOf {
+    pub(super) fn kept(&self) -> Kept {
+        let facets = self.facets.iter().map(|facet| Value::Facet(*facet));
+        Kept { table: "facet_counts", key: "facet", values: facets.collect() }
     }
 }
 
@@ -175,6 +215,24 @@ fn kinds(part: &Filter) -> Option<Vec<&str>> {
     }
 }
 
+/// The facets that a part asks for one of, if it asks for nothing else.
+fn any_of(kinds: &[&str], part: &Filter) -> Option<AnyOf> {
+    let (mut facets, overlap) = match part {
+        Filter::Test(test) => (facets(kinds, test)?, false),
+        Filter::OfTenant(_) if kinds.is_empty() => return None,
+        Filter::OfTenant(tenant) => (kinds.iter().map(|kind| Facet::tenant(kind, tenant)).collect(), false),
+        Filter::Or(parts) => {
+            let lists =
+                parts.iter().map(|part| Some(any_of(kinds, part)?.facets)).collect::<Option<Vec<_>>>()?;
+            (lists.concat(), true)
+        }
+        _ => return None,
+    };
+    facets.sort();
+    facets.dedup();
+    (!overlap || facets.len() <= MAX_FACETS).then_some(AnyOf { facets, overlap })
+}
+
 fn facets(kinds: &[&str], Test { field, predicate }: &Test) -> Option<Vec<Facet>> {
     let values = one_of(predicate)?;
     if kinds.is_empty() || kinds.len() * values.len() > MAX_FACETS {
@@ -188,10 +246,7 @@ fn facets(kinds: &[&str], Test { field, predicate }: &Test) -> Option<Vec<Facet>
         _ => None,
     };
     let all = kinds.iter().flat_map(|kind| values.iter().map(move |value| facet(kind, value)));
-    let mut facets = all.collect::<Option<Vec<_>>>()?;
-    facets.sort();
-    facets.dedup();
-    Some(facets)
+    all.collect()
 }
 
 fn phase(test: &Test) -> Option<Phases> {
@@ -205,7 +260,7 @@ fn phase(test: &Test) -> Option<Phases> {
 
 fn narrowed(part: &Filter) -> Narrowed {
     match part {
-        Filter::RefersTo { .. } => Narrowed::ToKeys,
+        Filter::RefersTo { .. } => Narrowed::ToReferrers,
         Filter::Test(Test { field: Field::Text(column), predicate }) if one_of(predicate).is_some() => {
             match column {
                 TextColumn::Id | TextColumn::Name => Narrowed::ToKeys,

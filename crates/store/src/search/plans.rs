@@ -2,7 +2,7 @@
 //! tables with this fleet and looks at how it answers: by which index, and how much it reads for a page.
 
 use hyperfleet_core::search::{self, Direction, Position, Scope, SortField, SortKey, TimeColumn};
-use hyperfleet_core::{Condition, RawJson, ResourceId, Status, Timestamp};
+use hyperfleet_core::{Condition, RawJson, ResourceId, Sight, Status, Tenant, Timestamp};
 use uuid::Uuid;
 
 use crate::facets::Facet;
@@ -12,10 +12,19 @@ use crate::list::{ListQuery, Start};
 pub(crate) const SIZE: i64 = 100_000;
 /// When the first one was made; each of the others a second after the one before it.
 const CREATED: i64 = 1_767_225_600;
-/// When conditions were confirmed: in the hour from here, in no order, but for the oldest few.
+/// When conditions were confirmed: in the hour from here, in no order, but for the oldest.
 const CONFIRMED: i64 = CREATED + 30 * 86_400;
+/// So many of the oldest were confirmed a day before, and so many at least half a day before.
+const FEW_DUE: i64 = 900;
+const MANY_DUE: i64 = 5_000;
+/// The tenant of nearly everyone, and that of about a hundred.
+const LARGE: &str = r#"{"org":"large"}"#;
+const SMALL: &str = r#"{"org":"small"}"#;
 /// Stands for the time that is filled in for each resource.
 const BLANK: i64 = 0;
+/// Who belongs to [`SMALL`], and who are the few that refer to the same resource.
+const IS_SMALL: &str = "n % 1009 = 3";
+const IS_REFERRER: &str = "n % 1009 = 5";
 /// How many there are to a page.
 const PAGE: usize = 20;
 
@@ -35,6 +44,8 @@ pub(crate) struct Daily {
     pub(crate) query: ListQuery,
     pub(crate) ids: Vec<ResourceId>,
     pub(crate) total: Option<u64>,
+    /// So many are overdue, and may be looked at for that.
+    pub(crate) due: i64,
     /// What it shall be found by.
     pub(crate) by: Index,
 }
@@ -50,6 +61,7 @@ pub(crate) enum Index {
     Finalizing,
     Facet,
     Confirmed,
+    Reference,
 }
 
 /// The statements that make the fleet: four fifths clusters, one fifth node pools.
@@ -58,7 +70,10 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
     let owner = format!("case when n % 5 = 0 then {} end", id("case when n % 100 = 0 then 1 else n - 1 end"));
     let (created, confirmed) = (
         format!("{CREATED} + n"),
-        format!("{CONFIRMED} + case when n <= 900 then -86400 else n * 7919 % 3600 end"),
+        format!(
+            "{CONFIRMED} + case when n <= {FEW_DUE} then -86400 when n <= {MANY_DUE} then -43200
+                                else n * 7919 % 3600 end"
+        ),
     );
     let conditions = |status| {
         let printed = RawJson::from_value(&conditions(status)).as_str().to_owned();
@@ -68,7 +83,7 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
         format!(
             "insert into resources
                  (id, kind, name, owner_id, ancestors, generation, spec, labels, refs, created_time, created_by,
-                  updated_time, updated_by, deleted_time, deleted_by)
+                  updated_time, updated_by, deleted_time, deleted_by, tenancy)
              select {id}, case when n % 5 = 0 then 'NodePool' else 'Cluster' end, 'resource-' || n, {owner},
                     coalesce(cast({owner} as text), ''), 1,
                     '{{\"region\":\"eu-west-1\",\"version\":\"4.17\",\"nodes\":3,\"network\":{{\"pod_cidr\":\"10.128.0.0/14\"}}}}',
@@ -76,7 +91,8 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
                         || '\",\"era\":\"' || case when n <= 10000 then 'early' else 'late' end
                         || '\",\"team\":\"' || case when n % 5003 = 1 then 'few' else 'fleet' end || '\"}}',
                     '{{}}', {created}, 'someone', {created}, 'someone',
-                    case when n % 997 = 0 then {created} end, case when n % 997 = 0 then 'someone' end
+                    case when n % 997 = 0 then {created} end, case when n % 997 = 0 then 'someone' end,
+                    case when {IS_SMALL} then '{SMALL}' else '{LARGE}' end
              from {numbers}",
             id = id("n"),
             created = time(&created),
@@ -91,6 +107,13 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
             confirmed = time(&confirmed),
             r#true = conditions(Status::True),
             r#false = conditions(Status::False),
+        ),
+        // Few refer to one resource, and very many to another.
+        format!(
+            "insert into resource_references (source_id, ref_type, target_id)
+             select {}, 'peer', {} from {numbers} where {IS_REFERRER} or n % 2 = 0",
+            id("n"),
+            id(&format!("case when {IS_REFERRER} then 7 else 8 end")),
         ),
         format!("update feed set version = {SIZE}, commits = 1"),
         "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
@@ -147,6 +170,10 @@ fn facets() -> Vec<(Facet, String)> {
                 facets.push((Facet::label(kind, key, value), format!("{is} and {has}")));
             }
         }
+        for (tenant, has) in [(SMALL, IS_SMALL.to_owned()), (LARGE, format!("not ({IS_SMALL})"))] {
+            let facet = Facet::tenant(kind, &Tenant::from_stored(tenant));
+            facets.push((facet, format!("{is} and {has}")));
+        }
         for Condition { kind: condition, .. } in conditions(Status::True) {
             for (status, has) in [("True", "n % 2003 <> 0"), ("False", "n % 2003 = 0")] {
                 facets.push((Facet::condition(kind, &condition, status), format!("{is} and {has}")));
@@ -169,6 +196,10 @@ struct Question {
     by: Index,
     finalizing: bool,
     owner: Option<i64>,
+    /// Those that refer to the resource with this number.
+    target: Option<i64>,
+    tenant: Option<&'static str>,
+    due: i64,
     /// Behind the resource with this number.
     after: Option<i64>,
     count: bool,
@@ -176,7 +207,19 @@ struct Question {
 
 fn question(name: &'static str, search: &str, by: Index, fits: fn(i64) -> bool) -> Question {
     let search = search.to_owned();
-    Question { name, search, fits, by, finalizing: false, owner: None, after: None, count: true }
+    Question {
+        name,
+        search,
+        fits,
+        by,
+        finalizing: false,
+        owner: None,
+        target: None,
+        tenant: None,
+        due: 0,
+        after: None,
+        count: true,
+    }
 }
 
 impl Question {
@@ -186,6 +229,26 @@ impl Question {
 
     fn below(self, owner: i64) -> Self {
         Self { owner: Some(owner), ..self }
+    }
+
+    fn referring_to(self, target: i64) -> Self {
+        Self { target: Some(target), ..self }
+    }
+
+    fn with_due(self, due: i64) -> Self {
+        Self { due, ..self }
+    }
+
+    /// The same of nearly all. To count two lists of many that overlap is to read one of them.
+    fn within_large(self) -> Self {
+        let count = self.count && (self.by != Index::Facet || self.search.is_empty());
+        Self { tenant: Some(LARGE), count, ..self }
+    }
+
+    /// The same of so few that they are fewer than what is due.
+    fn within_small(self) -> Self {
+        let by = if self.due > 0 { Index::Facet } else { self.by };
+        Self { tenant: Some(SMALL), by, due: 0, ..self }
     }
 
     fn after(self, number: i64) -> Self {
@@ -198,7 +261,9 @@ impl Question {
 
     fn ask(self, kinds: &[&str]) -> Daily {
         let of_kind = |n: i64| kinds.contains(&if n % 5 == 0 { "NodePool" } else { "Cluster" });
-        let is_in = |n: &i64| of_kind(*n) && (self.fits)(*n) && (self.finalizing || n % 997 != 0);
+        let at_home = |n: i64| self.tenant.is_none_or(|tenant| (tenant == SMALL) == (n % 1009 == 3));
+        let is_in =
+            |n: &i64| of_kind(*n) && at_home(*n) && (self.fits)(*n) && (self.finalizing || n % 997 != 0);
         let all: Vec<i64> = (1..=SIZE).rev().filter(is_in).collect();
         let behind = |n: &&i64| self.after.is_none_or(|after| **n < after);
         let search = (!self.search.is_empty())
@@ -207,16 +272,18 @@ impl Question {
             kinds: kinds.iter().map(|kind| (*kind).into()).collect(),
             owner: self.owner.map(id),
             finalizing: self.finalizing,
-            referring_to: None,
+            referring_to: self.target.map(|target| ("peer".to_owned(), id(target))),
         };
+        let sight = Sight::new(self.tenant.map(Tenant::from_stored), None);
+
         let after = |number: i64| {
             let created = (CREATED + number) * 1_000_000;
             Start::After(Position { keys: vec![Some(SortKey::Number(created))], id: id(number) })
         };
         Daily {
-            name: format!("{} of {}", self.name, kinds.join(" and ")),
+            name: format!("{} of {} in {}", self.name, kinds.join(" and "), self.tenant.unwrap_or("all")),
             query: ListQuery {
-                filter: scope.confine(search),
+                filter: sight.confine(scope.confine(search)).expect("no rights are asked for"),
                 order: vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Descending)],
                 start: self.after.map_or(Start::Offset(0), after),
                 limit: PAGE as u64,
@@ -224,18 +291,27 @@ impl Question {
             },
             ids: all.iter().filter(behind).take(PAGE).map(|n| id(*n)).collect(),
             total: self.count.then_some(all.len() as u64),
+            due: self.due,
             by: self.by,
         }
     }
 }
 
-/// Every daily query, of one kind and of all.
+/// Every daily query, of one kind and of all, and each of these within a tenant.
 pub(crate) fn daily() -> Vec<Daily> {
-    let one = questions(Index::Kind).into_iter().map(|question| question.ask(&["Cluster"]));
-    let all = questions(Index::Creation).into_iter().map(|question| question.ask(&["Cluster", "NodePool"]));
-    let below = children().into_iter().map(|question| question.ask(&["NodePool"]));
-    let all_below = children().into_iter().map(|question| question.ask(&["Cluster", "NodePool"]));
-    one.chain(all).chain(below).chain(all_below).collect()
+    const BOTH: [&str; 2] = ["Cluster", "NodePool"];
+    let mut daily = Vec::new();
+    for kinds in [&BOTH[..1], &BOTH] {
+        let whole = if kinds.len() == 1 { Index::Kind } else { Index::Creation };
+        daily.extend(questions(whole).into_iter().map(|question| question.ask(kinds)));
+        daily.extend(questions(Index::Facet).into_iter().map(|question| question.within_large().ask(kinds)));
+        daily.extend(questions(Index::Facet).into_iter().map(|question| question.within_small().ask(kinds)));
+    }
+    for kinds in [&BOTH[1..], &BOTH] {
+        daily.extend(children().into_iter().map(|question| question.ask(kinds)));
+        daily.extend(children().into_iter().map(|question| question.within_large().ask(kinds)));
+    }
+    daily
 }
 
 /// `whole` is what everything is found by.
@@ -254,8 +330,7 @@ fn questions(whole: Index) -> Vec<Question> {
         question("everything, deep down", "", whole, |_| true).after(SIZE / 2),
         question("a name", NAMED, Index::Name, |n| n == 77_777),
         question("an id", &format!("id = '{}'", id(77_777)), Index::Id, |n| n == 77_777),
-        question("the finalizing", "deleted_time is not null", Index::Finalizing, |n| n % 997 == 0)
-            .and_finalizing(),
+        question("the finalizing", FINALIZING, Index::Finalizing, |n| n % 997 == 0).and_finalizing(),
         question("a label of many", PRODUCTION, Index::Facet, |n| n % 4 == 1),
         question("a label of many, deep down", PRODUCTION, Index::Facet, |n| n % 4 == 1).after(SIZE / 2),
         question("a label of few", "labels.team = 'few'", Index::Facet, |n| n % 5003 == 1),
@@ -271,17 +346,54 @@ fn questions(whole: Index) -> Vec<Question> {
             n % 4 == 1 && n % 2003 != 0
         })
         .uncounted(),
+        question("either of two", &format!("labels.team = 'few' or {NOT_DONE}"), Index::Facet, |n| {
+            n % 5003 == 1 || n % 2003 == 0
+        }),
+        question("either of two of many", &format!("{PRODUCTION} or {DONE}"), Index::Facet, |n| {
+            n % 4 == 1 || n % 2003 != 0
+        })
+        .uncounted(),
         question("a name with a label", &both(PRODUCTION, NAMED), Index::Name, |n| n == 77_777),
+        question("the finalizing with a label", &both(PRODUCTION, FINALIZING), Index::Finalizing, |n| {
+            n % 4 == 1 && n % 997 == 0
+        })
+        .and_finalizing(),
+        question("the referrers", "", Index::Reference, is_referrer).referring_to(7),
+        question("the referrers with a label", PRODUCTION, Index::Reference, |n| {
+            n % 4 == 1 && is_referrer(n)
+        })
+        .referring_to(7),
         question("nothing due", &due(-200_000), Index::Confirmed, |_| false).and_finalizing(),
-        question("few due, the oldest", &due(-3_600), Index::Confirmed, |n| n <= 900).and_finalizing(),
-        question("the stale, all of them old", &stale(-3_600), Index::Confirmed, |n| n <= 900),
-        // To count them is to look at them all.
+        question("few due, the oldest", &due(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
+            .with_due(FEW_DUE)
+            .and_finalizing(),
+        question("the stale, all of them old", &stale(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
+            .with_due(FEW_DUE),
+        question("many due, the oldest", &due(-3_600), Index::Confirmed, is_among_many_due)
+            .with_due(MANY_DUE)
+            .and_finalizing(),
+        question("many due, the oldest, uncounted", &due(-3_600), Index::Confirmed, is_among_many_due)
+            .with_due(MANY_DUE)
+            .and_finalizing()
+            .uncounted(),
+        question("many stale", &stale(-3_600), Index::Confirmed, |n| n <= MANY_DUE).with_due(MANY_DUE),
+        // To count them is to look at them all. That it is more than a tenth is counted.
         question("everything due", &due(200_000), Index::Facet, |n| n % 2003 != 0)
+            .with_due(SIZE / 10)
             .and_finalizing()
             .uncounted(),
     ]
 }
 
+fn is_among_many_due(n: i64) -> bool {
+    n <= MANY_DUE && n % 2003 != 0
+}
+
+fn is_referrer(n: i64) -> bool {
+    n % 1009 == 5
+}
+
+const FINALIZING: &str = "deleted_time is not null";
 const NAMED: &str = "name = 'resource-77777'";
 
 fn children() -> Vec<Question> {

@@ -40,10 +40,15 @@ impl Builder<'_> {
             Filter::RefersTo { ref_type, target } => {
                 let (ref_type, target) =
                     (self.bind(Value::Text(ref_type.clone())), self.bind(Value::Id(*target)));
-                format!(
-                    "r.id in (select source_id from resource_references
-                              where target_id = {target} and ref_type = {ref_type})"
-                )
+                let referrers = format!(
+                    "select source_id from resource_references
+                     where target_id = {target} and ref_type = {ref_type}"
+                );
+                match self.dialect {
+                    // As an array they are found first, whatever PostgreSQL expects of their number.
+                    Dialect::Postgres => format!("r.id = any(array({referrers}))"),
+                    Dialect::Sqlite => format!("r.id in ({referrers})"),
+                }
             }
         }
     }

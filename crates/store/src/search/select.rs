@@ -5,7 +5,7 @@ use hyperfleet_core::View;
 use hyperfleet_core::search::{Direction, Filter, Order, SortField, TimeColumn};
 
 use super::order::Anchor;
-use super::plan::{Driver, Narrowed, Phases, Plan};
+use super::plan::{AnyOf, Driver, Narrowed, Phases, Plan};
 use super::predicate::Builder;
 use super::{Dialect, Value};
 use crate::list::{ListQuery, Start};
@@ -33,6 +33,14 @@ impl Plan<'_> {
         let kind = self.kind_column(dialect, driver);
         let mut builder = Builder { dialect, view, kind, values: Vec::new(), reads_status: false };
         let mut wheres: Vec<String> = Vec::new();
+        let is_stale = self
+            .stale_before
+            .map(|time| format!("confirmed_after <= {}", builder.bind(Value::Time(time))))
+            .unwrap_or_default();
+        // First, because SQLite tests in this order, and the exact time has to be parsed.
+        if !is_stale.is_empty() && driver != Driver::Status {
+            wheres.push(format!("s.{is_stale}"));
+        }
         // Facets are of a kind, so whatever is found by one is of that kind.
         let is_told = |part| driver == Driver::Facets && self.is_kinds(part);
         for part in self.rest.iter().filter(|part| !is_told(part)) {
@@ -42,15 +50,8 @@ impl Plan<'_> {
                 part => builder.filter(part),
             });
         }
-        let is_stale = self
-            .stale_before
-            .map(|time| format!("confirmed_after <= {}", builder.bind(Value::Time(time))))
-            .unwrap_or_default();
-        if !is_stale.is_empty() && driver != Driver::Status {
-            wheres.push(format!("s.{is_stale}"));
-        }
         let mut leading = Vec::new();
-        for (i, facets) in self.facets.iter().enumerate() {
+        for (i, AnyOf { facets, .. }) in self.facets.iter().enumerate() {
             let places: Vec<String> = facets.iter().map(|facet| builder.bind(Value::Facet(*facet))).collect();
             match (driver, i) {
                 (Driver::Facets, 0) => leading = places,
@@ -60,9 +61,10 @@ impl Plan<'_> {
         if wheres.is_empty() {
             wheres.push("true".to_owned());
         }
+        let overlap = self.facets.first().is_some_and(|first| first.overlap);
         let from = |builder: &Builder<'_>, leading: &[String]| match driver {
             Driver::Resources => builder.led_by_resources(),
-            Driver::Facets => builder.led_by_facets(leading),
+            Driver::Facets => builder.led_by_facets(leading, overlap),
             Driver::Status => builder.led_by_what_is_stale(&is_stale),
         };
         let counted = format!("{} where {}", from(&builder, &leading), wheres.join(" and "));
@@ -94,7 +96,7 @@ impl Plan<'_> {
                     })
                     .collect();
                 let (limit, offset) = (builder.number(limit), builder.number(offset));
-                let pages = pages.join(" union all ");
+                let pages = pages.join(if overlap { " union " } else { " union all " });
                 format!("{pages} order by created_time {way}, id {way} limit {limit} offset {offset}")
             }
             _ => {
@@ -111,7 +113,10 @@ impl Plan<'_> {
             Driver::Facets => Anchor { created_time: "f0.created_time", id: "f0.resource_id" },
             // SQLite keeps no statistics and would rather walk a whole kind than sort one resource. An expression is
             // in no index, so it has to sort.
-            Driver::Resources if dialect == Dialect::Sqlite && self.narrowed == Narrowed::ToKeys => {
+            Driver::Resources
+                if dialect == Dialect::Sqlite
+                    && matches!(self.narrowed, Narrowed::ToReferrers | Narrowed::ToKeys) =>
+            {
                 Anchor { created_time: "+r.created_time", id: "+r.id" }
             }
             Driver::Resources | Driver::Status => Anchor { created_time: "r.created_time", id: "r.id" },
@@ -123,7 +128,7 @@ impl Plan<'_> {
     fn kind_column(&self, dialect: Dialect, driver: Driver) -> &'static str {
         let sorts = self.narrowed != Narrowed::Not || self.phases == Phases::Finalizing;
         let is_temptation = match driver {
-            Driver::Resources => self.kinds.len() > 1 && !sorts,
+            Driver::Resources => self.narrowed == Narrowed::ToReferrers || self.kinds.len() > 1 && !sorts,
             Driver::Facets | Driver::Status => true,
         };
         if dialect == Dialect::Sqlite && is_temptation { "+r.kind" } else { "r.kind" }
@@ -137,20 +142,15 @@ impl Plan<'_> {
             Phases::Finalizing => "finalizing",
             Phases::Mixed => "",
         };
-        let kept = self.is_only_kinds() && !column.is_empty();
-        let (table, key, values): (&str, &str, Vec<Value>) = match (count, self.facets.as_slice()) {
+        let is_kept = self.is_only_kinds() && !column.is_empty();
+        let kept = match (count, self.facets.as_slice()) {
             (false, _) => return "cast(null as bigint)".to_owned(),
-            (true, []) if kept => {
-                ("kind_counts", "kind", self.kinds.iter().map(|k| Value::Text((*k).to_owned())).collect())
-            }
-            (true, [facets]) if kept => {
-                ("facet_counts", "facet", facets.iter().map(|facet| Value::Facet(*facet)).collect())
-            }
+            (true, []) if is_kept => self.kept_of_kinds(),
+            (true, [facets]) if is_kept && !facets.overlap => facets.kept(),
             _ => return format!("(select count(*) from {counted})"),
         };
-        let places: Vec<String> = values.into_iter().map(|value| builder.bind(value)).collect();
-        let sum = format!("cast(coalesce(sum({column}), 0) as bigint)");
-        format!("(select {sum} from {table} where {key} in ({}))", places.join(", "))
+        let places: Vec<String> = kept.values.iter().map(|value| builder.bind(value.clone())).collect();
+        kept.sum(column, &places)
     }
 }
 
@@ -167,20 +167,28 @@ impl Builder<'_> {
 
     /// What has one of these facets. Their time of creation is not compared: PostgreSQL multiplies the odds of all that
     /// is compared, expects next to nothing of two things that never differ, and reads everything for it.
-    fn led_by_facets(&self, places: &[String]) -> String {
+    fn led_by_facets(&self, places: &[String], overlap: bool) -> String {
         let (join, is) = (self.join(), is_one_of("f0", places));
-        format!("resource_facets f0 {join} resources r on {is} and r.id = f0.resource_id") + &self.status()
+        let led = match overlap && places.len() > 1 {
+            true => format!(
+                "(select distinct created_time, resource_id from resource_facets f0 where {is}) f0
+                 {join} resources r on r.id = f0.resource_id"
+            ),
+            false => format!("resource_facets f0 {join} resources r on {is} and r.id = f0.resource_id"),
+        };
+        led + &self.status()
     }
 
-    /// What is stale, and nothing else: with the offset PostgreSQL does not look for a way to come to it later.
+    /// What is stale, and the resource of each: with the offsets PostgreSQL looks for no way to come to it later, and
+    /// for none to read all resources at once.
     fn led_by_what_is_stale(&self, is_stale: &str) -> String {
-        let join = self.join();
         match self.dialect {
             Dialect::Postgres => format!(
-                "(select * from resource_status where {is_stale} offset 0) s {join} resources r on r.id = s.resource_id"
+                "(select * from resource_status where {is_stale} offset 0) s
+                 cross join lateral (select * from resources where id = s.resource_id limit 1 offset 0) r"
             ),
             Dialect::Sqlite => {
-                format!("resource_status s {join} resources r on s.{is_stale} and r.id = s.resource_id")
+                format!("resource_status s cross join resources r on s.{is_stale} and r.id = s.resource_id")
             }
         }
     }

@@ -1,6 +1,7 @@
-//! What SQLite lacks for searches, as functions with the names and the meaning of those in PostgreSQL's schema.
+//! What SQLite lacks for searches, as functions: most with the names and the meaning of those in
+//! PostgreSQL's schema.
 
-use hyperfleet_core::search::{ConditionPart, Segment, spec_value};
+use hyperfleet_core::search::{ConditionPart, LikePattern, Segment, spec_value};
 use hyperfleet_core::{Condition, Decimal};
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, Error, Result};
@@ -14,6 +15,7 @@ use crate::sqlite::row::parse_times;
 pub(super) fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("search_spec", 3, flags, spec)?;
+    connection.create_scalar_function("search_like", 2, flags, like)?;
     connection.create_scalar_function("search_condition", 3, flags, |call| {
         condition(call, 1, 2).map(|found| found.and_then(|(_, condition, part)| text(&condition, part)))
     })?;
@@ -55,6 +57,13 @@ fn spec(call: &Context<'_>) -> Result<Option<String>> {
         ("boolean", Some(Value::Bool(bool))) => Some(bool.to_string()),
         _ => None,
     })
+}
+
+/// `search_like(text, pattern)`: whether a text fits, in a time that no pattern can make long.
+fn like(call: &Context<'_>) -> Result<Option<bool>> {
+    let pattern = call
+        .get_or_create_aux(1, |value| -> Result<LikePattern> { Ok(LikePattern::parse(value.as_str()?)) })?;
+    Ok(call.get_raw(0).as_str_or_null()?.map(|text| pattern.matches(text)))
 }
 
 /// The condition whose type is argument `kind`, its place among all, and the part that argument `part` names.

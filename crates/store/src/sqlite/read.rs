@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Statement};
 use super::row;
 use crate::failure::{Failure, FailureKind};
 use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, MANY, Plan, Select, Value};
+use crate::search::{Dialect, Driver, Kept, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
 
 static GET: LazyLock<String> = LazyLock::new(|| get_columns(COLUMNS));
@@ -107,7 +107,7 @@ pub(super) fn list_statements(
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<ListStatements, Failure> {
-    let mut plan = Plan::of(&query.filter);
+    let mut plan = Plan::of(query);
     let driver = driver(connection, &mut plan)?;
     let Select { ids, total, values, .. } = plan.select(query, view, Dialect::Sqlite, driver);
     Ok(ListStatements { ids, total: format!("select version, {total} from feed"), values })
@@ -118,27 +118,27 @@ fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failur
     if !plan.needs_numbers() {
         return Ok(plan.begin());
     }
-    let mut counts = Vec::new();
-    for facets in &plan.facets {
-        let mut count = 0;
-        for facet in facets {
-            let mut statement =
-                connection.prepare_cached("select active + finalizing from facet_counts where facet = ?1")?;
-            count += statement.query_row([facet.bytes()], |row| row.get(0)).optional()?.unwrap_or(0_i64);
+    let mut numbers = Vec::new();
+    for Kept { table, key, values } in plan.numbers() {
+        let mut statement = connection
+            .prepare_cached(&format!("select active + finalizing from {table} where {key} = ?1"))?;
+        let mut number = 0;
+        for value in values {
+            number += statement.query_row([value], |row| row.get(0)).optional()?.unwrap_or(0_i64);
         }
-        counts.push(count);
+        numbers.push(number);
     }
     let stale = match plan.stale_before {
         None => None,
         Some(time) => {
-            let most = counts.iter().copied().fold(MANY, i64::min);
             let mut statement = connection.prepare_cached(
                 "select count(*) from (select 1 from resource_status where confirmed_after <= ?1 limit ?2)",
             )?;
+            let most = plan.most_stale(&numbers) + 1;
             Some(statement.query_row([time.micros(), most], |row| row.get(0))?)
         }
     };
-    Ok(plan.begin_with_fewest(counts, stale))
+    Ok(plan.begin_with_fewest(numbers, stale))
 }
 
 pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<(), Failure> {

@@ -156,7 +156,10 @@ impl Vocabulary {
                 1 => inner.clone().prop_map(|inner| format!("not {inner}")),
             ]
         });
-        let query = prop_oneof![self.test(), query];
+        // What one facet finds, another may find too.
+        let facet = self.test_of((Just(Group::Facet), select(vec![0_u8, 0, 6])));
+        let either = prop::collection::vec(facet, 2..4).prop_map(|parts| format!("({})", parts.join(" or ")));
+        let query = prop_oneof![4 => self.test(), 4 => query, 1 => either];
         query.prop_filter("short enough", |query| query.len() <= MAX_BYTES)
     }
 
@@ -168,6 +171,14 @@ impl Vocabulary {
             2 => (Just(Facet), select(vec![0_u8, 0, 6])),
             2 => (Just(Stale), 0..10_u8),
         ];
+        self.test_of(form)
+    }
+
+    /// One by the number of an operator, about a field of a group.
+    fn test_of<F: Strategy<Value = (Group, u8)>>(
+        self: &Arc<Self>,
+        form: F,
+    ) -> impl Strategy<Value = String> + use<F> {
         let literal = || (prop::bool::weighted(0.8), any::<Index>());
         let literals = (literal(), literal(), literal());
         let this = self.clone();
