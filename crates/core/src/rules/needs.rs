@@ -16,8 +16,9 @@ pub struct Needs {
     pub trees: BTreeSet<ResourceId>,
     /// Resources whose conditions may be computed anew while their wish stays as it is: where their
     /// adapters stand, and, if they are finalizing, their owners up to the root and the number of children
-    /// of all of these. Spec, labels and references may be left out (`{}`) unless mapped conditions look at
-    /// them: no rule that is decided for these resources alone reads or writes them.
+    /// of all of these, whole: they may go, and what goes is kept whole. Spec and references of an active one may
+    /// be left out (`{}`) unless mapped conditions look at them: no rule that is decided for these resources alone
+    /// reads or writes them.
     pub statuses: BTreeSet<ResourceId>,
     /// Stored reports to load whole: resource and adapter.
     pub reports: BTreeSet<(ResourceId, String)>,

@@ -152,6 +152,8 @@ impl Database {
         for row in statuses.filter(|row| !row.is_active()) {
             counted.insert(row.id);
             counted.extend(&row.ancestors);
+            whole.insert(row.id);
+            whole.extend(&row.ancestors);
         }
         computed.extend(&counted);
         let recalled: Vec<ResourceId> = set.loaded().map(|row| row.id).collect();
