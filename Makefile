@@ -22,7 +22,7 @@ build: ## Build the release binary
 	$(CARGO) build --release --locked -p hyperfleet
 
 test: ## Run all tests, on SQLite and PostgreSQL (ARGS="-p hyperfleet-core" narrows)
-	@scripts/setup build postgres
+	@scripts/setup build postgres guides
 	$(CARGO) test --locked --no-fail-fast $(or $(ARGS),--workspace)
 
 lint: ## Check format, lints and dependencies; warnings are errors
@@ -41,4 +41,4 @@ clean: ## Remove what was built (databases stay)
 	$(CARGO) clean
 
 setup: ## Install what is missing on a Debian machine; silent when all is there
-	@scripts/setup build lint postgres
+	@scripts/setup build lint postgres guides

@@ -1,4 +1,7 @@
-//! The examples of the guide to searches, run as they are printed: a reader who pastes one gets what the page says.
+//! The examples of the guides, run as they are printed: a reader who pastes one gets what the page says. Those of the
+//! guide to searches are here.
+
+mod watching;
 
 use serde_json::{Value, json};
 
@@ -19,8 +22,8 @@ struct Block<'a> {
     behind: &'a str,
 }
 
-fn blocks() -> Vec<Block<'static>> {
-    let parts: Vec<&str> = GUIDE.split("```").collect();
+fn fenced(guide: &str) -> Vec<Block<'_>> {
+    let parts: Vec<&str> = guide.split("```").collect();
     let fenced = parts.chunks_exact(2).map(|pair| pair[1]).zip(parts.iter().step_by(2).skip(1));
     fenced
         .map(|(block, behind)| {
@@ -76,7 +79,7 @@ async fn found_by(app: &App, list: &str, search: &str) -> Vec<String> {
 }
 
 async fn every_example_of_the_guide_to_searches_does_what_the_page_says(app: &App) {
-    let blocks = blocks();
+    let blocks = fenced(GUIDE);
     let fleet: Vec<Value> = serde_json::from_str(blocks[0].text).unwrap();
     for cluster in &fleet {
         let mut body = cluster.clone();
