@@ -23,7 +23,7 @@ pub(crate) async fn whoami(visitor: Visitor, RawQuery(raw): RawQuery) -> Answer 
         answer["tenant"] = tenant;
     }
     if let Some(rights) = visitor.rights() {
-        answer["roles"] = rights.roles().into();
+        answer["roles"] = rights.roles().collect::<Value>();
     }
     Ok(Json(answer).into_response())
 }

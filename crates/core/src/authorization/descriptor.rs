@@ -1,11 +1,12 @@
 //! A policy as people write it, and everything that can be wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::Verb;
-use super::rights::{Rights, Rule};
+use super::rights::{Rights, Role, Rule};
 use crate::{Catalog, nearest};
 
 /// Stands for every verb, every kind, and any run of characters in an identity.
@@ -60,7 +61,7 @@ pub struct BindingDescriptor {
 /// A checked policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    roles: BTreeMap<String, Vec<Rule>>,
+    roles: BTreeMap<String, Arc<Role>>,
     bindings: Vec<BindingDescriptor>,
     default_role: Option<String>,
 }
@@ -78,7 +79,8 @@ impl Policy {
             let rules = role.rules.iter().enumerate();
             let rules =
                 rules.map(|(j, rule)| check_rule(&format!("{at}.rules[{j}]"), rule, catalog, &mut faults));
-            if roles.insert(role.name.clone(), rules.collect()).is_some() {
+            let checked = Role { name: role.name.as_str().into(), rules: rules.collect() };
+            if roles.insert(role.name.clone(), Arc::new(checked)).is_some() {
                 faults.push(format!("{at}.name: the role '{}' is there already", role.name));
             }
         }
@@ -115,14 +117,11 @@ impl Policy {
                 granted.insert(&binding.role);
             }
         }
-        let rules = granted.iter().flat_map(|role| {
-            self.roles.get(*role).into_iter().flatten().map(|r| ((*role).into(), r.clone()))
-        });
-        Rights::new(granted.iter().map(|role| (*role).to_owned()).collect(), rules.collect())
+        Rights::new(granted.into_iter().filter_map(|role| self.roles.get(role)).cloned().collect())
     }
 }
 
-fn check_role(at: &str, role: &str, roles: &BTreeMap<String, Vec<Rule>>, faults: &mut Vec<String>) {
+fn check_role(at: &str, role: &str, roles: &BTreeMap<String, Arc<Role>>, faults: &mut Vec<String>) {
     if !roles.contains_key(role) {
         let hint = nearest(role, roles.keys().map(String::as_str));
         let hint = hint.map(|known| format!(": did you mean {known}?")).unwrap_or_default();

@@ -26,11 +26,17 @@ impl Rule {
     }
 }
 
-/// What a caller may do.
+/// A name for what someone may do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Role {
+    pub(super) name: Arc<str>,
+    pub(super) rules: Vec<Rule>,
+}
+
+/// What a caller may do. Made for every request, so it shares the roles with the policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights {
-    roles: Vec<String>,
-    rules: Vec<(Arc<str>, Rule)>,
+    roles: Vec<Arc<Role>>,
 }
 
 /// Whether something is allowed.
@@ -52,31 +58,45 @@ impl Verdict {
 }
 
 impl Rights {
-    pub(super) fn new(roles: Vec<String>, rules: Vec<(Arc<str>, Rule)>) -> Self {
-        Self { roles, rules }
+    pub(super) fn new(roles: Vec<Arc<Role>>) -> Self {
+        Self { roles }
     }
 
-    /// The roles that they come from.
-    pub fn roles(&self) -> &[String] {
-        &self.roles
+    /// The names of the roles that they come from.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.roles.iter().map(|role| &*role.name)
+    }
+
+    /// The rules about a verb on a kind, each with its role.
+    fn about(&self, verb: Verb, kind: &str) -> impl Iterator<Item = (&Role, &Rule)> {
+        let rules = self.roles.iter().flat_map(|role| role.rules.iter().map(move |rule| (&**role, rule)));
+        rules.filter(move |(_, rule)| rule.is_about(verb, kind))
     }
 
     /// Whether the verb is allowed on some resource of the kind.
     pub fn on_some(&self, verb: Verb, kind: &str) -> Verdict {
-        match self.rules.iter().find(|(_, rule)| rule.is_about(verb, kind)) {
-            Some((role, _)) => Verdict::Granted(role.clone()),
+        match self.about(verb, kind).next() {
+            Some((role, _)) => Verdict::Granted(role.name.clone()),
             None => Verdict::NotThisVerb,
+        }
+    }
+
+    /// The verdict on every resource of the kind, where it is the same whatever their labels are.
+    pub(crate) fn on_all(&self, verb: Verb, kind: &str) -> Option<Verdict> {
+        match self.about(verb, kind).find(|(_, rule)| rule.labels.is_empty()) {
+            Some((role, _)) => Some(Verdict::Granted(role.name.clone())),
+            None => self.about(verb, kind).next().is_none().then_some(Verdict::NotThisVerb),
         }
     }
 
     /// Whether the verb is allowed on a resource with these labels.
     pub fn on(&self, verb: Verb, kind: &str, labels: &Labels) -> Verdict {
-        let mut about = self.rules.iter().filter(|(_, rule)| rule.is_about(verb, kind)).peekable();
+        let mut about = self.about(verb, kind).peekable();
         if about.peek().is_none() {
             return Verdict::NotThisVerb;
         }
         match about.find(|(_, rule)| rule.covers(labels)) {
-            Some((role, _)) => Verdict::Granted(role.clone()),
+            Some((role, _)) => Verdict::Granted(role.name.clone()),
             None => Verdict::NotThisResource,
         }
     }
@@ -87,8 +107,7 @@ impl Rights {
         let mut parts = Vec::new();
         let mut whole = 0;
         for kind in kinds {
-            let rules =
-                || self.rules.iter().map(|(_, rule)| rule).filter(|rule| rule.is_about(Verb::Read, kind));
+            let rules = || self.about(Verb::Read, kind).map(|(_, rule)| rule);
             let is_kind = || is(Field::Text(TextColumn::Kind), kind);
             if rules().any(|rule| rule.labels.is_empty()) {
                 whole += 1;
