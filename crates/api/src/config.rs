@@ -91,6 +91,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Most open connections.
     pub connections: usize,
+    /// Most requests that are being answered.
+    pub requests_in_flight: usize,
     /// Most writes that wait for a commit.
     pub queue: usize,
 }
@@ -188,6 +190,7 @@ impl Config {
             limits: Limits {
                 body_bytes: settings.integer("server.limits.body_bytes"),
                 connections: settings.integer("server.limits.connections"),
+                requests_in_flight: settings.integer("server.limits.requests_in_flight"),
                 queue: settings.integer("server.limits.queue"),
             },
             openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),

@@ -21,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
 use crate::config::{Access, Bind, Config};
-use crate::gate::Gate;
+use crate::gate::{Gate, Room};
 use crate::observe::Observer;
 use crate::openapi::Document;
 use crate::page_token::Seal;
@@ -88,6 +88,7 @@ pub async fn run(
     let mut registry = Registry::default();
     metrics::register_process(&mut registry);
     let observer = Observer::register(&mut registry, &build);
+    let room = Room::register(&mut registry, config.server.limits.requests_in_flight);
     let store_metrics = Metrics::default();
     store_metrics.register(&mut registry);
     let watch_metrics = WatchMetrics::register(&mut registry);
@@ -116,7 +117,7 @@ pub async fn run(
         signal = signals.next() => return Err(StartError::Interrupted(signal)),
     };
     let app = App::new(Parts {
-        gate: gate(config, &rest_down)?,
+        gate: gate(config, room, &rest_down)?,
         channels: Channels::default(),
         watch_metrics,
         shutdown: api_down.clone(),
@@ -199,7 +200,7 @@ async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Resu
 }
 
 /// Who comes in, by this configuration.
-fn gate(config: &Config, shutdown: &Shutdown) -> Result<Gate, StartError> {
+fn gate(config: &Config, room: Room, shutdown: &Shutdown) -> Result<Gate, StartError> {
     let access = &config.access;
     let verifier = access.issuers.as_ref().map(|issuers| {
         Verifier::start(issuers, Pace::default(), &shutdown.child()).map_err(|faults| {
@@ -209,7 +210,7 @@ fn gate(config: &Config, shutdown: &Shutdown) -> Result<Gate, StartError> {
             StartError::Schemas(faults.collect::<Vec<_>>().join("\n"))
         })
     });
-    Ok(Gate::new(verifier.transpose()?, access.tenancy.clone(), access.policy.clone(), access.budgets))
+    Ok(Gate::new(room, verifier.transpose()?, access.tenancy.clone(), access.policy.clone(), access.budgets))
 }
 
 /// Reads the roles again at every SIGHUP. Requests go on; a configuration with faults changes nothing.

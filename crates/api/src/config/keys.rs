@@ -87,6 +87,7 @@ pub static KEYS: &[Key] = &[
     key("server.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
     key("server.limits.body_bytes", Form::Integer { min: 1_024, max: 1 << 30 }, "1048576", "Largest request body in bytes; a larger one is answered with 413."),
     key("server.limits.connections", count(1_000_000), "10000", "Most connections that are open at one time; further ones wait to be accepted."),
+    key("server.limits.requests_in_flight", count(1_000_000), "2048", "Most requests that are being answered at one time; further ones are answered with 503. Lists are refused from half of it on, and whatever reads or writes one resource from 85 % on, so that reports get through."),
     key("server.limits.queue", count(1_000_000), "4096", "Most writes that wait for a commit; further ones are answered with 503."),
     key("server.openapi_schema_path", Form::Text, "", "OpenAPI document whose components specs are checked against; empty accepts every spec."),
     key("server.jwt.enabled", Form::Bool, "true", "Require a valid token on every request; false only behind a proxy that authenticates, or on loopback."),

@@ -1,10 +1,11 @@
-//! The gate: every request about resources passes it, in this order: authentication, identity, tenancy, role, rate.
-//! What comes out is a [`Visitor`] with a sight; the store cannot be asked without one, so no handler can forget.
+//! The gate: every request about resources passes it, in this order: room, authentication, identity, tenancy, role,
+//! rate. What comes out is a [`Visitor`] with a sight; the store cannot be asked without one, so no handler can forget.
 
 mod rate;
+mod room;
 mod tenant;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -24,16 +25,19 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::place::Place;
 use rate::{Limiter, Purpose};
+use room::Rank;
 use tenant::Belonging;
 
 pub use rate::{Budget, Budgets};
+pub(crate) use room::Room;
 pub use tenant::{Dimension, Tenancy};
 
 /// The actor when authentication is off.
-const SYSTEM: &str = "system@hyperfleet.local";
+static SYSTEM: LazyLock<Arc<str>> = LazyLock::new(|| "system@hyperfleet.local".into());
 
 /// Everything that decides who comes in.
 pub(crate) struct Gate {
+    room: Room,
     verifier: Option<Verifier>,
     tenancy: Option<Tenancy>,
     /// None while roles are off. Changed while the server runs.
@@ -58,16 +62,19 @@ struct Demand {
     verb: Option<Verb>,
     writes: bool,
     purpose: Purpose,
+    rank: Rank,
 }
 
 impl Gate {
     pub(crate) fn new(
+        room: Room,
         verifier: Option<Verifier>,
         tenancy: Option<Tenancy>,
         policy: Option<Policy>,
         budgets: Option<Budgets>,
     ) -> Self {
         Self {
+            room,
             verifier,
             tenancy,
             policy: ArcSwapOption::from_pointee(policy),
@@ -97,18 +104,17 @@ impl Gate {
         self.verifier.is_some() || self.tenancy.is_some()
     }
 
-    async fn admit(&self, request: &Parts) -> Result<Visitor, Response> {
+    async fn admit(&self, request: &Parts, demand: &Demand) -> Result<Visitor, Response> {
         let headers = &request.headers;
-        let demand = Demand::of(request);
         let verified = self.authenticate(headers).await.map_err(refused)?;
         let identity = match &verified {
             Some(verified) => verified.identity().cloned(),
-            None => Ok(SYSTEM.into()),
+            None => Ok(Arc::clone(&SYSTEM)),
         };
         if demand.writes {
             identity.as_ref().map_err(|refusal| refused(*refusal))?;
         }
-        let belonging = self.belonging(headers, &demand).map_err(failed)?;
+        let belonging = self.belonging(headers, demand).map_err(failed)?;
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
         let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
         let visitor = Visitor { identity, belonging, rights, expires };
@@ -117,14 +123,14 @@ impl Gate {
             visitor.sight().permit_on_some(verb, &entity.kind).map_err(failed)?;
         }
         if let Some(limiter) = &self.limiter {
-            let address = || request.extensions.get::<PeerAddr>().map(|peer| peer.0.ip().to_string());
-            // Without tokens everyone has the same name, which is nobody's.
-            let caller = match &visitor.identity {
-                Ok(identity) if self.verifier.is_some() => format!("identity {identity}"),
-                _ => format!("address {}", address().unwrap_or_default()),
-            };
             let tenant = visitor.tenant().map_or("", Tenant::as_str);
-            limiter.spend(&format!("{tenant} {caller}"), demand.purpose, Instant::now()).map_err(failed)?;
+            // Without tokens everyone has the same name, which is nobody's.
+            let caller = match (&visitor.identity, request.extensions.get::<PeerAddr>()) {
+                (Ok(identity), _) if self.verifier.is_some() => format!("{tenant} identity {identity}"),
+                (_, Some(peer)) => format!("{tenant} address {}", peer.0.ip()),
+                (_, None) => format!("{tenant} address"),
+            };
+            limiter.spend(caller, demand.purpose, Instant::now()).map_err(failed)?;
         }
         Ok(visitor)
     }
@@ -176,9 +182,15 @@ impl Demand {
             Verb::Report => Purpose::Report,
             Verb::Write | Verb::Delete | Verb::ForceDelete => Purpose::Write,
         };
+        let rank = match verb {
+            Verb::Report => Rank::Report,
+            // What is read without an id at the end of the path is many things.
+            Verb::Read if !last.starts_with('{') => Rank::List,
+            _ => Rank::Resource,
+        };
         match about_resources {
-            true => Self { verb: Some(verb), writes: verb != Verb::Read, purpose },
-            false => Self { verb: None, writes: false, purpose: Purpose::Read },
+            true => Self { verb: Some(verb), writes: verb != Verb::Read, purpose, rank },
+            false => Self { verb: None, writes: false, purpose: Purpose::Read, rank: Rank::Resource },
         }
     }
 }
@@ -219,10 +231,15 @@ impl Visitor {
     }
 }
 
-/// Lets a request in, or answers it.
+/// Lets a request in, or answers it. It takes up room until the head of its answer is there.
 pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
-    match app.gate.admit(&parts).await {
+    let demand = Demand::of(&parts);
+    let _stay = match app.gate.room.enter(demand.rank) {
+        Ok(stay) => stay,
+        Err(error) => return failed(error),
+    };
+    match app.gate.admit(&parts, &demand).await {
         Ok(visitor) => {
             parts.extensions.insert(visitor);
             let mut response = next.run(Request::from_parts(parts, body)).await;

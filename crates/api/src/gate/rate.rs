@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::{Error, ErrorKind};
 
-/// More callers than this are never remembered; the ones with full buckets are forgotten first.
-const MAX_CALLERS: usize = 100_000;
+/// More callers of one kind of request than this are never remembered; the ones with full buckets are forgotten first.
+const MAX_CALLERS: usize = 33_000;
 
 /// How fast tokens come, and how many are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Budgets {
 }
 
 /// What a request is spent from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Read,
     Write,
@@ -40,8 +40,15 @@ pub(crate) enum Purpose {
 
 /// The buckets of all callers.
 pub(crate) struct Limiter {
-    budgets: Budgets,
-    buckets: Mutex<HashMap<(String, Purpose), Bucket>>,
+    reads: Buckets,
+    writes: Buckets,
+    reports: Buckets,
+}
+
+/// Those for one kind of request.
+struct Buckets {
+    budget: Budget,
+    callers: Mutex<HashMap<String, Bucket>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,40 +78,44 @@ impl Budget {
 
 impl Limiter {
     pub(crate) fn new(budgets: Budgets) -> Self {
-        Self { budgets, buckets: Mutex::default() }
+        let empty = |budget| Buckets { budget, callers: Mutex::default() };
+        Self { reads: empty(budgets.reads), writes: empty(budgets.writes), reports: empty(budgets.reports) }
     }
 
     /// Spends one token of `caller`.
-    pub(crate) fn spend(&self, caller: &str, purpose: Purpose, now: Instant) -> Result<(), Error> {
-        let budget = self.budget(purpose);
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= MAX_CALLERS {
-            buckets.retain(|(_, purpose), bucket| {
-                let budget = self.budget(*purpose);
-                budget.filled(*bucket, now) < f64::from(budget.burst)
-            });
-            // So many at once are an attack by numbers. Memory matters more than what they still owe.
-            if buckets.len() >= MAX_CALLERS {
-                buckets.clear();
-            }
-        }
-        let full = Bucket { tokens: f64::from(budget.burst), at: now };
-        let bucket = buckets.entry((caller.to_owned(), purpose)).or_insert(full);
-        budget.take(bucket, now).map_err(|wait| {
+    pub(crate) fn spend(&self, caller: String, purpose: Purpose, now: Instant) -> Result<(), Error> {
+        let buckets = match purpose {
+            Purpose::Read => &self.reads,
+            Purpose::Write => &self.writes,
+            Purpose::Report => &self.reports,
+        };
+        buckets.spend(caller, now).map_err(|wait| {
             let retry_after = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            let limit = u64::from(budget.per_second);
+            let limit = u64::from(buckets.budget.per_second);
             let detail =
                 format!("More than {limit} requests a second of this kind. Try again in {retry_after} s.");
             Error::new(ErrorKind::RateLimited { limit, retry_after }, detail)
         })
     }
+}
 
-    fn budget(&self, purpose: Purpose) -> Budget {
-        match purpose {
-            Purpose::Read => self.budgets.reads,
-            Purpose::Write => self.budgets.writes,
-            Purpose::Report => self.budgets.reports,
+impl Buckets {
+    fn spend(&self, caller: String, now: Instant) -> Result<(), Duration> {
+        let Self { budget, callers } = self;
+        let mut callers = callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bucket) = callers.get_mut(&caller) {
+            return budget.take(bucket, now);
         }
+        if callers.len() >= MAX_CALLERS {
+            callers.retain(|_, bucket| budget.filled(*bucket, now) < f64::from(budget.burst));
+            // So many at once are an attack by numbers. Memory, and the time to look through them again for the next
+            // one, matter more than what they still owe.
+            if callers.len() > MAX_CALLERS / 2 {
+                callers.clear();
+            }
+        }
+        let full = Bucket { tokens: f64::from(budget.burst), at: now };
+        budget.take(callers.entry(caller).or_insert(full), now)
     }
 }
 
@@ -117,8 +128,9 @@ mod tests {
         let budget = Budget { per_second: 2, burst: 3 };
         let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
         let start = Instant::now();
-        let spend =
-            |caller, purpose, after| limiter.spend(caller, purpose, start + Duration::from_millis(after));
+        let spend = |caller: &str, purpose, after| {
+            limiter.spend(caller.to_owned(), purpose, start + Duration::from_millis(after))
+        };
         for _ in 0..3 {
             assert!(spend("ann", Purpose::Read, 0).is_ok());
         }
@@ -133,5 +145,16 @@ mod tests {
             assert!(spend("ann", Purpose::Read, 60_000).is_ok(), "no more than a burst is saved");
         }
         assert!(spend("ann", Purpose::Read, 60_000).is_err());
+    }
+
+    #[test]
+    fn many_callers_are_forgotten_before_they_fill_the_memory() {
+        let budget = Budget { per_second: 1, burst: 2 };
+        let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
+        let now = Instant::now();
+        for caller in 0..3 * MAX_CALLERS {
+            assert!(limiter.spend(caller.to_string(), Purpose::Write, now).is_ok());
+            assert!(limiter.writes.callers.lock().unwrap().len() <= MAX_CALLERS);
+        }
     }
 }

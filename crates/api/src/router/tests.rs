@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use super::*;
 use crate::app::Parts;
-use crate::gate::Gate;
+use crate::gate::{Gate, Room};
 use crate::page_token::Seal;
 use crate::watch::{Channels, WatchMetrics};
 
@@ -40,7 +40,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     };
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
-        gate: Gate::new(None, None, None, None),
+        gate: Gate::new(Room::register(&mut Registry::default(), 1), None, None, None, None),
         channels: Channels::default(),
         watch_metrics: WatchMetrics::register(&mut Registry::default()),
         shutdown: Shutdown::new(),

@@ -32,6 +32,7 @@ mod kinds;
 mod metrics;
 mod migrations;
 mod outage;
+mod overload;
 mod program;
 mod shutdown;
 mod tls;

@@ -1,0 +1,167 @@
+//! How many requests are inside at one time. Whoever finds no room is sent away at once, before anything was spent on
+//! them, and the fuller it gets the fewer are let in: lists first stay outside, then whatever reads or writes one
+//! resource, and reports last of all, because adapters that cannot report would stop the whole fleet. Nobody waits
+//! here, and whoever is sent away has changed nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use hyperfleet_core::{Error, ErrorKind};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+/// What matters when there is not room for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// Reads many things: lists, and the beginning of a watch.
+    List,
+    /// Reads or writes one resource.
+    Resource,
+    /// What an adapter found.
+    Report,
+}
+
+impl Rank {
+    const ALL: [Self; 3] = [Self::List, Self::Resource, Self::Report];
+
+    /// How full it may be, in percent, for one more of this rank.
+    fn share(self) -> usize {
+        match self {
+            Self::List => 50,
+            Self::Resource => 85,
+            Self::Report => 100,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::List => "list",
+            Self::Resource => "resource",
+            Self::Report => "report",
+        }
+    }
+}
+
+/// The room of one server.
+#[derive(Debug)]
+pub(crate) struct Room {
+    limit: usize,
+    inside: AtomicUsize,
+    ranks: [Counts; 3],
+}
+
+#[derive(Debug)]
+struct Counts {
+    in_flight: Gauge,
+    shed: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    class: &'static str,
+}
+
+/// A request that is inside until this is dropped. That is when the head of its answer is made: a client that reads
+/// slowly, or that watches for hours, holds a connection and no room.
+#[derive(Debug)]
+pub(crate) struct Stay<'r> {
+    room: &'r Room,
+    rank: Rank,
+}
+
+impl Room {
+    /// Room for so many, with its metrics visible under their public names.
+    pub(crate) fn register(registry: &mut Registry, limit: usize) -> Self {
+        let (in_flight, shed) = (Family::<Labels, Gauge>::default(), Family::<Labels, Counter>::default());
+        let ranks = Rank::ALL.map(|rank| {
+            let labels = Labels { class: rank.label() };
+            Counts {
+                in_flight: in_flight.get_or_create_owned(&labels),
+                shed: shed.get_or_create_owned(&labels),
+            }
+        });
+        let api = registry.sub_registry_with_prefix("hyperfleet_api");
+        api.register("requests_in_flight", "Requests that are being answered", in_flight);
+        api.register("requests_shed", "Requests refused because too many were being answered", shed);
+        Self { limit, inside: AtomicUsize::new(0), ranks }
+    }
+
+    /// Lets one more in, or sends it away.
+    pub(crate) fn enter(&self, rank: Rank) -> Result<Stay<'_>, Error> {
+        let room = (self.limit * rank.share() / 100).max(1);
+        let one_more = |inside: usize| (inside < room).then_some(inside + 1);
+        if self.inside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
+            self.counts(rank).shed.inc();
+            let detail = "The server is busy with other requests. Please try again later.";
+            return Err(Error::new(ErrorKind::Overloaded, detail));
+        }
+        self.counts(rank).in_flight.inc();
+        Ok(Stay { room: self, rank })
+    }
+
+    fn counts(&self, rank: Rank) -> &Counts {
+        &self.ranks[rank as usize]
+    }
+}
+
+impl Drop for Stay<'_> {
+    fn drop(&mut self) {
+        self.room.counts(self.rank).in_flight.dec();
+        self.room.inside.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(room: &Room, rank: Rank) -> Vec<Stay<'_>> {
+        std::iter::from_fn(|| room.enter(rank).ok()).take(1_000).collect()
+    }
+
+    #[test]
+    fn the_fuller_it_is_the_higher_the_rank_must_be() {
+        let room = Room::register(&mut Registry::default(), 20);
+        let lists = fill(&room, Rank::List);
+        assert_eq!(lists.len(), 10);
+        let resources = fill(&room, Rank::Resource);
+        assert_eq!(resources.len(), 7);
+        let reports = fill(&room, Rank::Report);
+        assert_eq!(reports.len(), 3);
+        drop((lists, resources));
+        assert_eq!(fill(&room, Rank::List).len(), 7, "who came in by a higher rank counts too");
+        drop(reports);
+        assert_eq!(fill(&room, Rank::Report).len(), 20);
+    }
+
+    #[test]
+    fn the_smallest_room_has_a_place_for_each_rank() {
+        let room = Room::register(&mut Registry::default(), 1);
+        for rank in Rank::ALL {
+            assert_eq!(fill(&room, rank).len(), 1, "{rank:?}");
+        }
+    }
+
+    #[test]
+    fn no_crowd_gets_more_in_than_there_is_room_for() {
+        let room = Room::register(&mut Registry::default(), 8);
+        let most = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for rank in Rank::ALL.into_iter().cycle().take(12) {
+                let (room, most) = (&room, &most);
+                scope.spawn(move || {
+                    for _ in 0..2_000 {
+                        let stay = room.enter(rank);
+                        most.fetch_max(room.inside.load(Ordering::Relaxed), Ordering::Relaxed);
+                        drop(stay);
+                    }
+                });
+            }
+        });
+        assert!(most.into_inner() <= 8);
+        assert_eq!(room.inside.into_inner(), 0);
+        assert!(room.ranks.iter().all(|counts| counts.in_flight.get() == 0));
+    }
+}

@@ -1,0 +1,212 @@
+//! More requests than the server can answer: it says so at once, lists first and reports last, and what it did not
+//! refuse it does.
+
+use std::future::IntoFuture as _;
+
+use hyperfleet_testkit::{Answer, Call, Client, Server, eventually};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use super::home::Home;
+use super::{CLUSTERS, DEADLINE, cluster, create_cluster, id};
+
+on_both_stores!(
+    lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost,
+    whatever_a_storm_is_told_is_true,
+    an_answer_that_nobody_reads_takes_up_no_room,
+);
+
+/// A server that answers so many at a time.
+async fn narrow(home: &Home, requests: usize) -> Server {
+    let limit = requests.to_string();
+    let launch = home.serve().env("HYPERFLEET_SERVER_LIMITS_REQUESTS_IN_FLIGHT", &limit);
+    launch.discard_logs().start().await.unwrap()
+}
+
+fn sent(call: Call) -> JoinHandle<Answer> {
+    tokio::spawn(call.into_future())
+}
+
+fn report() -> Value {
+    let conditions = ["Available", "Applied", "Health"].map(|kind| json!({"type": kind, "status": "True"}));
+    json!({
+        "adapter": "validator",
+        "observed_generation": 1,
+        "observed_time": "2026-01-01T10:00:00Z",
+        "conditions": conditions,
+    })
+}
+
+/// The value of a metric for each class: list, resource, report.
+async fn by_class(server: &Server, metric: &str) -> [u64; 3] {
+    let text = server.metrics().get("/metrics").await.expect_status(200);
+    let text = String::from_utf8(text.body.to_vec()).unwrap();
+    ["list", "resource", "report"].map(|class| {
+        let series = format!("{metric}{{class=\"{class}\"}} ");
+        let value = text.lines().find_map(|line| line.strip_prefix(&series));
+        value.expect("all classes are there from the start").parse().unwrap()
+    })
+}
+
+async fn in_flight(server: &Server, expected: [u64; 3]) {
+    eventually("requests in flight", DEADLINE, async || {
+        (by_class(server, "hyperfleet_api_requests_in_flight").await == expected).then_some(())
+    })
+    .await;
+}
+
+#[track_caller]
+fn assert_shed(answer: &Answer) {
+    assert_eq!((answer.status, answer.problem_code().as_str()), (503, "HYPERFLEET-SVC-001"), "{answer}");
+    assert_eq!(answer.header("retry-after"), Some("1"), "{answer}");
+}
+
+/// Nobody keeps these waiting.
+async fn tells_of_itself(server: &Server) {
+    for path in ["/api/hyperfleet/health", "/api/hyperfleet/metadata", "/api/hyperfleet/v1/openapi"] {
+        server.api().get(path).await.expect_status(200);
+    }
+    server.health().get("/healthz").await.expect_status(200);
+    server.health().get("/readyz").await.expect_status(200);
+}
+
+async fn lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost(home: &Home) {
+    let server = narrow(home, 20).await;
+    let api = server.api();
+    let mut reported = Vec::new();
+    for number in 0..4 {
+        let made = id(&create_cluster(&api, &format!("reported-{number}")).await);
+        reported.push(format!("{CLUSTERS}/{made}"));
+    }
+    let create = |number: usize| api.post(CLUSTERS).json(&cluster(&format!("late-{number}")));
+    let held = home.hold_everything().await;
+
+    let mut creates: Vec<_> = (0..10).map(|number| sent(create(number))).collect();
+    in_flight(&server, [0, 10, 0]).await;
+    assert_shed(&api.get(CLUSTERS).await);
+    assert_shed(&api.get(&format!("{}/statuses", reported[0])).await);
+
+    creates.extend((10..17).map(|number| sent(create(number))));
+    in_flight(&server, [0, 17, 0]).await;
+    assert_shed(&create(17).await);
+    assert_shed(&api.get(&reported[0]).await);
+    tells_of_itself(&server).await;
+
+    let put = |cluster: &str| api.put(&format!("{cluster}/statuses")).json(&report());
+    let reports: Vec<_> = reported[..3].iter().map(|cluster| sent(put(cluster))).collect();
+    in_flight(&server, [0, 17, 3]).await;
+    assert_shed(&put(&reported[3]).await);
+    tells_of_itself(&server).await;
+
+    drop(held);
+    let mut acknowledged = Vec::new();
+    for create in creates {
+        acknowledged.push(id(&create.await.unwrap().expect_status(201)));
+    }
+    for report in reports {
+        report.await.unwrap().expect_status(201);
+    }
+    in_flight(&server, [0, 0, 0]).await;
+    for id in acknowledged {
+        api.get(&format!("{CLUSTERS}/{id}")).await.expect_status(200);
+    }
+    for (cluster, reports) in reported.iter().zip([1, 1, 1, 0]) {
+        let list = api.get(&format!("{cluster}/statuses")).await.expect_status(200).json();
+        assert_eq!(list["total"], reports, "{list}");
+    }
+    let list = api.get(CLUSTERS).await.expect_status(200).json();
+    assert_eq!(list["total"], 4 + 17, "what was refused was not done");
+    create(17).await.expect_status(201);
+    put(&reported[3]).await.expect_status(201);
+    assert_eq!(by_class(&server, "hyperfleet_api_requests_shed_total").await, [2, 2, 1]);
+}
+
+/// What one caller of a storm was told.
+#[derive(Default)]
+struct Told {
+    made: Vec<String>,
+    refused: Vec<String>,
+    shed: [u64; 3],
+}
+
+async fn storm(api: Client, caller: usize, reported: String) -> Told {
+    let mut told = Told::default();
+    for turn in 0..20 {
+        let name = format!("c{caller}-{turn}");
+        let calls = [
+            (0, 200, api.get(CLUSTERS)),
+            (1, 200, api.get(&reported)),
+            (1, 201, api.post(CLUSTERS).json(&cluster(&name))),
+            (2, 201, api.put(&format!("{reported}/statuses")).json(&report())),
+        ];
+        for (class, expected, call) in calls {
+            let answer = call.await;
+            let creates = expected == 201 && class == 1;
+            if answer.status == expected {
+                told.made.extend(creates.then(|| name.clone()));
+            } else {
+                assert_shed(&answer);
+                told.shed[class] += 1;
+                told.refused.extend(creates.then(|| name.clone()));
+            }
+        }
+    }
+    told
+}
+
+async fn whatever_a_storm_is_told_is_true(home: &Home) {
+    let server = narrow(home, 3).await;
+    let reported = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "reported").await));
+    // Until every class was shed, so that the storm is one on any machine.
+    let mut all = Told::default();
+    for first in (0..).step_by(24) {
+        let callers: Vec<_> = (first..first + 24)
+            .map(|caller| tokio::spawn(storm(server.api(), caller, reported.clone())))
+            .collect();
+        tells_of_itself(&server).await;
+        for caller in callers {
+            let told = caller.await.unwrap();
+            all.made.extend(told.made);
+            all.refused.extend(told.refused);
+            all.shed = std::array::from_fn(|class| all.shed[class] + told.shed[class]);
+        }
+        if all.shed.iter().all(|shed| *shed > 0) {
+            break;
+        }
+        assert!(first < 24 * 20, "no storm: {:?}", all.shed);
+    }
+    in_flight(&server, [0, 0, 0]).await;
+    assert_eq!(by_class(&server, "hyperfleet_api_requests_shed_total").await, all.shed);
+    let names = home.rows("select name from resources order by name").await.concat();
+    let mut expected = [all.made, vec!["reported".to_owned()]].concat();
+    expected.sort();
+    assert_eq!(names, expected);
+    assert!(all.refused.iter().all(|name| !names.contains(name)));
+    create_cluster(&server.api(), "after").await;
+    server.api().get(CLUSTERS).await.expect_status(200);
+}
+
+async fn an_answer_that_nobody_reads_takes_up_no_room(home: &Home) {
+    // More than sockets hold, so that the answer is on its way for as long as nobody reads it.
+    const LARGE: usize = 1_000_000;
+    const MANY: usize = 20;
+    let server = narrow(home, 2).await;
+    for number in 0..MANY {
+        let body = json!({"kind": "Cluster", "name": format!("large-{number}"), "spec": {"text": "x".repeat(LARGE)}});
+        server.api().post(CLUSTERS).json(&body).await.expect_status(201);
+    }
+    let mut unread = TcpStream::connect(server.api().authority()).await.unwrap();
+    let request = format!("GET {CLUSTERS} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    unread.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 15];
+    unread.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    for _ in 0..2 {
+        server.api().get(&format!("{CLUSTERS}?pageSize=1")).await.expect_status(200);
+    }
+    let mut rest = Vec::new();
+    unread.read_to_end(&mut rest).await.unwrap();
+    assert!(rest.len() > LARGE * MANY);
+}
