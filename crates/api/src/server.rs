@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_auth::{Pace, Verifier};
+use hyperfleet_auth::{KeyMetrics, Pace, Verifier};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Error, SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
@@ -89,6 +89,8 @@ pub async fn run(
     metrics::register_process(&mut registry);
     let observer = Observer::register(&mut registry, &build);
     let room = Room::register(&mut registry, config.server.limits.requests_in_flight);
+    let key_metrics = KeyMetrics::default();
+    key_metrics.register(&mut registry);
     let store_metrics = Metrics::default();
     store_metrics.register(&mut registry);
     let watch_metrics = WatchMetrics::register(&mut registry);
@@ -117,7 +119,7 @@ pub async fn run(
         signal = signals.next() => return Err(StartError::Interrupted(signal)),
     };
     let app = App::new(Parts {
-        gate: gate(config, room, &rest_down)?,
+        gate: gate(config, room, &key_metrics, &rest_down)?,
         channels: Channels::default(),
         watch_metrics,
         shutdown: api_down.clone(),
@@ -200,10 +202,15 @@ async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Resu
 }
 
 /// Who comes in, by this configuration.
-fn gate(config: &Config, room: Room, shutdown: &Shutdown) -> Result<Gate, StartError> {
+fn gate(
+    config: &Config,
+    room: Room,
+    key_metrics: &KeyMetrics,
+    shutdown: &Shutdown,
+) -> Result<Gate, StartError> {
     let access = &config.access;
     let verifier = access.issuers.as_ref().map(|issuers| {
-        Verifier::start(issuers, Pace::default(), &shutdown.child()).map_err(|faults| {
+        Verifier::start(issuers, Pace::default(), key_metrics, &shutdown.child()).map_err(|faults| {
             let faults = faults
                 .iter()
                 .map(|f| format!("  server.jwt.configs[{}].{}: {}", f.index, f.field, f.message));

@@ -17,12 +17,14 @@ mod issuer;
 mod key;
 mod key_set;
 mod location;
+mod metrics;
 mod refresh;
 mod refusal;
 mod token;
 mod verifier;
 
 pub use config::{ConfigFault, IssuerConfig, Pace, check};
+pub use metrics::KeyMetrics;
 pub use refusal::{Refusal, RefusalKind};
 pub use token::{LEEWAY, MAX_TOKEN_BYTES, Unverified, parse};
 pub use verifier::{Verified, Verifier};

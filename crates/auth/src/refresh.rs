@@ -17,6 +17,7 @@ use crate::fetch::{self, fetch};
 use crate::issuer::Issuer;
 use crate::key::Key;
 use crate::key_set::Document;
+use crate::metrics::KeyMetrics;
 
 /// See above.
 #[derive(Debug)]
@@ -30,8 +31,16 @@ pub(crate) struct Refresh {
 
 impl Refresh {
     /// Reads the file, so that its keys are there before the first request is.
-    pub(crate) fn new(issuer: Arc<Issuer>, pace: Pace) -> Self {
-        let (file, url) = (Source::new("file"), Source::new("url"));
+    pub(crate) fn new(issuer: Arc<Issuer>, pace: Pace, metrics: &KeyMetrics) -> Self {
+        let Settings { url: name, keys_file, keys_url, .. } = &issuer.settings;
+        let file = Source::new("file", metrics.clone());
+        let url = Source::new("url", metrics.clone());
+        if keys_file.is_some() {
+            metrics.expect(name, file.name);
+        }
+        if keys_url.is_some() {
+            metrics.expect(name, url.name);
+        }
         let mut refresh = Self { issuer, pace, file, file_stamp: None, url };
         if let Some(path) = &refresh.issuer.settings.keys_file {
             let looked = look(path, None);
@@ -147,11 +156,12 @@ struct Source {
     document: Option<Vec<u8>>,
     /// What was wrong the last time: the log hears of it once.
     complaint: Option<String>,
+    metrics: KeyMetrics,
 }
 
 impl Source {
-    fn new(name: &'static str) -> Self {
-        Self { name, keys: Vec::new(), document: None, complaint: None }
+    fn new(name: &'static str, metrics: KeyMetrics) -> Self {
+        Self { name, keys: Vec::new(), document: None, complaint: None, metrics }
     }
 
     /// Takes what was found over the keys that are there; returns whether it was of any use.
@@ -177,6 +187,10 @@ impl Source {
         {
             let kept = self.keys.len();
             tracing::warn!(%issuer, source, error, kept, "cannot get the keys of an issuer, the known ones stay");
+        }
+        match &complaint {
+            None => self.metrics.succeeded(issuer, source, self.keys.len()),
+            Some(_) => self.metrics.failed(issuer, source),
         }
         self.complaint = complaint;
         self.complaint.is_none()

@@ -13,6 +13,7 @@ use crate::Refusal;
 use crate::cache::{Accepted, Cache, Fingerprint};
 use crate::config::{self, ConfigFault, IssuerConfig, Pace};
 use crate::issuer::Issuer;
+use crate::metrics::KeyMetrics;
 use crate::refresh::Refresh;
 use crate::token::{self, MAX_TOKEN_BYTES};
 
@@ -87,6 +88,7 @@ impl Verifier {
     pub fn start(
         issuers: &[IssuerConfig],
         pace: Pace,
+        metrics: &KeyMetrics,
         shutdown: &CancellationToken,
     ) -> Result<Self, Vec<ConfigFault>> {
         let issuers: Vec<Arc<Issuer>> = config::read(issuers)?
@@ -95,7 +97,7 @@ impl Verifier {
             .collect();
         let tasks = issuers
             .iter()
-            .map(|issuer| Refresh::new(Arc::clone(issuer), pace).run(shutdown.clone()))
+            .map(|issuer| Refresh::new(Arc::clone(issuer), pace, metrics).run(shutdown.clone()))
             .map(|task| AbortOnDropHandle::new(tokio::spawn(task)))
             .collect();
         let mut places: Vec<Place> = Vec::new();

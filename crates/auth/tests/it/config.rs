@@ -1,6 +1,6 @@
 //! What can be wrong with the issuers.
 
-use hyperfleet_auth::{IssuerConfig, Pace, Verifier, check};
+use hyperfleet_auth::{IssuerConfig, KeyMetrics, Pace, Verifier, check};
 use tokio_util::sync::CancellationToken;
 
 fn good() -> IssuerConfig {
@@ -149,7 +149,12 @@ async fn every_fault_of_every_issuer_is_told_at_once_and_nothing_starts() {
     );
     assert_eq!(found[4].message, "is already the issuer of entry 0");
 
-    let refused = Verifier::start(&[good(), broken], Pace::default(), &CancellationToken::new());
+    let refused = Verifier::start(
+        &[good(), broken],
+        Pace::default(),
+        &KeyMetrics::default(),
+        &CancellationToken::new(),
+    );
     assert_eq!(refused.unwrap_err().len(), 4);
 }
 

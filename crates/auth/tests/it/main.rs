@@ -11,6 +11,7 @@ mod fetching;
 mod identity;
 mod jwks;
 mod keys_in_files;
+mod metrics;
 mod outages;
 mod placement;
 mod refusals;

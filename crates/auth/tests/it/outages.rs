@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use hyperfleet_auth::{Pace, Refusal, Verified, Verifier};
+use hyperfleet_auth::{KeyMetrics, Pace, Refusal, Verified, Verifier};
 use hyperfleet_testkit::eventually;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -247,7 +247,7 @@ async fn after_the_shutdown_nothing_is_fetched_and_known_keys_still_count() {
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
     let shutdown = CancellationToken::new();
     let pace = Pace { unknown_key: Duration::ZERO, patience: Duration::from_millis(200), ..Pace::default() };
-    let verifier = Verifier::start(&[issuer.config()], pace, &shutdown).unwrap();
+    let verifier = Verifier::start(&[issuer.config()], pace, &KeyMetrics::default(), &shutdown).unwrap();
     assert!(verify(&verifier, &EC.token(&claims())).await.is_ok());
 
     shutdown.cancel();

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use hyperfleet_auth::{IssuerConfig, Pace, Refusal, Verified, Verifier};
+use hyperfleet_auth::{IssuerConfig, KeyMetrics, Pace, Refusal, Verified, Verifier};
 use hyperfleet_core::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ impl Fixture {
 }
 
 pub(crate) fn start(issuers: &[IssuerConfig], pace: Pace) -> Verifier {
-    Verifier::start(issuers, pace, &CancellationToken::new()).unwrap()
+    Verifier::start(issuers, pace, &KeyMetrics::default(), &CancellationToken::new()).unwrap()
 }
 
 /// Files are looked at all the time, and failures are followed by another attempt at once.
