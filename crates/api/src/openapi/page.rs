@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::extract::RawQuery;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 
 use super::{ASK_AGAIN, answer, fingerprint};
@@ -34,6 +34,8 @@ pub async fn page(request: HeaderMap) -> Response {
     let mut response = guarded(answer(&request, "text/html; charset=utf-8", ASK_AGAIN, PAGE.clone()));
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // For browsers that do not know `frame-ancestors`.
+    response.headers_mut().insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     response
 }
 

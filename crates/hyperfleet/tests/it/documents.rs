@@ -1,6 +1,7 @@
 //! The server's description of itself, held against the server: what is documented is there, what it serves is one
 //! document in every form, and its examples work. That nothing is there undocumented is proved beside the router.
 
+use hyperfleet_testkit::Answer;
 use serde_json::{Value, json};
 
 use crate::contract::walk::{document, operations, resolved};
@@ -33,12 +34,34 @@ async fn json_and_yaml_are_the_same_document(app: &App) {
     assert!(text(&json["openapi"]).starts_with("3."));
 }
 
+/// Nothing but what came with the page runs in it, and nobody can put it into another one. A copy that a browser kept
+/// is guarded by the headers of the answer that confirms it.
+#[track_caller]
+fn page_is_guarded(page: &Answer) {
+    let policy: Vec<&str> = page.header("content-security-policy").unwrap().split("; ").collect();
+    for rule in ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'"] {
+        assert!(policy.contains(&rule), "{rule}: {policy:?}");
+    }
+    for rule in ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(&rule), "{rule}: {policy:?}");
+    }
+    assert!(!policy.iter().any(|rule| rule.contains("unsafe") || rule.contains("http")), "{policy:?}");
+    for (header, value) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("x-frame-options", "DENY"),
+    ] {
+        assert_eq!(page.header(header), Some(value), "{header}");
+    }
+}
+
 async fn the_page_works_without_any_other_server(app: &App) {
     let page = app.get("/openapi.html").await.expect_status(200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
-    assert!(page.header("content-security-policy").unwrap().starts_with("default-src 'none'"));
+    page_is_guarded(&page);
+    page_is_guarded(&app.get("/openapi.html").header("if-none-match", etag(&page)).await.expect_status(304));
     let html = String::from_utf8(page.body.to_vec()).unwrap();
-    assert!(!html.contains("//"), "{html}");
+    assert!(!html.contains("//") && !html.contains("style=") && !html.contains("<script>"), "{html}");
     let loaded: Vec<&str> =
         html.split('"').filter(|part| part.starts_with("/api/") && part.contains('?')).collect();
     assert_eq!(loaded.len(), 2, "{html}");

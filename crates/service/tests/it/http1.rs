@@ -94,6 +94,15 @@ async fn malformed_and_oversized_heads_are_refused_with_an_answer() {
     client.send("GET / HTTP/1.1\r\nhost: test\r\nx-filler: ").await;
     client.send(vec![b'x'; 1 << 20]).await;
     assert_eq!(client.answer().await.status, 431);
+
+    let mut client = server.connect().await;
+    client.send(format!("GET /{} HTTP/1.1\r\nhost: test\r\n\r\n", "x".repeat(70_000))).await;
+    assert_eq!(client.answer().await.status, 414);
+
+    let mut client = server.connect().await;
+    let many: String = (0..200).map(|number| format!("x-{number}: y\r\n")).collect();
+    client.send(format!("GET / HTTP/1.1\r\nhost: test\r\n{many}\r\n")).await;
+    assert_eq!(client.answer().await.status, 431);
 }
 
 #[tokio::test]

@@ -194,6 +194,25 @@ async fn an_http2_client_that_takes_no_data_is_cut_off() {
 }
 
 #[tokio::test]
+async fn an_http2_head_that_is_too_large_is_refused_and_the_next_one_is_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = files_in(directory.path());
+    issue(&files);
+    let server = Server::start(router(), options(files)).await;
+    let (mut sender, connection) = http2_over(handshake(&server, &[b"h2"]).await).await;
+    tokio::spawn(connection);
+    let mut large = ask();
+    for number in 0..20 {
+        let name: http::HeaderName = format!("x-filler-{number}").parse().unwrap();
+        large.headers_mut().insert(name, "x".repeat(4_000).parse().unwrap());
+    }
+    let refused = within("a refusal", sender.send_request(large)).await.unwrap();
+    assert_eq!(refused.status(), 431);
+    let answered = within("an answer", sender.send_request(ask())).await.unwrap();
+    assert_eq!(answered.status(), 200);
+}
+
+#[tokio::test]
 async fn a_client_that_speaks_no_tls_harms_nobody() {
     let directory = tempfile::tempdir().unwrap();
     let files = files_in(directory.path());

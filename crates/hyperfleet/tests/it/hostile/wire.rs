@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyperfleet_testkit::raw;
+use hyperfleet_testkit::{eventually, raw};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -11,6 +11,8 @@ use crate::support::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const LARGE: usize = 10 << 20;
+/// `server.limits.connections` where it is tested.
+const CONNECTIONS: usize = 4;
 
 /// The statuses of all answers in what came back, after a look for what must not be in it.
 fn statuses(answer: &[u8], what: &str) -> Vec<u16> {
@@ -243,6 +245,36 @@ async fn many_clients_that_never_go_on_do_not_keep_others_out(app: &App) {
     still_serves(app).await;
 }
 
+async fn a_client_that_never_reads_is_cut_off(app: &App) {
+    let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
+    // More answers than all buffers between the two can hold.
+    let request = format!("GET {BASE}/openapi HTTP/1.1\r\nhost: test\r\n\r\n");
+    stream.write_all(request.repeat(1_000).as_bytes()).await.unwrap();
+    eventually("the server to close", PATIENCE, async || stream.write_all(b"\n").await.err()).await;
+    still_serves(app).await;
+}
+
+async fn connections_beyond_the_limit_wait_for_one_to_end(app: &App) {
+    let request = format!("GET {BASE}/clusters HTTP/1.1\r\nhost: test\r\n\r\n");
+    let mut open = Vec::new();
+    for _ in 0..CONNECTIONS + 1 {
+        let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        open.push(stream);
+    }
+    eventually("all connections in use", PATIENCE, async || {
+        app.server.logs().into_iter().find(|line| line["limit"] == CONNECTIONS)
+    })
+    .await;
+    let mut last = open.pop().unwrap();
+    drop(open);
+    let mut status = [0; 12];
+    last.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    drop(last);
+    still_serves(app).await;
+}
+
 both_stores!(
     ten_megabytes_are_refused_however_they_come,
     a_connection_that_a_refusal_ends_says_so,
@@ -253,3 +285,5 @@ both_stores!(
     many_clients_that_never_go_on_do_not_keep_others_out,
 );
 both_stores!(config = "server: {timeouts: {read: 300ms}}"; a_client_that_never_goes_on_is_cut_off);
+both_stores!(config = "server: {timeouts: {write: 300ms}}"; a_client_that_never_reads_is_cut_off);
+both_stores!(config = "server: {limits: {connections: 4}}"; connections_beyond_the_limit_wait_for_one_to_end);

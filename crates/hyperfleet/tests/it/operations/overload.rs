@@ -22,6 +22,8 @@ on_both_stores!(
 async fn narrow(home: &Home, requests: usize) -> Server {
     let limit = requests.to_string();
     let launch = home.serve().env("HYPERFLEET_SERVER_LIMITS_REQUESTS_IN_FLIGHT", &limit);
+    // Whatever is held up here is held up by the test.
+    let launch = launch.env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "5m");
     launch.discard_logs().start().await.unwrap()
 }
 
