@@ -1,14 +1,19 @@
-//! What must hold for every text that a caller can write in `search=`, as functions that panic where it does not.
+//! What must hold for every text that a caller can write in `search=`, for every token, and for every header that is read
+//! as more than text, as functions that panic where it does not.
 //! They are plain functions so that a fuzzer can look for a text that breaks them, and a test can run them over
-//! the corpus on any toolchain. They must not repeat how the language is read, or they would repeat its faults.
+//! the corpus on any toolchain. They must not repeat how a text is read, or they would repeat its faults.
 #![forbid(unsafe_code)]
 
 mod candidates;
 mod filter;
+mod headers;
 mod pattern;
 mod refusal;
+mod token;
 
+pub use headers::headers;
 pub use pattern::like;
+pub use token::token;
 
 use hyperfleet_core::search::{Filter, MAX_BYTES, Options, SearchError, parse};
 

@@ -133,3 +133,57 @@ fn patterns_of_the_corpus_fit_what_the_table_says_wherever_the_text_begins() {
         }
     }
 }
+
+#[test]
+fn every_token_of_the_corpus_is_read_as_its_name_says() {
+    for (name, text) in corpus("token") {
+        hyperfleet_fuzz::token(&text);
+        let read = hyperfleet_auth::parse(&text);
+        assert!(!name.starts_with("accepted-") || read.is_ok(), "{name}: {read:?}");
+        assert!(!name.starts_with("refused-") || read.is_err(), "{name}");
+    }
+}
+
+#[test]
+fn tokens_that_are_cut_joined_and_changed_are_read_or_refused() {
+    let seeds: Vec<String> =
+        corpus("token").into_iter().map(|(_, text)| text).filter(|text| text.len() <= 500).collect();
+    for seed in &seeds {
+        for (before, behind) in cuts(seed) {
+            hyperfleet_fuzz::token(before);
+            hyperfleet_fuzz::token(behind);
+            for more in [".", "A", "-", "=", "e30", "\0", "é"] {
+                hyperfleet_fuzz::token(&format!("{before}{more}{behind}"));
+            }
+        }
+        // The parts of one with those of another.
+        for other in &seeds {
+            let (own, others): (Vec<&str>, Vec<&str>) =
+                (seed.split('.').collect(), other.split('.').collect());
+            for place in 0..own.len().min(others.len()) {
+                let mut mixed = own.clone();
+                mixed[place] = others[place];
+                hyperfleet_fuzz::token(&mixed.join("."));
+            }
+        }
+    }
+}
+
+#[test]
+fn headers_of_the_corpus_cut_joined_and_changed_are_read_as_what_they_say() {
+    let seeds: Vec<String> = corpus("headers").into_iter().map(|(_, text)| text).collect();
+    for seed in &seeds {
+        for (before, behind) in cuts(seed) {
+            hyperfleet_fuzz::headers(before);
+            hyperfleet_fuzz::headers(behind);
+            for more in ["\"", "W/", ",", " ", "*", "\n", "\t", "\u{7f}", "é", "true", "0"] {
+                hyperfleet_fuzz::headers(&format!("{before}{more}{behind}"));
+            }
+        }
+        for other in &seeds {
+            for joint in ["", "\n", ",", ", "] {
+                hyperfleet_fuzz::headers(&format!("{seed}{joint}{other}"));
+            }
+        }
+    }
+}

@@ -2,13 +2,13 @@
 //! `server.rate_limit`.
 
 use http::HeaderName;
-use hyperfleet_auth::IssuerConfig;
+use hyperfleet_auth::{Dimension, IssuerConfig, Tenancy};
 use hyperfleet_core::{Catalog, Policy, PolicyDescriptor};
 use hyperfleet_service::settings::{Fault, Faults, Settings};
 use serde::Deserialize;
 
 use super::structured::{self, Found};
-use crate::gate::{Budget, Budgets, Dimension, Tenancy};
+use crate::gate::{Budget, Budgets};
 
 /// Who may come in and do what.
 #[derive(Debug, Clone, Default)]

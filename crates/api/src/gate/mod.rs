@@ -3,7 +3,6 @@
 
 mod rate;
 mod room;
-mod tenant;
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use hyperfleet_auth::{Refusal, RefusalKind, Verified, Verifier};
+use hyperfleet_auth::{Belonging, Refusal, RefusalKind, Tenancy, Verified, Verifier};
 use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
@@ -26,11 +25,9 @@ use crate::app::App;
 use crate::place::Place;
 use rate::{Limiter, Purpose};
 use room::Rank;
-use tenant::Belonging;
 
 pub use rate::{Budget, Budgets};
 pub(crate) use room::Room;
-pub use tenant::{Dimension, Tenancy};
 
 /// The actor when authentication is off.
 static SYSTEM: LazyLock<Arc<str>> = LazyLock::new(|| "system@hyperfleet.local".into());

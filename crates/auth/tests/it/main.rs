@@ -17,3 +17,4 @@ mod placement;
 mod refusals;
 mod rules;
 mod support;
+mod tenants;

@@ -9,6 +9,7 @@ mod entity;
 mod json;
 mod naive;
 mod patch;
+mod precondition;
 mod rules;
 mod search;
 mod status;

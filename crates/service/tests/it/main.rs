@@ -5,6 +5,7 @@
 mod http1;
 mod https;
 mod peer;
+mod request_ids;
 mod shutdown;
 mod slow_clients;
 mod surface;

@@ -31,7 +31,7 @@ pub struct Dimension {
 
 /// Who calls, as far as tenants go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Belonging {
+pub enum Belonging {
     /// Someone of a tenant.
     Tenant(Tenant),
     /// A part of the system, which sees all tenants and may only report.
@@ -40,7 +40,10 @@ pub(crate) enum Belonging {
 
 impl Tenancy {
     /// Whom the headers name.
-    pub(crate) fn belonging(&self, headers: &HeaderMap) -> Result<Belonging, Error> {
+    ///
+    /// # Errors
+    /// Where that cannot be told for certain; the error names the header and not what it holds.
+    pub fn belonging(&self, headers: &HeaderMap) -> Result<Belonging, Error> {
         let is_true = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"true");
         if let Some(system) = &self.system_header
             && let Some(value) = single(headers, system)?
