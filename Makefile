@@ -29,8 +29,7 @@ lint: ## Check format, lints and dependencies; warnings are errors
 	@scripts/setup build lint
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	@if $(CARGO) deny --version >/dev/null 2>&1; then $(CARGO) deny --locked check; \
-	else echo "cargo-deny is not installed: dependencies not checked"; fi
+	@CARGO="$(CARGO)" scripts/dependencies
 
 bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1" for a glance)
 	@scripts/setup build postgres
