@@ -10,6 +10,7 @@
     reason = "a command-line program: results to stdout, progress to stderr"
 )]
 
+mod access;
 mod bare;
 mod findings;
 mod fleet;
@@ -23,6 +24,7 @@ mod random;
 mod reporting;
 mod reports;
 mod subject;
+mod toll;
 mod workload;
 
 use std::collections::BTreeSet;
@@ -34,6 +36,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use hyperfleet_testkit::{Launch, Store};
 
+use crate::access::Access;
 use crate::bare::Bare;
 use crate::findings::{BARE_LIST, BARE_ONE, Figure, Findings, SELECT, UPDATE, median};
 use crate::listing::{Listing, Wanted};
@@ -53,8 +56,10 @@ const IDLE_MEMORY_MIB: f64 = 30.0;
 const START_MILLIS: f64 = 300.0;
 const BINARY_MB: f64 = 40.0;
 const STORES: [&str; 2] = ["sqlite", "postgresql"];
-/// Clients of PostgreSQL besides those of pgbench: the pools of six servers.
-const POOLS: usize = 400;
+/// Clients of PostgreSQL besides those of pgbench: the pools of nine servers.
+const POOLS: usize = 600;
+/// Connections that the cost of access control is measured with, unless told otherwise.
+const ACCESS_CONNECTIONS: [u16; 1] = [32];
 
 /// Measure HyperFleet on SQLite and PostgreSQL against the limits of this machine.
 #[derive(Debug, Parser)]
@@ -80,7 +85,7 @@ struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report` or `list`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list` or `access`
     #[arg(long, default_value = "")]
     only: String,
     /// Measure lists in a fleet of 1,000,000 too, which takes minutes to make
@@ -127,7 +132,8 @@ async fn measure(options: &Options) -> Result<()> {
 
     let clusters = usize::try_from(options.clusters)?;
     let counts = options.counts();
-    let most = counts.last().copied().max(options.lists().map(|_| 1));
+    let guarded = options.guarded();
+    let most = counts.last().copied().max(options.lists().map(|_| 1)).max(guarded.first().map(|_| 1));
     let most = most.with_context(|| format!("--only {}: no such row", options.only))?;
     let pairs = clusters * ADAPTERS.len();
     if options.measures_anywhere(&Operation::reports()) {
@@ -159,6 +165,7 @@ async fn measure(options: &Options) -> Result<()> {
         Some(wanted) => Some(Listing::start(wanted, &STORES, &launch, &postgres).await?),
         None => None,
     };
+    let mut access = Access::start(&guarded, &launch, &postgres).await?;
 
     let mut findings = Findings { open_loop: options.rate.is_some(), ..Findings::default() };
     for round in 1..=options.rounds {
@@ -179,6 +186,13 @@ async fn measure(options: &Options) -> Result<()> {
             }
             listing.scan().await?;
         }
+        if !guarded.is_empty() {
+            eprintln!("round {round} of {}, access", options.rounds);
+            for &connections in options.access_connections() {
+                access.round(&options.load(connections.into(), None))?;
+            }
+            access.neighbours(&options.load(1, None))?;
+        }
     }
     for subject in &mut subjects {
         figures(&mut findings, subject).await?;
@@ -194,10 +208,11 @@ async fn measure(options: &Options) -> Result<()> {
     if let Some(file) = &options.json {
         let mut json = findings.json();
         json["lists"] = lists.json();
+        json["access"] = access.found.json();
         fs::write(file, format!("{json:#}\n")).with_context(|| file.display().to_string())?;
     }
-    println!("{findings}\n{lists}");
-    let errors = findings.errors() + lists.errors();
+    println!("{findings}\n{lists}\n{}", access.found);
+    let errors = findings.errors() + lists.errors() + access.found.errors();
     ensure!(errors == 0, "{errors} wrong answers: this run is no result");
     Ok(())
 }
@@ -217,6 +232,15 @@ impl Options {
     fn lists(&self) -> Option<Wanted<'_>> {
         let wanted = Wanted { only: &self.only, million: self.million };
         STORES.iter().any(|store| wanted.lists(store)).then_some(wanted)
+    }
+
+    /// The stores on which the cost of access control is to be measured.
+    fn guarded(&self) -> Vec<&'static str> {
+        STORES.into_iter().filter(|store| access::wanted(&self.only, store)).collect()
+    }
+
+    fn access_connections(&self) -> &[u16] {
+        if self.connections.is_empty() { &ACCESS_CONNECTIONS } else { &self.connections }
     }
 
     /// How many connections an operation is measured with.

@@ -84,6 +84,43 @@ pub(crate) enum Workload {
     /// Any of these, none of which is more than another.
     Asked(Arc<[Asked]>),
     Path(&'static str),
+    /// The same by a caller who says who it is.
+    Signed(Signature, Box<Workload>),
+}
+
+/// Who sends the requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Signature {
+    /// Headers, one set for each worker in turn.
+    headers: Arc<[String]>,
+    /// Whether it counts as an answer that there were too many requests.
+    may_be_refused: bool,
+}
+
+impl Signature {
+    /// Nobody in particular.
+    pub(crate) fn none() -> Self {
+        Self::of([String::new()])
+    }
+
+    /// Callers with these headers, of which there must be some.
+    pub(crate) fn of(headers: impl IntoIterator<Item = String>) -> Self {
+        Self { headers: headers.into_iter().collect(), may_be_refused: false }
+    }
+
+    /// Callers who are right to be told that they ask too much.
+    pub(crate) fn or_refused(self) -> Self {
+        Self { may_be_refused: true, ..self }
+    }
+
+    /// Writes the request with the headers of a worker in it.
+    pub(crate) fn sign(&self, worker: usize, request: &[u8], signed: &mut Vec<u8>) {
+        let line = request.windows(2).position(|two| two == b"\r\n").map_or(0, |end| end + 2);
+        signed.clear();
+        signed.extend_from_slice(&request[..line]);
+        signed.extend_from_slice(self.headers[worker % self.headers.len()].as_bytes());
+        signed.extend_from_slice(&request[line..]);
+    }
 }
 
 /// Makes every created name, and every patch, different from all before it in this process.
@@ -97,6 +134,11 @@ impl Workload {
             Self::Path(path) => (Verb::Get, Arc::default(), *path),
             Self::Reports { moves, reports } => {
                 return Requests::Reports(reports.reporter(*moves, worker, workers));
+            }
+            Self::Signed(signature, what) => {
+                let requests = Box::new(what.requests(worker, workers));
+                let signature = signature.clone();
+                return Requests::Signed(SignedRequests { signature, worker, requests, bytes: Vec::new() });
             }
             Self::Asked(asked) => {
                 let random = Random::seeded(worker as u64 + 1);
@@ -114,6 +156,7 @@ pub(crate) enum Requests {
     Clusters(ClusterRequests),
     Reports(Reporter),
     Asked(AskedRequests),
+    Signed(SignedRequests),
 }
 
 impl Requests {
@@ -124,6 +167,9 @@ impl Requests {
             Self::Clusters(_) => status == 200,
             Self::Asked(AskedRequests { asked, chosen, .. }) => {
                 status == 200 && asked[*chosen].is_answered_by(body)
+            }
+            Self::Signed(SignedRequests { signature, requests, .. }) => {
+                (signature.may_be_refused && status == 429) || requests.is_answered_by(status, body)
             }
         }
     }
@@ -137,6 +183,10 @@ impl Requests {
                 *chosen = random.below(asked.len());
                 &asked[*chosen].request
             }
+            Self::Signed(SignedRequests { signature, worker, requests, bytes }) => {
+                signature.sign(*worker, requests.next(), bytes);
+                bytes
+            }
         }
     }
 }
@@ -147,6 +197,15 @@ pub(crate) struct AskedRequests {
     asked: Arc<[Asked]>,
     random: Random,
     chosen: usize,
+}
+
+/// Requests of someone.
+#[derive(Debug)]
+pub(crate) struct SignedRequests {
+    signature: Signature,
+    worker: usize,
+    requests: Box<Requests>,
+    bytes: Vec<u8>,
 }
 
 /// Requests for clusters, or for one path where there are no ids.
@@ -223,5 +282,19 @@ mod tests {
         assert!(head.contains(&format!("content-length: {}", body.len())));
         let body: serde_json::Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["spec"]["nodes"], 3);
+    }
+
+    #[test]
+    fn a_signed_request_is_the_same_with_the_headers_of_its_worker() {
+        let plain = Workload::Clusters { verb: Verb::Create, ids: Arc::default() };
+        let signature = Signature::of(["who: ann\r\n".to_owned(), "who: bob\r\n".to_owned()]);
+        let signed = Workload::Signed(signature.or_refused(), Box::new(plain));
+        let mut requests = signed.requests(3, 4);
+        let request = text(&mut requests);
+        let (line, rest) = request.split_once("\r\n").unwrap();
+        assert_eq!(line, format!("POST {CLUSTERS} HTTP/1.1"));
+        assert!(rest.starts_with("who: bob\r\nhost: bench\r\n"), "{request}");
+        assert!(requests.is_answered_by(201, b"") && requests.is_answered_by(429, b""));
+        assert!(!requests.is_answered_by(200, b""));
     }
 }
