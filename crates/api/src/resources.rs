@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +19,7 @@ use hyperfleet_core::{
 use hyperfleet_store::{ListQuery, Start};
 
 use crate::app::App;
-use crate::gate::{Identified, Visitor};
+use crate::gate::{Identified, Stay, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters, ReadParameters};
@@ -130,13 +131,14 @@ pub(crate) async fn read(
     State(app): State<App>,
     path: Path,
     visitor: Visitor,
+    Extension(stay): Extension<Arc<Stay>>,
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
     let ReadParameters { fields, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     if let Some(wait) = wait {
-        return wait::read(&app, &path, &visitor, &wait, fields.as_ref()).await;
+        return wait::read(&app, &path, &visitor, &stay, &wait, fields.as_ref()).await;
     }
     let resource = find(&app, &path, &visitor.sight()).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {

@@ -67,3 +67,44 @@ pub(crate) fn mark(mut response: Response, again: bool) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn a_key_is_one_header_of_visible_characters_and_not_too_many(
+            values in prop::collection::vec(
+                prop_oneof![
+                    "[!-~]{0,300}".prop_map(String::into_bytes),
+                    prop::collection::vec(any::<u8>(), 0..20),
+                ],
+                0..3,
+            ),
+        ) {
+            let mut request = Request::new(Body::empty());
+            for value in values.iter().filter_map(|value| HeaderValue::from_bytes(value).ok()) {
+                request.headers_mut().append(IDEMPOTENCY_KEY, value);
+            }
+            let sent: Vec<&[u8]> =
+                request.headers().get_all(IDEMPOTENCY_KEY).iter().map(HeaderValue::as_bytes).collect();
+            let good = |key: &[u8]| (1..=255).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+            match key(&request, false) {
+                Ok(None) => prop_assert!(sent.is_empty()),
+                Ok(Some(Key { key, .. })) => {
+                    prop_assert!(good(&key));
+                    prop_assert_eq!(sent, [key]);
+                }
+                Err(error) => {
+                    prop_assert!(sent.len() != 1 || !good(sent[0]));
+                    prop_assert!(!error.detail.contains(char::is_control), "{}", error.detail);
+                }
+            }
+            prop_assert!(key(&request, true).unwrap().is_none(), "one that only tries needs none");
+        }
+    }
+}

@@ -204,7 +204,7 @@ async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Resu
 /// Who comes in, by this configuration.
 fn gate(
     config: &Config,
-    room: Room,
+    room: Arc<Room>,
     key_metrics: &KeyMetrics,
     shutdown: &Shutdown,
 ) -> Result<Gate, StartError> {

@@ -7,7 +7,7 @@ use hyperfleet_core::{Error, ErrorKind, Projection, Resource, Sight, statuses};
 use hyperfleet_store::EventKind;
 
 use crate::app::App;
-use crate::gate::Visitor;
+use crate::gate::{Stay, Visitor};
 use crate::place::Path;
 use crate::query::{Awaited, Wait};
 use crate::resources::{Answer, find, shown};
@@ -19,6 +19,7 @@ pub(crate) async fn read(
     app: &App,
     path: &Path,
     visitor: &Visitor,
+    stay: &Stay,
     wait: &Wait,
     fields: Option<&Projection>,
 ) -> Answer {
@@ -26,7 +27,7 @@ pub(crate) async fn read(
     let deadline =
         tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
     let waited = tokio::select! {
-        held = until(app, path, &sight, &wait.awaited) => Some(held?),
+        held = until(app, path, &sight, stay, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,
         () = app.shutdown.begun() => None,
     };
@@ -43,7 +44,13 @@ pub(crate) async fn read(
 }
 
 /// Waits until it holds: the resource as it is then, or none if what was awaited is that there is none.
-async fn until(app: &App, path: &Path, sight: &Sight, awaited: &Awaited) -> Result<Option<Resource>, Error> {
+async fn until(
+    app: &App,
+    path: &Path,
+    sight: &Sight,
+    stay: &Stay,
+    awaited: &Awaited,
+) -> Result<Option<Resource>, Error> {
     // First where to follow from, then how it is: nothing can happen unseen in between.
     let (_, newest) = app.store.bounds().await?;
     let resource = match find(app, path, sight).await {
@@ -59,6 +66,7 @@ async fn until(app: &App, path: &Path, sight: &Sight, awaited: &Awaited) -> Resu
     let scope =
         Scope { kinds: vec![resource.kind.clone()], owner: None, finalizing: true, referring_to: None };
     let mut follower = app.store.follow(sight, scope.confine(Some(Filter::with_id(resource.id))), newest)?;
+    stay.leave();
     loop {
         for event in follower.next().await?.events {
             match (event.kind, awaited) {

@@ -27,14 +27,14 @@ use rate::{Limiter, Purpose};
 use room::Rank;
 
 pub use rate::{Budget, Budgets};
-pub(crate) use room::Room;
+pub(crate) use room::{Room, Stay};
 
 /// The actor when authentication is off.
 static SYSTEM: LazyLock<Arc<str>> = LazyLock::new(|| "system@hyperfleet.local".into());
 
 /// Everything that decides who comes in.
 pub(crate) struct Gate {
-    room: Room,
+    room: Arc<Room>,
     verifier: Option<Verifier>,
     tenancy: Option<Tenancy>,
     /// None while roles are off. Changed while the server runs.
@@ -64,7 +64,7 @@ struct Demand {
 
 impl Gate {
     pub(crate) fn new(
-        room: Room,
+        room: Arc<Room>,
         verifier: Option<Verifier>,
         tenancy: Option<Tenancy>,
         policy: Option<Policy>,
@@ -228,15 +228,17 @@ impl Visitor {
     }
 }
 
-/// Lets a request in, or answers it. It takes up room until the head of its answer is there.
+/// Lets a request in, or answers it. It takes up room until the head of its answer is there, or until it says that it
+/// has only to wait.
 pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let demand = Demand::of(&parts);
-    let _stay = match app.gate.room.enter(demand.rank) {
-        Ok(stay) => stay,
+    let stay = match app.gate.room.enter(demand.rank) {
+        Ok(stay) => Arc::new(stay),
         Err(error) => return failed(error),
     };
-    match app.gate.admit(&parts, &demand).await {
+    parts.extensions.insert(Arc::clone(&stay));
+    let response = match app.gate.admit(&parts, &demand).await {
         Ok(visitor) => {
             parts.extensions.insert(visitor);
             let mut response = next.run(Request::from_parts(parts, body)).await;
@@ -246,7 +248,9 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
             response
         }
         Err(response) => response,
-    }
+    };
+    stay.leave();
+    response
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Visitor {

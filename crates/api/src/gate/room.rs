@@ -3,7 +3,8 @@
 //! resource, and reports last of all, because adapters that cannot report would stop the whole fleet. Nobody waits
 //! here, and whoever is sent away has changed nothing.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hyperfleet_core::{Error, ErrorKind};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -63,17 +64,18 @@ struct Labels {
     class: &'static str,
 }
 
-/// A request that is inside until this is dropped. That is when the head of its answer is made: a client that reads
-/// slowly, or that watches for hours, holds a connection and no room.
+/// A request that is inside until it [leaves](Self::leave), which is when the head of its answer is made at the latest:
+/// a client that reads slowly, or that watches for hours, holds a connection and no room.
 #[derive(Debug)]
-pub(crate) struct Stay<'r> {
-    room: &'r Room,
+pub(crate) struct Stay {
+    room: Arc<Room>,
     rank: Rank,
+    left: AtomicBool,
 }
 
 impl Room {
     /// Room for so many, with its metrics visible under their public names.
-    pub(crate) fn register(registry: &mut Registry, limit: usize) -> Self {
+    pub(crate) fn register(registry: &mut Registry, limit: usize) -> Arc<Self> {
         let (in_flight, shed) = (Family::<Labels, Gauge>::default(), Family::<Labels, Counter>::default());
         let ranks = Rank::ALL.map(|rank| {
             let labels = Labels { class: rank.label() };
@@ -85,11 +87,11 @@ impl Room {
         let api = registry.sub_registry_with_prefix("hyperfleet_api");
         api.register("requests_in_flight", "Requests that are being answered", in_flight);
         api.register("requests_shed", "Requests refused because too many were being answered", shed);
-        Self { limit, inside: AtomicUsize::new(0), ranks }
+        Arc::new(Self { limit, inside: AtomicUsize::new(0), ranks })
     }
 
     /// Lets one more in, or sends it away.
-    pub(crate) fn enter(&self, rank: Rank) -> Result<Stay<'_>, Error> {
+    pub(crate) fn enter(self: &Arc<Self>, rank: Rank) -> Result<Stay, Error> {
         let room = (self.limit * rank.share() / 100).max(1);
         let one_more = |inside: usize| (inside < room).then_some(inside + 1);
         if self.inside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
@@ -98,7 +100,7 @@ impl Room {
             return Err(Error::new(ErrorKind::Overloaded, detail));
         }
         self.counts(rank).in_flight.inc();
-        Ok(Stay { room: self, rank })
+        Ok(Stay { room: Arc::clone(self), rank, left: AtomicBool::new(false) })
     }
 
     fn counts(&self, rank: Rank) -> &Counts {
@@ -106,10 +108,19 @@ impl Room {
     }
 }
 
-impl Drop for Stay<'_> {
+impl Stay {
+    /// Makes room for another. For a request that has only to wait for something to happen.
+    pub(crate) fn leave(&self) {
+        if !self.left.swap(true, Ordering::Relaxed) {
+            self.room.counts(self.rank).in_flight.dec();
+            self.room.inside.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Stay {
     fn drop(&mut self) {
-        self.room.counts(self.rank).in_flight.dec();
-        self.room.inside.fetch_sub(1, Ordering::Relaxed);
+        self.leave();
     }
 }
 
@@ -117,7 +128,7 @@ impl Drop for Stay<'_> {
 mod tests {
     use super::*;
 
-    fn fill(room: &Room, rank: Rank) -> Vec<Stay<'_>> {
+    fn fill(room: &Arc<Room>, rank: Rank) -> Vec<Stay> {
         std::iter::from_fn(|| room.enter(rank).ok()).take(1_000).collect()
     }
 
@@ -132,8 +143,9 @@ mod tests {
         assert_eq!(reports.len(), 3);
         drop((lists, resources));
         assert_eq!(fill(&room, Rank::List).len(), 7, "who came in by a higher rank counts too");
+        reports.iter().for_each(Stay::leave);
         drop(reports);
-        assert_eq!(fill(&room, Rank::Report).len(), 20);
+        assert_eq!(fill(&room, Rank::Report).len(), 20, "who has left leaves nobody else's place");
     }
 
     #[test]
@@ -161,7 +173,7 @@ mod tests {
             }
         });
         assert!(most.into_inner() <= 8);
-        assert_eq!(room.inside.into_inner(), 0);
+        assert_eq!(room.inside.load(Ordering::Relaxed), 0);
         assert!(room.ranks.iter().all(|counts| counts.in_flight.get() == 0));
     }
 }

@@ -80,6 +80,7 @@ impl Form {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use proptest::prelude::*;
 
     #[test]
     fn the_form_is_what_accept_likes_best() {
@@ -99,6 +100,29 @@ mod tests {
         ] {
             let headers: HeaderMap = [(ACCEPT, HeaderValue::from_static(accept))].into_iter().collect();
             assert_eq!(Form::negotiate(&headers).ok(), expected, "{accept}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn whatever_accept_holds_a_form_is_one_that_some_range_of_it_allows(
+            ranges in prop::collection::vec(
+                "(text|application|\\*|\\PC{0,3})/(event-stream|x-ndjson|\\*|\\PC{0,3})(;q=[0-9a-zA-Z.-]{0,4})?", 0..4,
+            ),
+        ) {
+            let accept = ranges.join(",");
+            let value = HeaderValue::from_bytes(accept.as_bytes()).unwrap_or_else(|_| HeaderValue::from_static(""));
+            let given = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+            match Form::negotiate(&[(ACCEPT, value)].into_iter().collect()) {
+                Ok(form) => {
+                    let (kind, _) = form.media_type().split_once('/').unwrap();
+                    let allows = [form.media_type().to_owned(), format!("{kind}/*"), "*/*".to_owned()];
+                    prop_assert!(given.trim().is_empty() || allows.iter().any(|range| given.contains(range)), "{given}");
+                }
+                Err(error) => prop_assert_eq!(error.kind, ErrorKind::NotAcceptable),
+            }
         }
     }
 }

@@ -16,6 +16,7 @@ on_both_stores!(
     lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost,
     whatever_a_storm_is_told_is_true,
     an_answer_that_nobody_reads_takes_up_no_room,
+    whoever_waits_for_something_to_happen_takes_up_no_room,
 );
 
 /// A server that answers so many at a time.
@@ -41,14 +42,22 @@ fn report() -> Value {
     })
 }
 
+async fn metrics(server: &Server) -> String {
+    let text = server.metrics().get("/metrics").await.expect_status(200);
+    String::from_utf8(text.body.to_vec()).unwrap()
+}
+
+fn value(metrics: &str, series: &str) -> Option<u64> {
+    let value = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    value.map(|value| value.parse().unwrap())
+}
+
 /// The value of a metric for each class: list, resource, report.
 async fn by_class(server: &Server, metric: &str) -> [u64; 3] {
-    let text = server.metrics().get("/metrics").await.expect_status(200);
-    let text = String::from_utf8(text.body.to_vec()).unwrap();
+    let text = metrics(server).await;
     ["list", "resource", "report"].map(|class| {
-        let series = format!("{metric}{{class=\"{class}\"}} ");
-        let value = text.lines().find_map(|line| line.strip_prefix(&series));
-        value.expect("all classes are there from the start").parse().unwrap()
+        let value = value(&text, &format!("{metric}{{class=\"{class}\"}}"));
+        value.expect("all classes are there from the start")
     })
 }
 
@@ -211,4 +220,34 @@ async fn an_answer_that_nobody_reads_takes_up_no_room(home: &Home) {
     let mut rest = Vec::new();
     unread.read_to_end(&mut rest).await.unwrap();
     assert!(rest.len() > LARGE * MANY);
+}
+
+async fn whoever_waits_for_something_to_happen_takes_up_no_room(home: &Home) {
+    const READS: &str = "hyperfleet_db_query_duration_seconds_count{operation=\"get\"}";
+    let server = narrow(home, 2).await;
+    let api = server.api();
+    let one = format!("{CLUSTERS}/{}", id(&create_cluster(&api, "awaited").await));
+    let mut waiting = Vec::new();
+    for waiters in 1..=3 {
+        waiting.push(sent(api.get(&format!("{one}?waitFor=Reconciled=True&timeout=5m"))));
+        eventually("the first look", DEADLINE, async || {
+            value(&metrics(&server).await, READS).filter(|reads| *reads >= waiters)
+        })
+        .await;
+        in_flight(&server, [0, 0, 0]).await;
+    }
+    let mut watching = TcpStream::connect(api.authority()).await.unwrap();
+    let request = format!("GET {CLUSTERS}?watch=true HTTP/1.1\r\nhost: test\r\n\r\n");
+    watching.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 15];
+    watching.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200 OK");
+    in_flight(&server, [0, 0, 0]).await;
+
+    api.get(CLUSTERS).await.expect_status(200);
+    api.put(&format!("{one}/statuses")).json(&report()).await.expect_status(201);
+    for waiting in waiting {
+        let answer = waiting.await.unwrap().expect_status(200);
+        assert_eq!(answer.header("x-hyperfleet-wait"), None, "{answer}");
+    }
 }
