@@ -30,7 +30,7 @@ static REPORTS: LazyLock<String> = LazyLock::new(|| {
 const CHILDREN: &str = "select kind, count(*) from resources where owner_id = $1 group by kind";
 
 /// Level by level, no further than the bound, by resources_by_owner.
-static BELOW: LazyLock<String> = LazyLock::new(|| {
+pub(super) static BELOW: LazyLock<String> = LazyLock::new(|| {
     format!(
         "with recursive below (id) as (
              select id from resources where owner_id = $1

@@ -50,11 +50,7 @@ impl Sqlite {
     }
 }
 
-fn look(
-    connection: &Connection,
-    catalog: &Catalog,
-    id: ResourceId,
-) -> Result<Option<Surroundings>, Failure> {
+fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Surroundings>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(resource) = read::status(&snapshot, catalog, id)? else { return Ok(None) };
     let mut around = Surroundings::of(resource);

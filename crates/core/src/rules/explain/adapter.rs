@@ -40,13 +40,13 @@ fn silent(case: &Case<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Ve
     let (since, detail, action) = match (report, adapter.snapshot) {
         (None, _) => (
             case.pending_since,
-            format!("Has never reported on this resource; generation {generation} is awaited."),
+            "Has never reported on this resource".to_owned(),
             format!("{running}; it may not know of kind {}.", case.facts.kind),
         ),
         (Some(report), None) => (
             case.pending_since,
             format!(
-                "Has looked at generation {} of {generation} and cannot tell yet: {}.",
+                "Has looked at generation {} of {generation} and cannot tell yet: {}",
                 report.observed_generation,
                 said(report, &["Available"])
             ),
@@ -56,7 +56,7 @@ fn silent(case: &Case<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Ve
             // Its generation was the present one up to a moment between its last report and the last change.
             case.pending_since.max(report.last_report_time).min(case.facts.changed),
             format!(
-                "Silent since {}, behind by {}: its last report is on generation {} of {generation}{}.",
+                "Silent since {}, behind by {}: its last report is on generation {} of {generation}{}",
                 report.last_report_time,
                 generations(generation.saturating_sub(report.observed_generation)),
                 report.observed_generation,
@@ -68,11 +68,11 @@ fn silent(case: &Case<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Ve
             ),
         ),
     };
-    if case.facts.finalizing {
-        let detail = format!("{detail} Its Finalized=True at generation {generation} is awaited.");
-        return Verdict { severity: Severity::Silent, since: case.deleted(), detail, action };
-    }
-    Verdict { severity: Severity::Silent, since, detail, action }
+    let (since, awaited) = match case.facts.finalizing {
+        true => (case.deleted(), format!("Finalized=True at generation {generation}")),
+        false => (since, format!("a report on generation {generation}")),
+    };
+    Verdict { severity: Severity::Silent, since, detail: format!("{detail}; {awaited} is awaited."), action }
 }
 
 /// It has reported on the present generation of a finalizing resource.

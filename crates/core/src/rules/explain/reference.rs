@@ -1,6 +1,6 @@
-//! Resources that refer to one that is being deleted. No command leads there: a deletion is refused while others refer
-//! to its target, and nothing can refer to what is finalizing. Should a database be like that all the same, nothing
-//! but a person can end it.
+//! Resources that refer to one that is being deleted. That is rare: a deletion is refused while others refer to its
+//! target, and nothing can refer to what is finalizing. What remains are references of kinds that were taken out of the
+//! configuration, and whatever a database should not hold; nothing but a person can end either.
 
 use super::{Blocker, BlockerKind, Case, Found, NAMED, Severity, named};
 use crate::Resource;
@@ -21,7 +21,8 @@ pub(super) fn blockers(case: &Case<'_>) -> Vec<Found> {
         })
         .collect();
     if others > 0 {
-        let detail = format!("{others} others still refer to it. What you may not read is never named.");
+        let detail =
+            format!("Others that still refer to it: {others}. What you may not read is never named.");
         let action =
             "Ask someone who may read them to take the references away; those of a kind that is not \
                       configured any more need their kind back."

@@ -115,9 +115,9 @@ fn the_worst_comes_first_and_each_has_its_moment() {
     assert_eq!(explanation.summary, "Cluster 'main' is degraded at generation 3 by adapter c.");
     let details: Vec<_> = explanation.blockers.iter().map(|b| b.detail.as_str()).collect();
     assert_eq!(details[0], "Reports at generation 3: Available=False (NoAvailable).");
-    assert_eq!(details[1], "Has never reported on this resource; generation 3 is awaited.");
+    assert_eq!(details[1], "Has never reported on this resource; a report on generation 3 is awaited.");
     let behind = "Silent since 2026-01-01T00:01:00.000000Z, behind by 2 generations: its last report is on \
-                  generation 1 of 3.";
+                  generation 1 of 3; a report on generation 3 is awaited.";
     assert_eq!(details[2], behind);
 }
 
