@@ -40,6 +40,8 @@ pub(crate) struct Parts {
     pub(crate) build: BuildInfo,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
+    /// How long a resource may be unreconciled before it is called stuck.
+    pub(crate) stuck_after: Duration,
     /// How long a body may take to arrive.
     pub(crate) read_timeout: Duration,
 }

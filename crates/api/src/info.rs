@@ -5,7 +5,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, HeaderValue};
-use hyperfleet_core::{Error, ErrorKind};
+use hyperfleet_core::{Contract, Error, ErrorKind};
 use serde_json::json;
 
 use crate::app::App;
@@ -40,7 +40,7 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
 
 /// For routes without parameters: any is unknown.
 pub(crate) async fn without_parameters(request: Request, next: Next) -> Response {
-    checked(query::none(request.uri().query()), request, next).await
+    checked(query::none(request.uri().query(), Contract::DOCUMENTED), request, next).await
 }
 
 /// For routes whose answers may be cached by their fingerprint: any other parameter is unknown.

@@ -9,6 +9,7 @@ mod body;
 pub mod config;
 mod decode;
 mod decode_report;
+mod explain;
 pub mod gate;
 mod info;
 mod observe;

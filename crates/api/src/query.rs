@@ -129,9 +129,9 @@ impl Query {
     }
 }
 
-/// Refuses every parameter.
-pub(crate) fn none(raw: Option<&str>) -> Result<(), Error> {
-    Query::new(raw, Contract::DOCUMENTED).finish(())
+/// Refuses every parameter, where the contract does.
+pub(crate) fn none(raw: Option<&str>, contract: Contract) -> Result<(), Error> {
+    Query::new(raw, contract).finish(())
 }
 
 /// The parameters of a file that may be cached by its fingerprint.

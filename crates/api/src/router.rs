@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
-use crate::{gate, info, resources, statuses, unmatched, whoami};
+use crate::{explain, gate, info, resources, statuses, unmatched, whoami};
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
@@ -80,6 +80,7 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
         routes.add(&format!("{item}/force-delete"), at(post(resources::force_delete)));
         let report = get(statuses::list).put(statuses::submit).post(statuses::submit);
         routes.add(&format!("{item}/statuses"), at(report));
+        routes.add(&format!("{item}/explain"), at(get(explain::explain)));
     }
     routes
 }

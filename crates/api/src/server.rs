@@ -129,6 +129,7 @@ pub async fn run(
         health: health.clone(),
         build,
         body_limit: config.server.limits.body_bytes,
+        stuck_after: config.metrics.reconciliation_stuck_threshold,
         read_timeout: config.server.timeouts.read,
     });
     let document = Arc::new(Document::build(rulebook.view()));

@@ -83,7 +83,7 @@ pub(crate) async fn submit(
 }
 
 /// The error that names the first part of the path that is not there.
-async fn not_there(app: &App, path: &Path, sight: &Sight) -> Error {
+pub(crate) async fn not_there(app: &App, path: &Path, sight: &Sight) -> Error {
     find(app, path, sight)
         .await
         .err()

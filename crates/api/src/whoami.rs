@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::Request;
-use hyperfleet_core::{Error, Fault, Faults, Labels, RawJson, ResourceId, Verb, Verdict, echo};
+use hyperfleet_core::{Contract, Error, Fault, Faults, Labels, RawJson, ResourceId, Verb, Verdict, echo};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::{body, query};
 
 /// `GET B/whoami`.
 pub(crate) async fn whoami(visitor: Visitor, RawQuery(raw): RawQuery) -> Answer {
-    query::none(raw.as_deref())?;
+    query::none(raw.as_deref(), Contract::DOCUMENTED)?;
     let tenant: Option<Value> =
         visitor.tenant().map(|tenant| RawJson::from_stored(tenant.as_str()).parse()).transpose()?;
     let mut answer = json!({"identity": visitor.identity(), "system": visitor.is_system()});
@@ -35,7 +35,7 @@ pub(crate) async fn check(
     RawQuery(raw): RawQuery,
     request: Request<Body>,
 ) -> Answer {
-    query::none(raw.as_deref())?;
+    query::none(raw.as_deref(), Contract::DOCUMENTED)?;
     body::require_json(request.headers())?;
     let question = body::parse_object(&body::read(&app, request).await?)?;
     let (verb, kind, id) = read(&app, &question)?;

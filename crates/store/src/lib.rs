@@ -26,6 +26,7 @@ mod report_row;
 mod retries;
 mod search;
 mod sqlite;
+mod surroundings;
 mod thread;
 
 use std::fmt;

@@ -133,7 +133,7 @@ pub static KEYS: &[Key] = &[
     key("metrics.tls.enabled", Form::Bool, "false", "Serve the metrics over TLS; needs both files."),
     key("metrics.tls.cert_file", Form::Text, "", "Certificate chain of the metrics in PEM."),
     key("metrics.tls.key_file", Form::Text, "", "Private key of that certificate in PEM."),
-    key("metrics.reconciliation_stuck_threshold", SOME_TIME, "10m", "Time after which an unreconciled resource counts as stuck in the metrics."),
+    key("metrics.reconciliation_stuck_threshold", SOME_TIME, "10m", "Time after which an unreconciled resource counts as stuck, in metrics and explanations."),
 
     key("health.host", Form::NonEmpty, "localhost", "Name or address that `/healthz` and `/readyz` listen on."),
     key("health.port", PORT, "8080", "Port of `/healthz` and `/readyz`; 0 lets the system choose."),

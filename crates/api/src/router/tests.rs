@@ -50,6 +50,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         health: Health::new([]),
         build: BuildInfo::default(),
         body_limit: 1 << 20,
+        stuck_after: Duration::from_secs(600),
         read_timeout: Duration::from_secs(30),
     })
 }

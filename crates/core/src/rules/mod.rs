@@ -10,6 +10,7 @@ mod confirm;
 mod create;
 mod delete;
 mod dossier;
+pub mod explain;
 mod facts;
 mod force_delete;
 mod last_known;

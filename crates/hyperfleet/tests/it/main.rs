@@ -7,6 +7,7 @@ mod support;
 mod access;
 mod contract;
 mod documents;
+mod explain;
 mod guides;
 mod histories;
 mod hostile;

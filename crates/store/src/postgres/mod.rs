@@ -17,12 +17,14 @@ mod plans;
 mod read;
 mod report_columns;
 mod row;
+mod surroundings;
 mod writer;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
+use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -149,6 +151,14 @@ impl Postgres {
 
     pub(crate) async fn reports(&self, id: ResourceId, slice: Slice) -> Result<ReportPage, Failure> {
         on_lease!(self, |client| read::reports(client, id, slice))
+    }
+
+    pub(crate) async fn surroundings(
+        &self,
+        id: ResourceId,
+        catalog: &Catalog,
+    ) -> Result<Option<Surroundings>, Failure> {
+        on_lease!(self, |client| surroundings::surroundings(client, catalog, id))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Client;
-use hyperfleet_core::{Catalog, Contract, View};
+use hyperfleet_core::{Catalog, Contract, ResourceId, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::read::{self, Begin, ListStatement};
+use super::surroundings;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
@@ -36,6 +37,21 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
         check(lease.client(), view, &daily).await;
+    }
+    lease.give_back();
+}
+
+#[tokio::test]
+async fn what_is_below_a_resource_is_found_by_its_owner_in_a_large_fleet() {
+    let database = Postgres::shared().database().await;
+    let store = fleet(&database).await;
+    let lease = store.lease().await.unwrap();
+    // The owner of the most.
+    let owner = ResourceId::parse("019b7600-0000-7000-8000-000000000001").unwrap();
+    for mode in ["force_custom_plan", "force_generic_plan"] {
+        let work = Work::of(lease.client(), &surroundings::BELOW, &[Value::Id(owner)], mode).await;
+        assert!(work.indexes.contains("resources_by_owner") && work.whole.is_empty(), "{work:?}");
+        assert!(work.rows < MOST_ROWS, "{work:?}");
     }
     lease.give_back();
 }

@@ -12,6 +12,7 @@ mod persist;
 mod plans;
 mod read;
 mod row;
+mod surroundings;
 mod writer;
 
 use std::path::Path;

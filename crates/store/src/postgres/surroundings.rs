@@ -1,0 +1,110 @@
+//! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
+
+use std::sync::LazyLock;
+
+use deadpool_postgres::Client;
+use futures_util::try_join;
+use hyperfleet_core::rules::explain::Surroundings;
+use hyperfleet_core::{Catalog, Resource, ResourceId};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::row;
+use crate::STATUS_COLUMNS;
+use crate::failure::Failure;
+use crate::surroundings::{MOST, SAID_COLUMNS};
+
+static RESOURCE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "select {} from resources r join resource_status s on s.resource_id = r.id where r.id = $1",
+        *STATUS_COLUMNS
+    )
+});
+
+/// By reports_pkey.
+static REPORTS: LazyLock<String> = LazyLock::new(|| {
+    format!("select {} from reports where resource_id = $1 and adapter = any($2)", *SAID_COLUMNS)
+});
+
+/// By resources_by_owner.
+const CHILDREN: &str = "select kind, count(*) from resources where owner_id = $1 group by kind";
+
+/// Level by level, no further than the bound, by resources_by_owner.
+pub(super) static BELOW: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "with recursive below (id) as (
+             select id from resources where owner_id = $1
+             union all
+             select r.id from below join resources r on r.owner_id = below.id
+         )
+         select {} from (select id from below limit {}) nearest
+         join resources r on r.id = nearest.id join resource_status s on s.resource_id = r.id",
+        *STATUS_COLUMNS,
+        MOST + 1
+    )
+});
+
+/// By resource_references_by_target.
+static REFERRERS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "select {} from (select distinct source_id from resource_references where target_id = $1 limit {MOST}) e
+         join resources r on r.id = e.source_id join resource_status s on s.resource_id = r.id",
+        *STATUS_COLUMNS
+    )
+});
+const REFERENCES: &str = "select count(distinct source_id) from resource_references where target_id = $1";
+
+pub(super) async fn surroundings(
+    client: &Client,
+    catalog: &Catalog,
+    id: ResourceId,
+) -> Result<Option<Surroundings>, Failure> {
+    client.batch_execute("begin isolation level repeatable read read only").await?;
+    let found = look(client, catalog, id.uuid()).await;
+    // The connection goes back to the pool, so its transaction ends whatever became of it.
+    let ended = client.batch_execute("commit").await;
+    let found = found?;
+    ended?;
+    Ok(found)
+}
+
+async fn look(client: &Client, catalog: &Catalog, id: Uuid) -> Result<Option<Surroundings>, Failure> {
+    let resource = client.query_opt(&client.prepare_cached(&RESOURCE).await?, &[&id]).await?;
+    let Some(resource) = resource.map(|found| row::resource(catalog, &found)).transpose()?.flatten() else {
+        return Ok(None);
+    };
+    let mut around = Surroundings::of(resource);
+    let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
+    let statement = client.prepare_cached(&REPORTS).await?;
+    for found in client.query(&statement, &[&id, &adapters]).await? {
+        around.reports.push(row::report(&found)?.1);
+    }
+    if around.resource.is_active() {
+        return Ok(Some(around));
+    }
+    let (children, below, referrers, references) = try_join!(
+        ask(client, CHILDREN, id),
+        ask(client, &BELOW, id),
+        ask(client, &REFERRERS, id),
+        ask(client, REFERENCES, id),
+    )?;
+    for found in &children {
+        around.children.insert(found.try_get::<_, &str>(0)?.into(), found.try_get::<_, i64>(1)? as usize);
+    }
+    around.more_below = below.len() > MOST;
+    around.below = resources(catalog, &below)?;
+    around.referrers = resources(catalog, &referrers)?;
+    for found in &references {
+        around.references = found.try_get::<_, i64>(0)? as usize;
+    }
+    Ok(Some(around))
+}
+
+async fn ask(client: &Client, statement: &str, id: Uuid) -> Result<Vec<Row>, Failure> {
+    let statement = client.prepare_cached(statement).await?;
+    Ok(client.query(&statement, &[&id]).await?)
+}
+
+fn resources(catalog: &Catalog, rows: &[Row]) -> Result<Vec<Resource>, Failure> {
+    rows.iter().take(MOST).filter_map(|found| row::resource(catalog, found).transpose()).collect()
+}

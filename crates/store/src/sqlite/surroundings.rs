@@ -1,0 +1,99 @@
+//! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
+
+use std::sync::{Arc, LazyLock};
+
+use hyperfleet_core::rules::explain::Surroundings;
+use hyperfleet_core::{Catalog, Resource, ResourceId};
+use rusqlite::Connection;
+
+use super::{Sqlite, off_thread, read, row};
+use crate::STATUS_COLUMNS;
+use crate::failure::Failure;
+use crate::surroundings::{MOST, SAID_COLUMNS};
+
+static REPORT: LazyLock<String> = LazyLock::new(|| {
+    format!("select {} from reports where resource_id = ?1 and adapter = ?2", *SAID_COLUMNS)
+});
+
+/// The nearest first, by resources_by_owner.
+static BELOW: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "with recursive below (id, depth) as (
+             select id, 1 from resources where owner_id = ?1
+             union all
+             select r.id, below.depth + 1 from below join resources r on r.owner_id = below.id
+             order by 2
+             limit ?2
+         )
+         select {} from below join resources r on r.id = below.id
+         join resource_status s on s.resource_id = r.id",
+        *STATUS_COLUMNS
+    )
+});
+
+/// By resource_references_by_target.
+static REFERRERS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "select {} from (select distinct source_id from resource_references where target_id = ?1 limit ?2) e
+         join resources r on r.id = e.source_id join resource_status s on s.resource_id = r.id",
+        *STATUS_COLUMNS
+    )
+});
+
+impl Sqlite {
+    pub(crate) async fn surroundings(
+        self: &Arc<Self>,
+        id: ResourceId,
+    ) -> Result<Option<Surroundings>, Failure> {
+        let this = self.clone();
+        off_thread(move || look(&this.reader(), &this.catalog, id)).await
+    }
+}
+
+fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Surroundings>, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let Some(resource) = read::status(&snapshot, catalog, id)? else { return Ok(None) };
+    let mut around = Surroundings::of(resource);
+    let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
+    let mut report = snapshot.prepare_cached(&REPORT)?;
+    for adapter in adapters {
+        let mut rows = report.query((id.to_string(), adapter))?;
+        if let Some(found) = rows.next()? {
+            around.reports.push(row::report(found)?);
+        }
+    }
+    if around.resource.is_active() {
+        return Ok(Some(around));
+    }
+    let mut children =
+        snapshot.prepare_cached("select kind, count(*) from resources where owner_id = ?1 group by kind")?;
+    let mut rows = children.query([id.to_string()])?;
+    while let Some(found) = rows.next()? {
+        around.children.insert(row::text(found, 0)?.into(), found.get::<_, i64>(1)? as usize);
+    }
+    (around.below, around.more_below) = some(&snapshot, catalog, &BELOW, id)?;
+    (around.referrers, _) = some(&snapshot, catalog, &REFERRERS, id)?;
+    let mut references = snapshot
+        .prepare_cached("select count(distinct source_id) from resource_references where target_id = ?1")?;
+    around.references = references.query_row([id.to_string()], |row| row.get::<_, i64>(0))? as usize;
+    Ok(Some(around))
+}
+
+/// The resources that a statement finds, and whether there are more than these.
+fn some(
+    connection: &Connection,
+    catalog: &Catalog,
+    statement: &str,
+    id: ResourceId,
+) -> Result<(Vec<Resource>, bool), Failure> {
+    let mut statement = connection.prepare_cached(statement)?;
+    let mut rows = statement.query((id.to_string(), MOST as i64 + 1))?;
+    let (mut found, mut count) = (Vec::new(), 0);
+    while let Some(next) = rows.next()? {
+        count += 1;
+        if count <= MOST {
+            found.extend(row::resource(catalog, next)?);
+        }
+    }
+    Ok((found, count > MOST))
+}
