@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Client;
-use hyperfleet_core::{Catalog, Contract, View};
+use hyperfleet_core::search::Filter;
+use hyperfleet_core::{Catalog, Contract, Tenant, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
 use super::read::{self, Begin, ListStatement};
+use crate::facets::Facet;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
 use crate::search::{Plan, Value};
-use crate::{Options, SslMode, Target};
+use crate::{ListQuery, Options, SslMode, Target};
 
 /// More rows than this are never looked at for a page of twenty, in a table that has [`SIZE`], but for what is overdue.
 const MOST_ROWS: f64 = 10_000.0;
@@ -32,12 +34,90 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
     let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
     let lease = store.lease().await.unwrap();
     for daily in daily() {
-        let page = read::list(lease.client(), view, &daily.query).await.unwrap();
+        let page = read::list(lease.client(), None, view, &daily.query).await.unwrap();
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
         check(lease.client(), view, &daily).await;
     }
     lease.give_back();
+}
+
+/// Behind the wall, whatever a list looks at is shown by policies. They must not keep it from its indexes.
+#[tokio::test]
+async fn a_page_of_a_daily_query_is_found_by_an_index_for_a_tenant_large_or_small() {
+    let database = Postgres::shared().database().await;
+    let store = fleet(&database).await;
+    let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
+    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: true };
+    let [large, small] =
+        ["large", "small"].map(|org| Tenant::new(&[("org".to_owned(), org.to_owned())].into()));
+    let lease = store.lease().await.unwrap();
+    let client = lease.client();
+    client.batch_execute(&settle(&large, &small)).await.unwrap();
+    client.batch_execute("vacuum analyze").await.unwrap();
+    for (daily, tenant) in daily().iter().flat_map(|daily| [(daily, &large), (daily, &small)]) {
+        let filter = Filter::And(vec![daily.query.filter.clone(), Filter::OfTenant(tenant.clone())]);
+        // To count what a tenant has of something is to look at it.
+        let query = ListQuery { filter, count: false, ..daily.query.clone() };
+        let page = read::list(client, store.within(Some(tenant)), view, &query).await.unwrap();
+        let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
+        assert!(*tenant == small || ids == daily.ids, "{} finds {ids:?}", daily.name);
+
+        let mut plan = Plan::of(&query);
+        let driver = match plan.needs_numbers() {
+            false => plan.begin(),
+            true => match read::begin(client, &mut plan).await.unwrap() {
+                Begin::With(driver) => driver,
+                Begin::NothingAt(_) => continue,
+            },
+        };
+        let ListStatement { text, values, is_lasting } = read::list_statement(&plan, driver, view, &query);
+        let role = &store.wall.as_deref().unwrap().role;
+        client
+            .execute(
+                "select set_config('role', $1, false), set_config('hyperfleet.tenant', $2, false)",
+                &[role, &tenant.as_str()],
+            )
+            .await
+            .unwrap();
+        for mode in modes(is_lasting) {
+            Work::of(client, &text, &values, mode).await.little(daily);
+        }
+        client.batch_execute("reset role").await.unwrap();
+    }
+    lease.give_back();
+}
+
+/// Gives the fleet to one tenant, and some resources like those in it to another.
+fn settle(large: &Tenant, small: &Tenant) -> String {
+    let like = "cast(overlay(cast(id as text) placing '9' from 20) as uuid)";
+    let mut statements = format!(
+        "update resources set tenancy = '{large}';
+         create temporary table few as select id, {like} as new from resources
+         where deleted_time is null and right(cast(id as text), 2) = '01' limit 300;
+         insert into resources
+             (id, kind, name, ancestors, generation, spec, labels, refs, created_time, created_by, updated_time,
+              updated_by, tenancy)
+         select new, kind, name, '', generation, spec, labels, refs, created_time, created_by, updated_time, updated_by,
+                '{small}'
+         from few join resources using (id);
+         insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
+         select new, version, conditions, pending_since, confirmed_after
+         from few join resource_status on resource_id = id;
+         insert into resource_facets (facet, created_time, resource_id)
+         select facet, created_time, new from few join resource_facets on resource_id = id;"
+    );
+    for (kind, tenant) in ["Cluster", "NodePool"].into_iter().flat_map(|kind| [(kind, large), (kind, small)])
+    {
+        let facet = Facet::tenant(kind, tenant).uuid();
+        statements.push_str(&format!(
+            "insert into resource_facets (facet, created_time, resource_id)
+             select '{facet}', created_time, id from resources where kind = '{kind}' and tenancy = '{tenant}';
+             insert into facet_counts (facet, active, finalizing)
+             select '{facet}', count(*), 0 from resources where kind = '{kind}' and tenancy = '{tenant}';"
+        ));
+    }
+    statements
 }
 
 /// Looks at every statement that a list sends.
@@ -56,10 +136,14 @@ async fn check(client: &Client, view: View<'_>, daily: &Daily) {
         }
     };
     let ListStatement { text, values, is_lasting } = read::list_statement(&plan, driver, view, &daily.query);
-    // A statement that lasts is planned for its values first, and for any values later.
-    for mode in ["force_custom_plan", "force_generic_plan"].into_iter().take(1 + usize::from(is_lasting)) {
+    for mode in modes(is_lasting) {
         found_by(daily, &Work::of(client, &text, &values, mode).await.little(daily));
     }
+}
+
+/// A statement that lasts is planned for its values first, and for any values later.
+fn modes(is_lasting: bool) -> impl Iterator<Item = &'static str> {
+    ["force_custom_plan", "force_generic_plan"].into_iter().take(1 + usize::from(is_lasting))
 }
 
 fn found_by(daily: &Daily, indexes: &BTreeSet<String>) {
@@ -165,6 +249,7 @@ async fn fleet(database: &Database) -> super::Postgres {
         connect_interval: Duration::from_millis(1),
         queue_limit: 1,
         migrate: true,
+        tenants: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
     let (store, _) = super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap();
