@@ -226,13 +226,15 @@ impl Wall {
             ))
             .await?;
         for (table, shown) in POLICIES {
+            // Policies also apply to whoever inherits from their role, which a user that does not own the tables may.
             client
                 .batch_execute(&format!(
                     "alter table {table} enable row level security;
                      drop policy if exists everything on {table};
                      create policy everything on {table} using (true);
                      drop policy if exists one_tenant on {table};
-                     create policy one_tenant on {table} as restrictive for select to {role} using ({shown})"
+                     create policy one_tenant on {table} as restrictive for select to {role}
+                         using (current_user <> '{role}' or {shown})"
                 ))
                 .await?;
         }
