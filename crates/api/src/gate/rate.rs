@@ -134,4 +134,29 @@ mod tests {
         }
         assert!(spend("ann", Purpose::Read, 60_000).is_err());
     }
+
+    #[test]
+    fn however_many_callers_there_are_no_more_than_so_many_are_remembered() {
+        let budget = Budget { per_second: 1, burst: 1 };
+        let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
+        let start = Instant::now();
+        let remembered = || limiter.buckets.lock().unwrap().len();
+        let crowd = |now: Instant| {
+            for caller in 0..MAX_CALLERS + 10 {
+                assert!(limiter.spend(&caller.to_string(), Purpose::Read, now).is_ok());
+                assert!(remembered() <= MAX_CALLERS);
+            }
+        };
+        crowd(start);
+        assert_eq!(remembered(), 10, "so many debts at once are forgiven");
+        // Those who owe nothing any more are forgotten before anyone who does.
+        let later = start + Duration::from_secs(5);
+        (0..MAX_CALLERS - 11)
+            .for_each(|old| drop(limiter.spend(&format!("old {old}"), Purpose::Read, start)));
+        assert!(limiter.spend("debtor", Purpose::Read, later).is_ok());
+        assert_eq!(remembered(), MAX_CALLERS);
+        assert!(limiter.spend("another", Purpose::Read, later).is_ok());
+        assert_eq!(remembered(), 2);
+        assert!(limiter.spend("debtor", Purpose::Read, later).is_err());
+    }
 }

@@ -1,6 +1,7 @@
 //! Roles: what no rule grants is refused, what may not be read does not exist, and the server tells the truth when it
 //! is asked what someone may do.
 
+mod labels;
 mod told;
 
 use super::*;

@@ -165,7 +165,7 @@ async fn create(
 async fn submit(store: &Store, tenant: &Tenant, intent: Intent) {
     let sight = Sight::new(Some(tenant.clone()), None);
     let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight };
-    store.execute(Command { caller, dry_run: false, intent }).await.unwrap();
+    store.execute(Command { caller, dry_run: false, retry: None, intent }).await.unwrap();
 }
 
 fn target(id: ResourceId) -> hyperfleet_core::Target {
