@@ -15,9 +15,8 @@ use tokio_postgres::{Client, Row, Statement};
 
 use crate::failure::{Failure, FailureKind};
 
-/// A row of the tenant that the transaction is for. Not the bare comparison: PostgreSQL would multiply its odds with
-/// those of everything else that is asked, expect next to nothing, and read a whole table for it.
-const OWN: &str = "coalesce(tenancy = current_setting('hyperfleet.tenant', true), false)";
+/// A row of the tenant that the transaction is for.
+const OWN: &str = "tenancy = current_setting('hyperfleet.tenant', true)";
 
 /// A row about a resource that can be seen, by resources_pkey. With the offset it is looked up for each, and not made a
 /// list of all that can be seen.
@@ -226,7 +225,9 @@ impl Wall {
             ))
             .await?;
         for (table, shown) in POLICIES {
-            // Policies also apply to whoever inherits from their role, which a user that does not own the tables may.
+            // Policies also apply to whoever inherits from their role, which a user that does not own the tables may; so
+            // it is asked who reads. That has a second use: by the bare comparison with the tenant PostgreSQL expects
+            // next to nothing of what is found by other means already, and reads a whole table for it.
             client
                 .batch_execute(&format!(
                     "alter table {table} enable row level security;
