@@ -72,6 +72,7 @@ pub fn store_options(config: &Config) -> Options {
         connect_interval: pool.conn_retry_interval,
         queue_limit: config.server.limits.queue,
         migrate: config.database.migrate_at_start,
+        tenants: config.access.tenancy.is_some(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FieldChange, ResourceId, Snapshot, Timestamp, Undo, Version};
+use crate::{FieldChange, ResourceId, Snapshot, Tenant, Timestamp, Undo, Version};
 
 /// One kind of event in a resource's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,6 +80,8 @@ pub struct Change {
     pub resource: ResourceId,
     /// Its kind.
     pub kind: Arc<str>,
+    /// Whom it belongs to, which is to be known when it is gone, too.
+    pub tenancy: Option<Tenant>,
     /// When.
     pub at: Timestamp,
     /// Who asked.

@@ -36,7 +36,9 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{Catalog, Command, Error, KEPT_FOR, Resource, ResourceId, Sight, Timestamp, Version};
+use hyperfleet_core::{
+    Catalog, Command, Error, KEPT_FOR, Resource, ResourceId, Sight, Tenant, Timestamp, Version,
+};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
@@ -114,6 +116,8 @@ pub struct Options {
     pub queue_limit: usize,
     /// Whether to bring the schema up to date, or only to check it.
     pub migrate: bool,
+    /// Whether there are tenants, for PostgreSQL to keep apart too.
+    pub tenants: bool,
 }
 
 /// The database, opened and at the right schema.
@@ -228,7 +232,7 @@ impl Store {
             .door("get", async {
                 match &self.reader {
                     Reader::Sqlite(sqlite) => sqlite.get(id).await,
-                    Reader::Postgres(postgres) => postgres.get(id).await,
+                    Reader::Postgres(postgres) => postgres.get(sight.tenant(), id).await,
                 }
             })
             .await?;
@@ -244,7 +248,9 @@ impl Store {
         self.door("list", async {
             match &self.reader {
                 Reader::Sqlite(sqlite) => sqlite.list(query, self.rulebook.clone(), self.timeout).await,
-                Reader::Postgres(postgres) => postgres.list(&query, self.rulebook.view()).await,
+                Reader::Postgres(postgres) => {
+                    postgres.list(sight.tenant(), &query, self.rulebook.view()).await
+                }
             }
         })
         .await
@@ -263,7 +269,7 @@ impl Store {
             .door("reports", async {
                 match &self.reader {
                     Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
-                    Reader::Postgres(postgres) => postgres.reports(resource, slice).await,
+                    Reader::Postgres(postgres) => postgres.reports(sight.tenant(), resource, slice).await,
                 }
             })
             .await?;
@@ -289,22 +295,29 @@ impl Store {
         let found = self.door("present", async {
             match &self.reader {
                 Reader::Sqlite(sqlite) => sqlite.present(query, self.rulebook.clone(), self.timeout).await,
-                Reader::Postgres(postgres) => postgres.present(&query, self.rulebook.view()).await,
+                Reader::Postgres(postgres) => {
+                    postgres.present(sight.tenant(), &query, self.rulebook.view()).await
+                }
             }
         });
         let (version, found) = found.await?;
-        Ok(Present::new(self.clone(), version, found))
+        Ok(Present::new(self.clone(), sight.tenant().cloned(), version, found))
     }
 
     async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Error> {
         self.door("feed", self.reader.trail(position, limit)).await
     }
 
-    async fn states(&self, ids: Vec<ResourceId>, since: Version) -> Result<Vec<Vec<TrailRow>>, Error> {
+    async fn states(
+        &self,
+        tenant: Option<&Tenant>,
+        ids: Vec<ResourceId>,
+        since: Version,
+    ) -> Result<Vec<Vec<TrailRow>>, Error> {
         self.door("states", async {
             match &self.reader {
                 Reader::Sqlite(sqlite) => sqlite.states(ids, since).await,
-                Reader::Postgres(postgres) => postgres.states(&ids, since).await,
+                Reader::Postgres(postgres) => postgres.states(tenant, &ids, since).await,
             }
         })
         .await

@@ -24,7 +24,9 @@ impl Store {
             .door("surroundings", async {
                 match &self.reader {
                     Reader::Sqlite(sqlite) => sqlite.surroundings(id).await,
-                    Reader::Postgres(postgres) => postgres.surroundings(id, &self.rulebook.catalog).await,
+                    Reader::Postgres(postgres) => {
+                        postgres.surroundings(sight.tenant(), id, &self.rulebook.catalog).await
+                    }
                 }
             })
             .await?;

@@ -171,6 +171,26 @@ fn serving_is_refused_with_advice_while_nobody_could_be_let_in() {
 }
 
 #[test]
+fn a_header_of_tenants_cannot_make_callers_part_of_the_system() {
+    let tenants = |system| {
+        load(&[
+            ("server.tenant.enabled", "true"),
+            ("server.tenant.dimensions", "[{header: X-Org, key: org, required: true}]"),
+            ("server.tenant.system_header", system),
+        ])
+    };
+    assert!(tenants("X-System").is_ok());
+    for system in ["X-Org", "x-org", "not a header"] {
+        let faults = tenants(system).unwrap_err();
+        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert!(
+            matches!(faults.as_slice(), [fault] if fault.contains("server.tenant.system_header")),
+            "{faults:?}"
+        );
+    }
+}
+
+#[test]
 fn no_two_keys_share_a_variable_or_a_flag() {
     for (i, key) in KEYS.iter().enumerate() {
         for other in &KEYS[..i] {

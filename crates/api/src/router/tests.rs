@@ -37,6 +37,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         connect_interval: Duration::ZERO,
         queue_limit: 1,
         migrate: true,
+        tenants: false,
     };
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {

@@ -256,6 +256,7 @@ impl WorkingSet {
                 version: self.version,
                 resource: resource.id,
                 kind: resource.kind.clone(),
+                tenancy: resource.tenancy.clone(),
                 at: now,
                 actor: caller.actor.clone(),
                 request_id: caller.request_id.clone(),

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Error, Resource, ResourceId, Version};
+use hyperfleet_core::{Error, Resource, ResourceId, Tenant, Version};
 
 use super::trail::state_before;
 use crate::Store;
@@ -15,15 +15,21 @@ const CHUNK: usize = 100;
 /// See the module.
 pub struct Present {
     store: Store,
+    tenant: Option<Tenant>,
     version: Version,
     ids: std::vec::IntoIter<ResourceId>,
 }
 
 impl Present {
-    pub(crate) fn new(store: Store, version: Version, mut found: Vec<(Version, ResourceId)>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        tenant: Option<Tenant>,
+        version: Version,
+        mut found: Vec<(Version, ResourceId)>,
+    ) -> Self {
         found.sort_unstable();
         let ids: Vec<ResourceId> = found.into_iter().map(|(_, id)| id).collect();
-        Self { store, version, ids: ids.into_iter() }
+        Self { store, tenant, version, ids: ids.into_iter() }
     }
 
     /// The version at which this was the present.
@@ -35,7 +41,7 @@ impl Present {
     pub async fn next(&mut self) -> Result<Vec<Arc<Resource>>, Error> {
         let ids: Vec<ResourceId> = self.ids.as_slice().iter().take(CHUNK).copied().collect();
         let Some(last) = ids.len().checked_sub(1) else { return Ok(Vec::new()) };
-        let trails = self.store.states(ids, self.version).await?;
+        let trails = self.store.states(self.tenant.as_ref(), ids, self.version).await?;
         // Only now: whoever gives up waiting and asks again must miss nothing.
         self.ids.nth(last);
         let catalog = &self.store.rulebook.catalog;

@@ -205,6 +205,7 @@ pub(super) struct ChangeColumns<'a> {
     request_ids: Vec<&'a str>,
     entries: Vec<String>,
     sizes: Vec<i32>,
+    tenancies: Vec<Option<&'a str>>,
     undo: Vec<Option<String>>,
     last: Vec<Option<String>>,
 }
@@ -221,6 +222,7 @@ impl<'a> ChangeColumns<'a> {
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
             entries: changes.iter().map(|c| json_text(&c.entries)).collect(),
             sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
+            tenancies: changes.iter().map(|c| c.tenancy.as_ref().map(Tenant::as_str)).collect(),
             undo: changes.iter().map(|c| c.undo.as_ref().map(json_text)).collect(),
             last: changes.iter().map(|c| c.last.as_ref().map(json_text)).collect(),
         }
@@ -238,6 +240,7 @@ impl<'a> ChangeColumns<'a> {
             &self.sizes,
             &self.undo,
             &self.last,
+            &self.tenancies,
         ]
     }
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::read::{Begin, begin};
 use super::row;
+use super::wall::{Prepared, Within};
 use crate::ListQuery;
 use crate::failure::Failure;
 use crate::feed::{ChangeRow, PAGE, STATES, Trail, TrailRow};
@@ -49,14 +50,15 @@ pub(super) async fn trail(
 /// The newest states of resources, with all their changes after `since`, resource by resource.
 pub(super) async fn states(
     client: &deadpool_postgres::Client,
+    within: Option<Within<'_>>,
     catalog: &Catalog,
     ids: &[ResourceId],
     since: Version,
 ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-    let statement = client.prepare_cached(&STATES).await?;
+    let statement = Prepared::new(client, within, &STATES, true).await?;
     let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
     let values: Vec<[&(dyn ToSql + Sync); 2]> = ids.iter().map(|id| [id as _, &since.0 as _]).collect();
-    let answers = try_join_all(values.iter().map(|values| client.query(&statement, values))).await?;
+    let answers = try_join_all(values.iter().map(|values| statement.query(client, values))).await?;
     answers.iter().map(|rows| rows.iter().map(|found| trail_row(catalog, found)).collect()).collect()
 }
 
@@ -81,6 +83,7 @@ fn trail_row(catalog: &Catalog, found: &Row) -> Result<TrailRow, Failure> {
 /// The versions and ids of all that a filter means, and the newest version.
 pub(super) async fn present(
     client: &deadpool_postgres::Client,
+    within: Option<Within<'_>>,
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
@@ -99,15 +102,25 @@ pub(super) async fn present(
          left join resource_status s on s.resource_id = chosen.id",
         select.ids
     );
-    let statement = client.prepare(&text).await?;
+    let statement = Prepared::new(client, within, &text, false).await?;
     let values: Vec<&(dyn ToSql + Sync)> = select.values.iter().map(|value| value as _).collect();
-    let rows = client.query_raw(&statement, values).await?;
-    futures_util::pin_mut!(rows);
     let (mut newest, mut found) = (Version::default(), Vec::new());
-    while let Some(row) = rows.try_next().await? {
+    let mut take = |row: &Row| -> Result<(), Failure> {
         newest = Version(row.try_get(0)?);
         if let (Some(version), Some(id)) = (row.try_get(1)?, row.try_get::<_, Option<Uuid>>(2)?) {
             found.push((Version(version), id.into()));
+        }
+        Ok(())
+    };
+    match within {
+        // The end of the transaction is sent with its beginning, and is heard of only after all rows.
+        Some(_) => statement.query(client, &values).await?.iter().try_for_each(take)?,
+        None => {
+            let rows = client.query_raw(&statement.statement, values).await?;
+            futures_util::pin_mut!(rows);
+            while let Some(row) = rows.try_next().await? {
+                take(&row)?;
+            }
         }
     }
     Ok((newest, found))

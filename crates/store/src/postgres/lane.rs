@@ -1,20 +1,25 @@
 //! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
 //! never waits for more, so a lone read pays no delay; under load one query answers many requests,
-//! and requests for the same resource share one row.
+//! and requests for the same resource share one row. Tenants share no query: each has its own, behind the wall, and
+//! all of them leave in one flight.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use hyperfleet_core::{Catalog, Resource, ResourceId};
+use futures_util::future::try_join_all;
+use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
 use tokio::sync::{mpsc, oneshot};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
 use super::connect::Address;
 use super::row;
+use super::wall::{CONFINE, Wall, Within};
+use super::writer::prepare;
 use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::OpenError;
@@ -28,12 +33,19 @@ const QUEUE: usize = 4096;
 
 type Answer = Result<Option<Resource>, Failure>;
 
+/// What is asked for, or found, by whose eyes; `None` sees all.
+type ByTenant<T> = BTreeMap<Option<Tenant>, T>;
+
+type Found = ByTenant<HashMap<ResourceId, Resource>>;
+
 /// The way in. The lane ends when it is dropped.
 pub(super) struct Lane {
     queue: mpsc::Sender<Read>,
 }
 
 struct Read {
+    /// Whom to keep behind the wall.
+    tenant: Option<Tenant>,
     id: ResourceId,
     reply: oneshot::Sender<Answer>,
 }
@@ -43,17 +55,18 @@ impl Lane {
         address: Address,
         catalog: Arc<Catalog>,
         timeout: Duration,
+        wall: Option<Arc<Wall>>,
     ) -> Result<Self, OpenError> {
         let (queue, reads) = mpsc::channel(QUEUE);
-        let task = Task { address, catalog, timeout, session: None, reads };
+        let task = Task { address, catalog, timeout, wall, session: None, reads };
         run_on_own_thread("lane", supervise(task))?;
         Ok(Self { queue })
     }
 
-    pub(super) async fn get(&self, id: ResourceId) -> Answer {
+    pub(super) async fn get(&self, tenant: Option<Tenant>, id: ResourceId) -> Answer {
         let (reply, answer) = oneshot::channel();
         let lost = |_| Failure::new(FailureKind::Defect, "a read was dropped without an answer");
-        self.queue.send(Read { id, reply }).await.map_err(|_| lost(()))?;
+        self.queue.send(Read { tenant, id, reply }).await.map_err(|_| lost(()))?;
         answer.await.map_err(|_| lost(()))?
     }
 }
@@ -62,8 +75,18 @@ struct Task {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
-    session: Option<(Client, Statement)>,
+    wall: Option<Arc<Wall>>,
+    session: Option<Session>,
     reads: mpsc::Receiver<Read>,
+}
+
+/// A connection with its prepared statements. PostgreSQL analyses a statement anew when another role comes with it, so
+/// those behind the wall have their own.
+struct Session {
+    client: Client,
+    confine: Statement,
+    of_all: Statement,
+    of_tenant: Statement,
 }
 
 /// Runs the task for as long as anyone may ask, whatever happens inside.
@@ -87,62 +110,73 @@ impl Task {
     }
 
     async fn answer(&mut self, reads: Vec<Read>) {
-        let ids: Vec<Uuid> = reads.iter().map(|read| read.id.uuid()).collect();
-        let result = tokio::time::timeout(self.timeout, self.load(&ids))
+        let mut asked: ByTenant<Vec<Uuid>> = BTreeMap::new();
+        for read in &reads {
+            asked.entry(read.tenant.clone()).or_default().push(read.id.uuid());
+        }
+        let result = tokio::time::timeout(self.timeout, self.load(&asked))
             .await
             .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
         if result.is_err() {
             self.session = None;
         }
-        match result {
-            Err(failure) => {
-                for read in reads {
-                    let _ = read.reply.send(Err(failure.clone()));
-                }
-            }
-            Ok(found) => {
-                for read in reads {
-                    let _ = read.reply.send(Ok(found.get(&read.id).cloned()));
-                }
-            }
+        for read in reads {
+            let answer = result
+                .as_ref()
+                .map_err(Clone::clone)
+                .map(|found| found.get(&read.tenant).and_then(|found| found.get(&read.id)).cloned());
+            let _ = read.reply.send(answer);
         }
     }
 
     /// Reads them all. The server may have been restarted since the last use: then once more on a
     /// new connection.
-    async fn load(&mut self, ids: &[Uuid]) -> Result<HashMap<ResourceId, Resource>, Failure> {
-        match self.attempt(ids).await {
+    async fn load(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+        match self.attempt(asked).await {
             Err(failure) if failure.kind == FailureKind::Unavailable && self.session.is_some() => {
                 self.session = None;
-                self.attempt(ids).await
+                self.attempt(asked).await
             }
             other => other,
         }
     }
 
-    async fn attempt(&mut self, ids: &[Uuid]) -> Result<HashMap<ResourceId, Resource>, Failure> {
-        let (client, statement) = match &mut self.session {
+    async fn attempt(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+        let session = match &mut self.session {
             Some(session) => session,
-            slot => slot.insert(open(&self.address).await?),
+            slot => slot.insert(Session::open(&self.address).await?),
         };
-        let rows = client.query(&*statement, &[&ids]).await?;
-        let mut found = HashMap::with_capacity(rows.len());
-        for row in &rows {
-            if let Some(resource) = row::resource(&self.catalog, row)? {
-                found.insert(resource.id, resource);
+        let (session, wall, catalog) = (&*session, self.wall.as_deref(), &*self.catalog);
+        let answers = asked.iter().map(async |(tenant, ids)| {
+            let within = wall.zip(tenant.as_ref()).map(|(wall, tenant)| Within { wall, tenant });
+            let mut found = HashMap::with_capacity(ids.len());
+            for row in &session.ask(within, ids).await? {
+                if let Some(resource) = row::resource(catalog, row)? {
+                    found.insert(resource.id, resource);
+                }
             }
-        }
-        Ok(found)
+            Ok::<_, Failure>((tenant.clone(), found))
+        });
+        Ok(try_join_all(answers).await?.into_iter().collect())
     }
 }
 
-async fn open(address: &Address) -> Result<(Client, Statement), Failure> {
-    let client = address.connect_by_key().await?;
-    let statement = client
-        .prepare(&format!(
+impl Session {
+    async fn open(address: &Address) -> Result<Self, Failure> {
+        let client = address.connect_by_key().await?;
+        let read = format!(
             "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
              where r.id = any($1)"
-        ))
-        .await?;
-    Ok((client, statement))
+        );
+        let [confine, of_all, of_tenant] = prepare(&client, [CONFINE.to_owned(), read.clone(), read]).await?;
+        Ok(Self { client, confine, of_all, of_tenant })
+    }
+
+    async fn ask(&self, within: Option<Within<'_>>, ids: &[Uuid]) -> Result<Vec<Row>, Failure> {
+        let values: [&(dyn ToSql + Sync); 1] = [&ids];
+        match within {
+            Some(within) => within.query(&self.client, &self.confine, &self.of_tenant, &values).await,
+            None => Ok(self.client.query(&self.of_all, &values).await?),
+        }
+    }
 }

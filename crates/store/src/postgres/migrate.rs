@@ -3,6 +3,7 @@
 use tokio_postgres::Client;
 
 use super::connect::Address;
+use super::wall::Wall;
 use crate::Options;
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::{self, Migration, MigrationReport, OpenError};
@@ -17,11 +18,16 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
     Migration { number: 3, name: "0003_search", sql: include_str!("migrations/0003_search.sql") },
     Migration { number: 4, name: "0004_tenants", sql: include_str!("migrations/0004_tenants.sql") },
+    Migration { number: 5, name: "0005_row_security", sql: include_str!("migrations/0005_row_security.sql") },
     Migration { number: 6, name: "0006_history", sql: include_str!("migrations/0006_history.sql") },
 ];
 
-/// Reaches the server and brings its schema up to date, or checks it when migrations are manual.
-pub(super) async fn run(address: &Address, options: &Options) -> Result<MigrationReport, OpenError> {
+/// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the
+/// wall between tenants, where there are any.
+pub(super) async fn run(
+    address: &Address,
+    options: &Options,
+) -> Result<(MigrationReport, Option<Wall>), OpenError> {
     let client = reach(address, options).await?;
     let fail =
         |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.cause));
@@ -29,7 +35,10 @@ pub(super) async fn run(address: &Address, options: &Options) -> Result<Migratio
     if !options.migrate {
         let current = current(&client).await.map_err(fail)?;
         return match migrations::pending(MIGRATIONS, current)? {
-            [] => Ok(MigrationReport { applied: Vec::new(), at: current }),
+            [] => {
+                let wall = wall(&client, options).await.map_err(fail)?;
+                Ok((MigrationReport { applied: Vec::new(), at: current }, wall))
+            }
             pending => Err(migrations::behind(pending, current)),
         };
     }
@@ -44,14 +53,20 @@ pub(super) async fn run(address: &Address, options: &Options) -> Result<Migratio
         apply(&client, step).await.map_err(fail)?;
         tracing::info!(migration = step.name, "migrated the database");
     }
+    let wall = wall(&client, options).await.map_err(fail)?;
     client
         .batch_execute(&format!("select pg_advisory_unlock({LOCK})"))
         .await
         .map_err(|error| fail(error.into()))?;
-    Ok(MigrationReport {
+    let report = MigrationReport {
         applied: pending.iter().map(|m| m.name).collect(),
         at: pending.last().map_or(current, |m| m.number),
-    })
+    };
+    Ok((report, wall))
+}
+
+async fn wall(client: &Client, options: &Options) -> Result<Option<Wall>, Failure> {
+    if options.tenants { Wall::find(client, options.migrate).await } else { Ok(None) }
 }
 
 async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError> {

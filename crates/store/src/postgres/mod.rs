@@ -1,7 +1,7 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
 //! Point reads share one connection that carries many in one query, lists take one from a pool, and the
-//! committer has its own. A lost connection is made again by whoever needs it next; nothing has to be restarted.
+//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again by whoever needs it next; nothing has to be restarted.
 
 mod columns;
 mod connect;
@@ -18,6 +18,7 @@ mod read;
 mod report_columns;
 mod row;
 mod surroundings;
+mod wall;
 mod writer;
 
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant, Timestamp, Version, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -39,12 +40,14 @@ use connect::Address;
 pub use connect::SslMode;
 use lane::Lane;
 use lease::Lease;
+use wall::{Wall, Within};
 pub(crate) use writer::Writer;
 
 /// The reading side.
 pub(crate) struct Postgres {
     lane: Lane,
     pool: Pool,
+    wall: Option<Arc<Wall>>,
     tls: MakeRustlsConnect,
     catalog: Arc<Catalog>,
 }
@@ -57,7 +60,8 @@ pub(crate) async fn open(
     metrics: &Metrics,
 ) -> Result<(Postgres, Writer), OpenError> {
     let address = Address::new(options)?;
-    migrate::run(&address, options).await?;
+    let (_, wall) = migrate::run(&address, options).await?;
+    let wall = wall.map(Arc::new);
     let manager = Manager::from_config(
         address.config_for_lists(),
         address.tls.clone(),
@@ -73,17 +77,17 @@ pub(crate) async fn open(
         })
         .build()
         .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-    let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout)?;
+    let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout, wall.clone())?;
     let tls = address.tls.clone();
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lane, pool, tls, catalog }, writer))
+    Ok((Postgres { lane, pool, wall, tls, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
 pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
     let options = Options { migrate: true, ..options.clone() };
-    migrate::run(&Address::new(&options)?, &options).await
+    Ok(migrate::run(&Address::new(&options)?, &options).await?.0)
 }
 
 /// Reads on a connection of the pool. One that broke while it rested there costs nobody an error: the read
@@ -109,12 +113,22 @@ macro_rules! on_lease {
 }
 
 impl Postgres {
-    pub(crate) async fn get(&self, id: ResourceId) -> Result<Option<Resource>, Failure> {
-        self.lane.get(id).await
+    pub(crate) async fn get(
+        &self,
+        tenant: Option<&Tenant>,
+        id: ResourceId,
+    ) -> Result<Option<Resource>, Failure> {
+        self.lane.get(self.within(tenant).map(|within| within.tenant.clone()), id).await
     }
 
-    pub(crate) async fn list(&self, query: &ListQuery, view: View<'_>) -> Result<Page, Failure> {
-        on_lease!(self, |client| read::list(client, view, query))
+    pub(crate) async fn list(
+        &self,
+        tenant: Option<&Tenant>,
+        query: &ListQuery,
+        view: View<'_>,
+    ) -> Result<Page, Failure> {
+        let within = self.within(tenant);
+        on_lease!(self, |client| read::list(client, within, view, query))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -131,34 +145,46 @@ impl Postgres {
 
     pub(crate) async fn states(
         &self,
+        tenant: Option<&Tenant>,
         ids: &[ResourceId],
         since: Version,
     ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-        on_lease!(self, |client| feed::states(client, &self.catalog, ids, since))
+        let within = self.within(tenant);
+        on_lease!(self, |client| feed::states(client, within, &self.catalog, ids, since))
     }
 
     pub(crate) async fn present(
         &self,
+        tenant: Option<&Tenant>,
         query: &ListQuery,
         view: View<'_>,
     ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
-        on_lease!(self, |client| feed::present(client, view, query))
+        let within = self.within(tenant);
+        on_lease!(self, |client| feed::present(client, within, view, query))
     }
 
     pub(crate) async fn secret(&self, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
         on_lease!(self, |client| read::secret(client, name, fresh))
     }
 
-    pub(crate) async fn reports(&self, id: ResourceId, slice: Slice) -> Result<ReportPage, Failure> {
-        on_lease!(self, |client| read::reports(client, id, slice))
+    pub(crate) async fn reports(
+        &self,
+        tenant: Option<&Tenant>,
+        id: ResourceId,
+        slice: Slice,
+    ) -> Result<ReportPage, Failure> {
+        let within = self.within(tenant);
+        on_lease!(self, |client| read::reports(client, within, id, slice))
     }
 
     pub(crate) async fn surroundings(
         &self,
+        tenant: Option<&Tenant>,
         id: ResourceId,
         catalog: &Catalog,
     ) -> Result<Option<Surroundings>, Failure> {
-        on_lease!(self, |client| surroundings::surroundings(client, catalog, id))
+        let within = self.within(tenant);
+        on_lease!(self, |client| surroundings::surroundings(client, within, catalog, id))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {
@@ -198,6 +224,11 @@ impl Postgres {
         lease.client().batch_execute("select 1").await?;
         lease.give_back();
         Ok(())
+    }
+
+    /// Whom to keep behind the wall, if it stands.
+    fn within<'a>(&'a self, tenant: Option<&'a Tenant>) -> Option<Within<'a>> {
+        self.wall.as_deref().zip(tenant).map(|(wall, tenant)| Within { wall, tenant })
     }
 
     async fn lease(&self) -> Result<Lease, Failure> {

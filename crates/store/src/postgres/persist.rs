@@ -161,10 +161,11 @@ impl Statements {
                 format!(
                     "with added as (
                          insert into changes
-                             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last)
+                             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last,
+                              tenancy)
                          select * from unnest(
                              $1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[], $6::text[],
-                             $7::text[], $8::integer[], $9::text[], $10::text[])
+                             $7::text[], $8::integer[], $9::text[], $10::text[], $11::text[])
                          returning version
                      )
                      select pg_notify('{CHANNEL}', max(version)::text) from added"

@@ -8,6 +8,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::row;
+use super::wall::{Prepared, Within};
 use crate::failure::Failure;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Plan, Select, Value};
@@ -18,6 +19,7 @@ const MAX_STATEMENTS: usize = 256;
 
 pub(super) async fn list(
     client: &deadpool_postgres::Client,
+    within: Option<Within<'_>>,
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<Page, Failure> {
@@ -36,13 +38,8 @@ pub(super) async fn list(
         },
     };
     let ListStatement { text, values, is_lasting } = list_statement(&plan, driver, view, query);
-    let statement = match is_lasting {
-        true => client.prepare_cached(&text).await?,
-        // Its first uses are planned for their values, and it has one.
-        false => client.prepare(&text).await?,
-    };
     let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-    let rows = client.query(&statement, &values).await?;
+    let rows = Prepared::new(client, within, &text, is_lasting).await?.query(client, &values).await?;
 
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let mut page =
@@ -70,7 +67,7 @@ pub(super) enum Begin {
 }
 
 /// Asks for the numbers that tell where to begin. Often they are the whole answer: whoever looks for what is stale
-/// mostly finds nothing.
+/// mostly finds nothing. They are of all tenants, and shown to none.
 pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_>) -> Result<Begin, Failure> {
     let (statement, values) = numbers_statement(plan);
     let statement = client.prepare_cached(&statement).await?;
@@ -140,22 +137,22 @@ pub(super) fn list_statement(
 /// A slice of the reports on a resource, by reports_pkey.
 pub(super) async fn reports(
     client: &deadpool_postgres::Client,
+    within: Option<Within<'_>>,
     resource: ResourceId,
     slice: Slice,
 ) -> Result<ReportPage, Failure> {
-    let statement = client
-        .prepare_cached(&format!(
-            "select {REPORT_COLUMNS}, f.version,
-                    (select count(*) from reports where resource_id = $1)
-             from feed f left join (
-                 select * from reports where resource_id = $1 order by adapter limit $2 offset $3
-             ) page on true
-             order by adapter"
-        ))
-        .await?;
+    let text = format!(
+        "select {REPORT_COLUMNS}, f.version,
+                (select count(*) from reports where resource_id = $1)
+         from feed f left join (
+             select * from reports where resource_id = $1 order by adapter limit $2 offset $3
+         ) page on true
+         order by adapter"
+    );
     let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
     let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
-    let rows = client.query(&statement, &[&resource.uuid(), &limit, &offset]).await?;
+    let statement = Prepared::new(client, within, &text, true).await?;
+    let rows = statement.query(client, &[&resource.uuid(), &limit, &offset]).await?;
     let mut page =
         ReportPage { version: Version::default(), total: 0, items: Vec::with_capacity(rows.len()) };
     for found in &rows {

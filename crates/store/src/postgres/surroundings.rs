@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::row;
+use super::wall::{Within, spelled};
 use crate::STATUS_COLUMNS;
 use crate::failure::Failure;
 use crate::surroundings::{MOST, SAID_COLUMNS};
@@ -56,11 +57,12 @@ const REFERENCES: &str = "select count(distinct source_id) from resource_referen
 
 pub(super) async fn surroundings(
     client: &Client,
+    within: Option<Within<'_>>,
     catalog: &Catalog,
     id: ResourceId,
 ) -> Result<Option<Surroundings>, Failure> {
     client.batch_execute("begin isolation level repeatable read read only").await?;
-    let found = look(client, catalog, id.uuid()).await;
+    let found = look(client, within, catalog, id.uuid()).await;
     // The connection goes back to the pool, so its transaction ends whatever became of it.
     let ended = client.batch_execute("commit").await;
     let found = found?;
@@ -68,26 +70,32 @@ pub(super) async fn surroundings(
     Ok(found)
 }
 
-async fn look(client: &Client, catalog: &Catalog, id: Uuid) -> Result<Option<Surroundings>, Failure> {
-    let resource = client.query_opt(&client.prepare_cached(&RESOURCE).await?, &[&id]).await?;
-    let Some(resource) = resource.map(|found| row::resource(catalog, &found)).transpose()?.flatten() else {
+async fn look(
+    client: &Client,
+    within: Option<Within<'_>>,
+    catalog: &Catalog,
+    id: Uuid,
+) -> Result<Option<Surroundings>, Failure> {
+    if let Some(within) = within {
+        within.confine(client).await?;
+    }
+    let ask = |statement: &'static str| ask(client, within, statement, id);
+    let resource = ask(&RESOURCE).await?;
+    let Some(resource) = resource.first().map(|found| row::resource(catalog, found)).transpose()?.flatten()
+    else {
         return Ok(None);
     };
     let mut around = Surroundings::of(resource);
     let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
-    let statement = client.prepare_cached(&REPORTS).await?;
+    let statement = client.prepare_cached(&spelled(&REPORTS, within)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
         around.reports.push(row::report(&found)?.1);
     }
     if around.resource.is_active() {
         return Ok(Some(around));
     }
-    let (children, below, referrers, references) = try_join!(
-        ask(client, CHILDREN, id),
-        ask(client, &BELOW, id),
-        ask(client, &REFERRERS, id),
-        ask(client, REFERENCES, id),
-    )?;
+    let (children, below, referrers, references) =
+        try_join!(ask(CHILDREN), ask(&BELOW), ask(&REFERRERS), ask(REFERENCES),)?;
     for found in &children {
         around.children.insert(found.try_get::<_, &str>(0)?.into(), found.try_get::<_, i64>(1)? as usize);
     }
@@ -100,8 +108,13 @@ async fn look(client: &Client, catalog: &Catalog, id: Uuid) -> Result<Option<Sur
     Ok(Some(around))
 }
 
-async fn ask(client: &Client, statement: &str, id: Uuid) -> Result<Vec<Row>, Failure> {
-    let statement = client.prepare_cached(statement).await?;
+async fn ask(
+    client: &Client,
+    within: Option<Within<'_>>,
+    statement: &str,
+    id: Uuid,
+) -> Result<Vec<Row>, Failure> {
+    let statement = client.prepare_cached(&spelled(statement, within)).await?;
     Ok(client.query(&statement, &[&id]).await?)
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Spelling {
 pub(crate) struct Daily {
     pub(crate) name: String,
     pub(crate) query: ListQuery,
+    /// Whose it is, if it is not a system caller's.
+    pub(crate) tenant: Option<Tenant>,
     pub(crate) ids: Vec<ResourceId>,
     pub(crate) total: Option<u64>,
     /// So many are overdue, and may be looked at for that.
@@ -289,6 +291,7 @@ impl Question {
                 limit: PAGE as u64,
                 count: self.count,
             },
+            tenant: self.tenant.map(Tenant::from_stored),
             ids: all.iter().filter(behind).take(PAGE).map(|n| id(*n)).collect(),
             total: self.count.then_some(all.len() as u64),
             due: self.due,

@@ -10,6 +10,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
     Migration { number: 3, name: "0003_search", sql: include_str!("migrations/0003_search.sql") },
     Migration { number: 4, name: "0004_tenants", sql: include_str!("migrations/0004_tenants.sql") },
+    Migration { number: 5, name: "0005_row_security", sql: include_str!("migrations/0005_row_security.sql") },
     Migration { number: 6, name: "0006_history", sql: include_str!("migrations/0006_history.sql") },
 ];
 

@@ -32,6 +32,7 @@ impl Replica {
             connect_interval: Duration::from_millis(1),
             queue_limit: 4096,
             migrate: true,
+            tenants: false,
         };
         let cluster = EntityDescriptor {
             kind: "Cluster".into(),

@@ -37,6 +37,7 @@ impl Embedded {
             connect_interval: Duration::from_millis(1),
             queue_limit,
             migrate: true,
+            tenants: false,
         };
         let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
         let rulebook = Arc::new(Rulebook {

@@ -2,6 +2,7 @@
 //! is asked what someone may do.
 
 mod explained;
+mod labels;
 mod told;
 
 use super::*;

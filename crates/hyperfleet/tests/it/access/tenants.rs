@@ -4,6 +4,7 @@
 mod absent;
 mod belonging;
 mod lists;
+mod walls;
 
 use super::*;
 use crate::support::{CATALOG, href, id, text};

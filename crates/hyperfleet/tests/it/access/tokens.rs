@@ -138,6 +138,17 @@ async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {
         ("ann@example.com", "ann@example.com")
     );
     let path = text(&made["href"]);
+    // What one caller is told is kept by nobody who might tell another.
+    for (asked, status) in [
+        (ann.get(path), 200),
+        (ann.get("/clusters"), 200),
+        (ann.get("/whoami"), 200),
+        (ann.get(&format!("/clusters/{}", walk::NOBODY)), 404),
+    ] {
+        let answer = asked.await.expect_status(status);
+        assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{answer}");
+        assert!(answer.header("vary").unwrap().contains("Authorization"), "{answer}");
+    }
     let changed = bob.patch(path, &json!({"spec": {"size": 2}})).await.expect_status(200).json();
     assert_eq!(
         (text(&changed["created_by"]), text(&changed["updated_by"])),

@@ -14,11 +14,12 @@ use super::{DEADLINE, create_cluster};
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
 /// What it says when all steps are done.
-const APPLIED: [[&str; 2]; 5] = [
+const APPLIED: [[&str; 2]; 6] = [
     ["1", "0001_resources"],
     ["2", "0002_reports"],
     ["3", "0003_search"],
     ["4", "0004_tenants"],
+    ["5", "0005_row_security"],
     ["6", "0006_history"],
 ];
 
@@ -85,7 +86,7 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let first = said.remove(0);
     assert_eq!(
         first,
-        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n"
+        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history\n"
     );
     assert_eq!(said, ["schema 6: nothing to do\n"; 15]);
 }
@@ -112,7 +113,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 5 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history): \
+                "error: the database's schema is number 0 and lacks 6 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
@@ -120,7 +121,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
-        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0006_history\n",
+        "schema 6: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history\n",
         "schema 6: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;

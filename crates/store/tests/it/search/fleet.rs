@@ -59,6 +59,7 @@ impl Fleet {
             connect_interval: Duration::from_millis(1),
             queue_limit: 1_000,
             migrate: true,
+            tenants: false,
         };
         let mut doors = Vec::new();
         for (_, contract) in Contract::ALL {

@@ -151,6 +151,17 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
         logs.iter().filter(|line| line["message"] == bad).map(|line| text(&line["error"])).next().unwrap();
     assert!(fault.contains("veiwer"), "{fault}");
 
+    // Nothing that is left out, or lost, lets anyone do more.
+    for without in [ROLES.replace("enabled: true", "enabled: false"), String::new()] {
+        hang_up(
+            &guarded.issuer.config(&without),
+            "roles stay as they were: turning them off takes a restart",
+        )
+        .await;
+        vic.patch(href(&created), &json!({"spec": {"still": without.len()}})).await.expect_status(200);
+        assert_refused(&vic.delete(href(&created)).await, 403, "AUZ-003");
+    }
+
     hang_up(&guarded.issuer.config(ROLES), good).await;
     assert_refused(&vic.patch(href(&created), &json!({"spec": {}})).await, 403, "AUZ-003");
     vic.get(href(&created)).await.expect_status(200);
