@@ -23,8 +23,10 @@ mod questions;
 mod random;
 mod reporting;
 mod reports;
+mod streams;
 mod subject;
 mod toll;
+mod watching;
 mod workload;
 
 use std::collections::BTreeSet;
@@ -45,6 +47,7 @@ use crate::pgbench::Pgbench;
 use crate::reporting::Reporting;
 use crate::reports::{ADAPTERS, Moves};
 use crate::subject::Subject;
+use crate::watching::Watching;
 use crate::workload::{Operation, Target, Verb, Workload};
 
 /// The server's own allocator, so that the bare handler is held to the same.
@@ -56,8 +59,8 @@ const IDLE_MEMORY_MIB: f64 = 30.0;
 const START_MILLIS: f64 = 300.0;
 const BINARY_MB: f64 = 40.0;
 const STORES: [&str; 2] = ["sqlite", "postgresql"];
-/// Clients of PostgreSQL besides those of pgbench: the pools of nine servers.
-const POOLS: usize = 600;
+/// Clients of PostgreSQL besides those of pgbench: the pools of ten servers.
+const POOLS: usize = 660;
 /// Connections that the cost of access control is measured with, unless told otherwise.
 const ACCESS_CONNECTIONS: [u16; 1] = [32];
 
@@ -85,7 +88,7 @@ struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list` or `access`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access` or `watch`
     #[arg(long, default_value = "")]
     only: String,
     /// Measure lists in a fleet of 1,000,000 too, which takes minutes to make
@@ -133,7 +136,12 @@ async fn measure(options: &Options) -> Result<()> {
     let clusters = usize::try_from(options.clusters)?;
     let counts = options.counts();
     let guarded = options.guarded();
-    let most = counts.last().copied().max(options.lists().map(|_| 1)).max(guarded.first().map(|_| 1));
+    let most = counts
+        .last()
+        .copied()
+        .max(options.lists().map(|_| 1))
+        .max(guarded.first().map(|_| 1))
+        .max(options.watched().first().map(|_| 1));
     let most = most.with_context(|| format!("--only {}: no such row", options.only))?;
     let pairs = clusters * ADAPTERS.len();
     if options.measures_anywhere(&Operation::reports()) {
@@ -166,6 +174,8 @@ async fn measure(options: &Options) -> Result<()> {
         None => None,
     };
     let mut access = Access::start(&guarded, &launch, &postgres).await?;
+    let watched = options.watched();
+    let mut watching = Watching::start(&watched, &launch, &postgres).await?;
 
     let mut findings = Findings { open_loop: options.rate.is_some(), ..Findings::default() };
     for round in 1..=options.rounds {
@@ -193,7 +203,12 @@ async fn measure(options: &Options) -> Result<()> {
             }
             access.neighbours(&options.load(1, None))?;
         }
+        if !watched.is_empty() {
+            eprintln!("round {round} of {}, watches", options.rounds);
+            watching.round(&options.load(1, None)).await?;
+        }
     }
+    watching.idle().await?;
     for subject in &mut subjects {
         figures(&mut findings, subject).await?;
     }
@@ -209,10 +224,11 @@ async fn measure(options: &Options) -> Result<()> {
         let mut json = findings.json();
         json["lists"] = lists.json();
         json["access"] = access.found.json();
+        json["watch"] = watching.found.json();
         fs::write(file, format!("{json:#}\n")).with_context(|| file.display().to_string())?;
     }
-    println!("{findings}\n{lists}\n{}", access.found);
-    let errors = findings.errors() + lists.errors() + access.found.errors();
+    println!("{findings}\n{lists}\n{}\n{}", access.found, watching.found);
+    let errors = findings.errors() + lists.errors() + access.found.errors() + watching.found.errors();
     ensure!(errors == 0, "{errors} wrong answers: this run is no result");
     Ok(())
 }
@@ -237,6 +253,11 @@ impl Options {
     /// The stores on which the cost of access control is to be measured.
     fn guarded(&self) -> Vec<&'static str> {
         STORES.into_iter().filter(|store| access::wanted(&self.only, store)).collect()
+    }
+
+    /// The stores on which watches are to be measured.
+    fn watched(&self) -> Vec<&'static str> {
+        STORES.into_iter().filter(|store| watching::wanted(&self.only, store)).collect()
     }
 
     fn access_connections(&self) -> &[u16] {

@@ -102,7 +102,11 @@ impl Display for Streams {
         }
         for (store, bytes) in &self.idle {
             let kib = bytes / 1024.0;
-            writeln!(out, "{store:<11} {kib:.1} KiB per idle watcher  ≤ {IDLE_KIB} {}", verdict(kib <= IDLE_KIB))?;
+            writeln!(
+                out,
+                "{store:<11} {kib:.1} KiB per idle watcher  ≤ {IDLE_KIB} {}",
+                verdict(kib <= IDLE_KIB)
+            )?;
         }
         Ok(())
     }

@@ -181,7 +181,11 @@ async fn attend(
         stream.write_all(request.as_bytes()).await?;
         let mut head = vec![0; 4096];
         let read = stream.read(&mut head).await?;
-        ensure!(head[..read].starts_with(b"HTTP/1.1 200"), "no watch: {}", String::from_utf8_lossy(&head[..read]));
+        ensure!(
+            head[..read].starts_with(b"HTTP/1.1 200"),
+            "no watch: {}",
+            String::from_utf8_lossy(&head[..read])
+        );
         here.send_modify(|here| *here += 1);
         let (mut over, first) = (over.clone(), (number == 0).then(|| Arc::clone(first)));
         tasks.spawn(async move {

@@ -27,10 +27,11 @@ impl Form {
         if accept.trim().is_empty() {
             return Ok(Self::Sse);
         }
+        // Of the ranges that a form is in, the one that says most about it counts.
         let liking = |form: Self| accept.split(',').filter_map(|range| form.liking(range)).max();
-        let best = FORMS.into_iter().rev().max_by_key(|form| liking(*form)).unwrap_or(Self::Sse);
-        match liking(best) {
-            Some((1.., _)) => Ok(best),
+        let best = FORMS.into_iter().rev().max_by_key(|form| liking(*form).map(|(_, quality)| quality));
+        match best {
+            Some(best) if liking(best).is_some_and(|(_, quality)| quality > 0) => Ok(best),
             _ => Err(Error::new(
                 ErrorKind::NotAcceptable,
                 format!(
@@ -43,8 +44,8 @@ impl Form {
         }
     }
 
-    /// How much a media range wants this form, in thousandths; the more it says, the more it counts.
-    fn liking(self, range: &str) -> Option<(u32, usize)> {
+    /// How much a media range says about this form, and how much it wants it, in thousandths.
+    fn liking(self, range: &str) -> Option<(usize, u32)> {
         let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
         let range = parts.next()?;
         let (kind, _) = self.media_type().split_once('/')?;
@@ -52,7 +53,7 @@ impl Form {
         let precision = precision.iter().position(|known| *known == range)?;
         let quality = parts.find_map(|part| part.strip_prefix("q=").map(str::to_owned));
         let quality = quality.and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0).clamp(0.0, 1.0);
-        Some(((quality * 1000.0) as u32, precision))
+        Some((precision, (quality * 1000.0) as u32))
     }
 
     /// Its name.
@@ -94,6 +95,8 @@ mod tests {
             ("text/event-stream;q=0.2, application/x-ndjson", Some(Form::Ndjson)),
             ("application/*", Some(Form::Ndjson)),
             ("text/event-stream;q=0, application/x-ndjson;q=0.001", Some(Form::Ndjson)),
+            ("text/event-stream;q=0, */*", Some(Form::Ndjson)),
+            ("*/*;q=0.1, application/x-ndjson;q=0.2", Some(Form::Ndjson)),
             ("application/json", None),
             ("text/event-stream;q=0", None),
             ("nonsense", None),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::aggregate::Known;
-use super::removal::{children_left, refuse_hidden_children, settle_owners};
+use super::removal::{children_left, refuse_hidden, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
     Action, Caller, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource,
@@ -29,7 +29,7 @@ pub(super) fn decide(
     }
     let mut tree = Vec::new();
     collect(rulebook, set, target, &mut tree)?;
-    refuse_hidden_children(rulebook, set, &tree)?;
+    refuse_hidden(rulebook, set, &tree)?;
     refuse_referrers(set, &tree, &caller.sight)?;
 
     let mut gone = HashSet::new();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::aggregate::Known;
-use super::removal::{refuse_hidden_children, settle_owners};
+use super::removal::{refuse_hidden, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
 use crate::{
@@ -31,7 +31,7 @@ pub(super) fn decide(
     }
     let mut tree = Vec::new();
     collect(set, target, &mut tree);
-    refuse_hidden_children(rulebook, set, &tree)?;
+    refuse_hidden(rulebook, set, &tree)?;
     let mut gone: HashSet<ResourceId> = tree.iter().map(|r| r.id).collect();
 
     let mut writes = Vec::new();

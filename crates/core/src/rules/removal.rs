@@ -25,12 +25,8 @@ pub(super) fn children_left(
 }
 
 /// Refuses to decide about a tree in which something cannot be seen: resources of a kind that was
-/// taken out of the configuration stay in the store, and would be left without their owner.
-pub(super) fn refuse_hidden_children(
-    rulebook: &Rulebook,
-    set: &WorkingSet,
-    tree: &[&Resource],
-) -> Result<(), Error> {
+/// taken out of the configuration stay in the store, and would be left without their owner or refer to nothing.
+pub(super) fn refuse_hidden(rulebook: &Rulebook, set: &WorkingSet, tree: &[&Resource]) -> Result<(), Error> {
     for node in tree {
         let hidden: Vec<String> = set
             .child_counts(node.id)
@@ -44,6 +40,13 @@ pub(super) fn refuse_hidden_children(
                 node.kind,
                 node.id,
                 hidden.join(", ")
+            )));
+        }
+        let referrers = set.hidden_referrers(node.id);
+        if referrers > 0 {
+            return Err(Error::state_conflict(format!(
+                "{} '{}' is referred to by resources of kinds that are not configured any more ({referrers})",
+                node.kind, node.id
             )));
         }
     }

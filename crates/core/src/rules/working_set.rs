@@ -233,6 +233,12 @@ impl WorkingSet {
         self.referrers.get(&target).into_iter().flatten().filter_map(|id| self.resources.get(id))
     }
 
+    /// How many resources refer to `target` that cannot be seen, because their kind is not configured.
+    pub(super) fn hidden_referrers(&self, target: ResourceId) -> usize {
+        let sources = self.referrers.get(&target).into_iter().flatten();
+        sources.filter(|id| !self.resources.contains_key(id)).count()
+    }
+
     /// Applies a decision: every changed resource gets the next version, and a change row.
     pub fn apply(&mut self, decision: Decision, caller: &Caller, now: Timestamp) -> Outcome {
         let mut written = Vec::with_capacity(decision.writes.len());

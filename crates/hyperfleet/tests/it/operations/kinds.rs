@@ -18,6 +18,7 @@ entities:
 on_both_stores!(
     a_kind_added_by_configuration_has_its_whole_life_over_http,
     a_kind_taken_out_of_the_configuration_hides_and_comes_back_unharmed,
+    what_a_hidden_resource_refers_to_cannot_go,
 );
 
 async fn create(api: &Client, path: &str, kind: &str, name: &str) -> Answer {
@@ -191,4 +192,31 @@ async fn a_kind_taken_out_of_the_configuration_hides_and_comes_back_unharmed(hom
     }
     server.api().delete(&cluster).await.expect_status(202);
     server.api().get(pool.json()["href"].as_str().unwrap()).await.expect_status(404);
+}
+
+async fn what_a_hidden_resource_refers_to_cannot_go(home: &Home) {
+    const NETWORK: &str = "{kind: Network, plural: networks, required_adapters: [router]}";
+    let service = "{kind: Service, plural: services, references: [{ref_type: nets, target_kind: Network}]}";
+    let mut server = home.serve().config(format!("entities: [{NETWORK}, {service}]")).start().await.unwrap();
+    let network =
+        create(&server.api(), &format!("{BASE}/networks"), "Network", "inner").await.expect_status(201);
+    let body = json!({"kind": "Service", "name": "user", "spec": {}, "references": {"nets": [{"id": id(&network)}]}});
+    let user = server.api().post(&format!("{BASE}/services")).json(&body).await.expect_status(201);
+
+    std::fs::write(server.directory().join("config.yaml"), format!("entities: [{NETWORK}]")).unwrap();
+    server.restart().await.unwrap();
+    let path = format!("{BASE}/networks/{}", id(&network));
+    let refused = server.api().delete(&path).await.expect_status(409);
+    assert_eq!(
+        refused.json()["detail"],
+        format!(
+            "Network '{}' is referred to by resources of kinds that are not configured any more (1)",
+            id(&network)
+        )
+    );
+    let both = format!("entities: [{NETWORK}, {service}]");
+    std::fs::write(server.directory().join("config.yaml"), both).unwrap();
+    server.restart().await.unwrap();
+    server.api().delete(user.json()["href"].as_str().unwrap()).await.expect_status(202);
+    server.api().delete(&path).await.expect_status(202);
 }
