@@ -18,7 +18,7 @@ const CONFIRMED: i64 = CREATED + 30 * 86_400;
 const FEW_DUE: i64 = 900;
 const MANY_DUE: i64 = 5_000;
 /// The tenant of nearly everyone, and that of about a hundred.
-const LARGE: &str = r#"{"org":"large"}"#;
+pub(crate) const LARGE: &str = r#"{"org":"large"}"#;
 const SMALL: &str = r#"{"org":"small"}"#;
 /// Stands for the time that is filled in for each resource.
 const BLANK: i64 = 0;

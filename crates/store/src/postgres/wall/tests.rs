@@ -275,6 +275,16 @@ async fn reports_on_what_is_anothers_are_neither_shown_nor_counted() {
 }
 
 #[tokio::test]
+async fn what_there_is_around_anothers_resource_is_not_found() {
+    let all = Neighbours::settle().await;
+    let catalog = &all.store.rulebook.catalog;
+    for (tenant, found) in [(Some(&all.here.tenant), true), (Some(&all.there.tenant), false), (None, true)] {
+        let around = all.postgres().surroundings(tenant, all.here.cluster, catalog).await.unwrap();
+        assert_eq!(around.map(|around| around.reports.len()), found.then_some(1));
+    }
+}
+
+#[tokio::test]
 async fn a_watch_begins_with_what_is_the_tenants_own() {
     let all = Neighbours::settle().await;
     let view = all.store.rulebook.view();
