@@ -37,9 +37,8 @@ pub struct Entry {
     /// What happened.
     pub action: Action,
     /// Field by field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
-    /// The adapter that reported.
+    /// The adapter that reported; with a flipped condition, the one whose report flipped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
     /// The condition that flipped.

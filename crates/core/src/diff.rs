@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json::{member, same};
+use crate::{Error, RawJson};
 
 /// One path whose value changed. An absent side is left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,14 @@ pub(crate) fn diff(path: &str, before: &Value, after: &Value) -> Vec<FieldChange
     let mut changes = Vec::new();
     walk(path, before, after, &mut changes);
     changes
+}
+
+/// The same of members that are kept as text, of which most are as they were.
+pub(crate) fn text_diff(path: &str, before: &RawJson, after: &RawJson) -> Result<Vec<FieldChange>, Error> {
+    if before == after {
+        return Ok(Vec::new());
+    }
+    Ok(diff(path, &before.parse()?, &after.parse()?))
 }
 
 fn walk(path: &str, before: &Value, after: &Value, changes: &mut Vec<FieldChange>) {

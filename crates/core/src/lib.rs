@@ -62,7 +62,7 @@ pub use labels::{Labels, check_labels};
 pub use mapping::{ConditionDescriptor, ExpressionDescriptor, Mapping, MappingFailure, OutputDescriptor};
 pub use name::check_name;
 pub use nearest::nearest;
-pub use past::{Snapshot, Undo};
+pub use past::{Snapshot, Undo, wish_changes};
 pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
 pub use report::{Finding, MANDATORY, Report, ReportedCondition, ReportedStatus, Standing, Submission};

@@ -4,7 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Catalog, Phase, RawJson, Resource, ResourceId, Stamp, Tenant, Timestamp, Version};
+use crate::diff::text_diff;
+use crate::{
+    Catalog, Error, FieldChange, Phase, RawJson, Resource, ResourceId, Stamp, Tenant, Timestamp, Version,
+};
 
 /// What a resource was before a change, as far as the change touched it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -137,4 +140,12 @@ impl Snapshot {
             version: self.version,
         })
     }
+}
+
+/// What differs between two states of a resource in what callers wish: spec, labels and references, path by path.
+pub fn wish_changes(from: &Resource, to: &Resource) -> Result<Vec<FieldChange>, Error> {
+    let spec = text_diff("spec", &from.spec, &to.spec)?;
+    let labels = text_diff("labels", &from.labels, &to.labels)?;
+    let references = text_diff("references", &from.references, &to.references)?;
+    Ok([spec, labels, references].concat())
 }

@@ -94,7 +94,7 @@ pub(super) fn refresh(
     };
     conditions.extend(mapped.conditions);
 
-    let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now)).collect();
+    let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now, known.cause)).collect();
     resource.pending_since = pending_since(&conditions[0]);
     resource.conditions = RawJson::from_value(&conditions);
     Ok(Refreshed { flips, failures: mapped.failures, gone })
@@ -111,13 +111,18 @@ fn pending_since(reconciled: &Condition) -> Option<Timestamp> {
     (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
 }
 
-fn flip(before: &Condition, now: &Condition) -> Option<Entry> {
+/// The entry of a condition that flipped, with the adapter whose report did it.
+fn flip(before: &Condition, now: &Condition, cause: Option<&Submission>) -> Option<Entry> {
     (before.status != now.status).then(|| {
         let change = FieldChange {
             path: format!("status.conditions.{}", now.kind),
             from: Some(before.status.name().into()),
             to: Some(now.status.name().into()),
         };
-        Entry { condition: Some(now.kind.clone()), ..Entry::new(Action::ConditionChanged, vec![change]) }
+        Entry {
+            adapter: cause.map(|report| report.adapter.clone()),
+            condition: Some(now.kind.clone()),
+            ..Entry::new(Action::ConditionChanged, vec![change])
+        }
     })
 }

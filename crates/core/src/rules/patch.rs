@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::aggregate::Known;
 use super::create::check_targets;
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
-use crate::diff::diff;
+use crate::diff::{diff, text_diff};
 use crate::merge_patch::merge;
 use crate::{
-    Action, Caller, Entity, Entry, Error, Fault, FaultKind, Faults, FieldChange, Labels, Patch, PatchBody,
-    RawJson, References, Resource, Stamp, Timestamp, Verb, check_labels, check_references, document_faults,
+    Action, Caller, Entity, Entry, Error, Fault, FaultKind, Faults, Labels, Patch, PatchBody, RawJson,
+    References, Resource, Stamp, Timestamp, Verb, check_labels, check_references, document_faults,
     json_patch,
 };
 
@@ -40,9 +40,9 @@ pub(super) fn decide(
     let wish = patched(rulebook, current, &spec_before, &references_before, &patch.body)?;
     let spec_changes = diff("spec", &spec_before, &wish.spec);
     let labels = RawJson::from_value(&wish.labels);
-    let label_changes = changes("labels", &current.labels, &labels)?;
+    let label_changes = text_diff("labels", &current.labels, &labels)?;
     let references = RawJson::from_value(&wish.references);
-    let reference_changes = changes("references", &current.references, &references)?;
+    let reference_changes = text_diff("references", &current.references, &references)?;
 
     if !spec_changes.is_empty() {
         Faults::from(rulebook.schemas.check(&entity.kind, &wish.spec)).or(())?;
@@ -87,14 +87,6 @@ pub(super) fn decide(
     let entries = [entries, refreshed.flips].concat();
     let write = Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures };
     Ok(Decision::new(vec![write], Answered::Write(0)))
-}
-
-/// What differs between two small members, of which most patches touch neither.
-fn changes(path: &str, before: &RawJson, after: &RawJson) -> Result<Vec<FieldChange>, Error> {
-    if before == after {
-        return Ok(Vec::new());
-    }
-    Ok(diff(path, &before.parse()?, &after.parse()?))
 }
 
 fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! given the same answer and hold the same resources, conditions and reports; the store must have written
 //! exactly what changed; a rehearsal must have foretold it; and computing everything anew must find nothing to do.
 //! Commands that share a commit must lead where the same commands lead one by one, and so must a committer that
-//! remembers what was reported on.
+//! remembers what was reported on. From what is there in the end, undoing must lead to all that was.
 
 mod older;
 mod remembering;
@@ -93,6 +93,7 @@ proptest! {
         let kinds = Kinds::three_levels();
         let mut world = World::new(rulebook(&kinds, false), Model::new(kinds));
         batches.iter().for_each(|batch| world.live_through(batch));
+        world.check_past();
     }
 
     #[test]
@@ -100,6 +101,7 @@ proptest! {
         let kinds = Kinds::three_levels();
         let mut world = World::new(rulebook(&kinds, true), Model::with_legacy_conditions(kinds));
         batches.iter().for_each(|batch| world.live_through(batch));
+        world.check_past();
     }
 
     #[test]
@@ -113,5 +115,6 @@ proptest! {
                 Event::Restarted(kind, adapters) => world.restart(kind, &adapters),
             }
         }
+        world.check_past();
     }
 }

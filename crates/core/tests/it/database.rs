@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use hyperfleet_core::rules::{LeftOut, Needs, Outcome, Rulebook, WorkingSet, decide};
 use hyperfleet_core::{
-    Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId, Status,
-    Timestamp, Version, last_updated_times, with_last_updated_times,
+    Action, Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId,
+    Status, Timestamp, Version, last_updated_times, with_last_updated_times,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 
 #[derive(Debug, Clone)]
@@ -19,6 +21,8 @@ pub(crate) struct Database {
     pub(crate) reports: BTreeMap<(ResourceId, String), Report>,
     pub(crate) version: Version,
     pub(crate) history: Vec<Change>,
+    /// What was stored with each version.
+    states: BTreeMap<Version, Resource>,
     /// The mapped conditions that the last commit left out.
     pub(crate) left_out: Vec<LeftOut>,
 }
@@ -38,6 +42,7 @@ impl Database {
             reports: BTreeMap::new(),
             version: Version(0),
             history: Vec::new(),
+            states: BTreeMap::new(),
             left_out: Vec::new(),
         }
     }
@@ -69,6 +74,28 @@ impl Database {
             .collect();
         self.keep(set, light);
         answers
+    }
+
+    /// Undoing leads from the newest state of each resource, there or gone, to all that were ever stored, and to its
+    /// creation. Since when it waited is not kept, nor what a report moved that moved nothing but times.
+    pub(crate) fn check_past(&self) {
+        let mut states = self.rows.clone();
+        for change in self.history.iter().rev() {
+            if let Some(last) = &change.last {
+                let last = kept(&**last).into_resource(&self.rulebook.catalog).unwrap();
+                assert_eq!(states.insert(last.id, last), None, "what went is not there: {change:#?}");
+            }
+            let state = states.remove(&change.resource).expect("a change of something");
+            assert_eq!(state.version, change.version, "no change is missing");
+            if let Some(stored) = self.states.get(&change.version) {
+                assert_eq!(lasting(&state), lasting(stored), "before {change:#?}");
+            }
+            match &change.undo {
+                Some(undo) => drop(states.insert(state.id, kept(undo).of(&state))),
+                None => assert_eq!(change.entries[0].action, Action::Created),
+            }
+        }
+        assert!(states.is_empty(), "never created: {states:#?}");
     }
 
     /// The stored reports on a resource, by adapter.
@@ -107,6 +134,7 @@ impl Database {
                 None => after,
             };
             assert_eq!(row.pending_since, pending_since(&row), "it waits since it is not reconciled");
+            self.states.entry(row.version).or_insert_with(|| row.clone());
             self.rows.insert(id, row);
         }
         for (id, before, after) in set.report_differences() {
@@ -223,6 +251,18 @@ impl Database {
         }
         counts
     }
+}
+
+/// What is read again of something that history keeps.
+fn kept<T: Serialize + DeserializeOwned>(part: &T) -> T {
+    RawJson::from_value(part).parse().unwrap()
+}
+
+/// What history keeps of a state.
+fn lasting(state: &Resource) -> Resource {
+    let times = last_updated_times(&state.conditions).unwrap();
+    let conditions = with_last_updated_times(state.conditions.as_str(), vec![state.created.at; times.len()]);
+    Resource { conditions, pending_since: None, ..state.clone() }
 }
 
 /// A resource as it is loaded where nobody may look at its wish.

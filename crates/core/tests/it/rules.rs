@@ -1,7 +1,8 @@
 //! Random histories of commands, done by the rules on a strict store and by the model. After each
 //! step both must have the same resources and give the same answers, a dry run must have
 //! foretold the answer, and the invariants of the contract must hold. Commands that share a
-//! commit must lead where the same commands lead one by one.
+//! commit must lead where the same commands lead one by one, and from what is there in the end undoing
+//! must lead to all that was.
 
 mod document;
 mod histories;
@@ -40,6 +41,7 @@ proptest! {
         for batch in &history {
             world.live_through(batch);
         }
+        world.database.check_past();
     }
 }
 
@@ -100,6 +102,9 @@ impl World {
         assert_eq!(left.contents(&together), right.contents(&self.database), "of {requests:#?}");
         for (shared, alone) in shared.iter().zip(&alone) {
             assert_eq!(left.answer(shared), right.answer(alone), "of {requests:#?}");
+        }
+        if batch.len() > 1 {
+            together.check_past();
         }
     }
 

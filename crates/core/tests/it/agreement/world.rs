@@ -69,6 +69,9 @@ impl World {
         };
         assert_eq!(told(&shared), told(&alone), "answers to {commands:#?}");
         assert_same(&together, &self.database);
+        if commands.len() > 1 {
+            together.check_past();
+        }
         let remembered = self.remembering.run(&commands, now);
         assert_eq!(told(&remembered), told(&alone), "answers by memory to {commands:#?}");
         assert_same(&self.remembering.database, &self.database);
@@ -101,6 +104,12 @@ impl World {
         self.check_writes(&before, &expected.changed, &expected.removed);
         self.check_fixpoint(now);
         answer
+    }
+
+    /// All that was can be read again.
+    pub(super) fn check_past(&self) {
+        self.database.check_past();
+        self.remembering.database.check_past();
     }
 
     /// A restart with other required adapters. Resources are computed anew in small commands, kind by kind.

@@ -187,6 +187,7 @@ fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
         [(Action::ReportChanged, None), flipped("Reconciled"), flipped("LastKnownReconciled")],
         "a condition that was not there before did not flip"
     );
+    assert!(change.entries.iter().all(|entry| entry.adapter.as_deref() == Some("dns")), "{change:#?}");
     let flip = &change.entries[1].changes[0];
     assert_eq!(
         (flip.path.as_str(), &flip.from, &flip.to),
@@ -200,4 +201,14 @@ fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
         told,
         [Action::ReportChanged, Action::ConditionChanged, Action::ConditionChanged, Action::ConditionChanged]
     );
+}
+
+#[test]
+fn a_flip_that_no_report_caused_names_no_adapter() {
+    let (mut stage, id) = scene();
+    stage.tell(id, said("dns", 1, 10));
+    stage.delete(id, 20).unwrap();
+    let change = stage.database.history.last().unwrap();
+    let flips: Vec<_> = change.entries.iter().filter(|e| e.action == Action::ConditionChanged).collect();
+    assert!(!flips.is_empty() && flips.iter().all(|flip| flip.adapter.is_none()), "{change:#?}");
 }
