@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
 use hyperfleet_core::Error;
 use hyperfleet_core::search::Position;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -14,7 +15,7 @@ use crate::query::Criteria;
 /// Half a SHA-256 is more than anyone can guess.
 const SEAL_BYTES: usize = 16;
 
-/// What a token holds.
+/// What the token of a list of resources holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
     /// What the list is of.
@@ -40,7 +41,7 @@ impl Seal {
     }
 
     /// A token for the next page of the list at `route`.
-    pub(crate) fn close(&self, token: &Token, route: &str) -> Result<String, Error> {
+    pub(crate) fn close(&self, token: &impl Serialize, route: &str) -> Result<String, Error> {
         let content = serde_json::to_vec(token).map_err(Error::internal)?;
         let mut sealed = self.mark(&content, route);
         sealed.extend(content);
@@ -48,7 +49,7 @@ impl Seal {
     }
 
     /// What a token holds, if it is one of ours for this route.
-    pub(crate) fn open(&self, text: &str, route: &str) -> Option<Token> {
+    pub(crate) fn open<T: DeserializeOwned>(&self, text: &str, route: &str) -> Option<T> {
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (mark, content) = sealed.split_at_checked(SEAL_BYTES)?;
         let mut mac = self.0.clone();

@@ -2,14 +2,19 @@
 //! the real thing; a blank value counts as absent; every bad parameter is reported at once.
 
 mod list;
+mod past;
 mod wait;
 mod watch;
 
 use hyperfleet_core::search::SearchError;
 use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, echo, nearest};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::page_token::Seal;
+
 pub(crate) use list::{Criteria, ListParameters};
+pub(crate) use past::{DiffParameters, TimelineParameters, TimelineToken};
 pub(crate) use wait::{Awaited, Wait};
 pub(crate) use watch::{WatchParameters, is_watch};
 
@@ -91,6 +96,25 @@ impl Query {
         good
     }
 
+    /// What the page token holds, if it is one of ours for this route, and `page` is not given beside it.
+    fn token<T: DeserializeOwned>(
+        &mut self,
+        page: Option<u64>,
+        (seal, route): (&Seal, &str),
+        fits: impl FnOnce(&T) -> bool,
+    ) -> Option<T> {
+        let text = self.take("pageToken")?;
+        let token = seal.open(&text, route).filter(fits);
+        if token.is_none() {
+            let message = "pageToken must be the next_page_token of a page of this very list, unaltered";
+            self.fault("pageToken", message, Some(&text), "format");
+        } else if let Some(page) = page {
+            let message = "page and pageToken exclude each other: the token knows where to go on";
+            self.fault("page", message, Some(&page.to_string()), "exclusive");
+        }
+        token
+    }
+
     fn fields(&mut self) -> Option<Projection> {
         let value = self.take("fields")?;
         match Projection::parse(&value) {
@@ -146,6 +170,8 @@ pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
 pub(crate) struct ReadParameters {
     /// Only these parts of it.
     pub(crate) fields: Option<Projection>,
+    /// As it was at the end of this generation.
+    pub(crate) generation: Option<i64>,
     /// What to wait for first.
     pub(crate) wait: Option<Wait>,
 }
@@ -155,8 +181,13 @@ impl ReadParameters {
     pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
         let fields = query.fields();
+        let generation = query.generation("generation");
         let wait = wait::wait(&mut query);
-        query.finish(Self { fields, wait })
+        if let (Some(generation), Some(_)) = (generation, &wait) {
+            let message = "generation and waitFor exclude each other: the past does not change any more";
+            query.fault("generation", message, Some(&generation.to_string()), "exclusive");
+        }
+        query.finish(Self { fields, generation, wait })
     }
 }
 

@@ -1,10 +1,10 @@
-//! Answers as JSON text: one resource, a page of resources, a report, the reports on a resource.
+//! Answers as JSON text: one resource, a page of resources, a report, the reports on a resource, its timeline.
 
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hyperfleet_core::{Error, Projection, Report, Resource, View, printed_size};
-use hyperfleet_store::{Page, ReportPage};
+use hyperfleet_core::{Error, Projection, Report, Resource, Version, View, printed_size};
+use hyperfleet_store::{Page, ReportPage, TimelinePage};
 
 /// One resource.
 pub(crate) fn resource(
@@ -45,11 +45,7 @@ pub(crate) fn list(
         }
         view.write(&mut out, item, fields)?;
     }
-    out.push(b']');
-    if let Some(token) = next {
-        print(&mut out, format_args!(",\"next_page_token\":\"{token}\""));
-    }
-    print(&mut out, format_args!(",\"version\":{}}}", found.version));
+    close(&mut out, next, found.version);
     Ok(out.into())
 }
 
@@ -67,7 +63,28 @@ pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage) -> Result<Bytes, Er
         }
         serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
     }
-    print(&mut out, format_args!("],\"version\":{}}}", found.version));
+    close(&mut out, None, found.version);
+    Ok(out.into())
+}
+
+/// A page of a timeline. `next` is the token of the page behind it.
+pub(crate) fn timeline(frame: &Frame<'_>, found: &TimelinePage, next: Option<&str>) -> Result<Bytes, Error> {
+    let size: usize = found.items.iter().map(|item| item.entry.as_str().len() + 192).sum();
+    let mut out = open(frame, size);
+    for (i, item) in found.items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        print(&mut out, format_args!("{{\"time\":\"{}\",\"version\":{}", item.at, item.version));
+        for (name, text) in [("actor", &item.actor), ("request_id", &item.request_id)] {
+            print(&mut out, format_args!(",\"{name}\":"));
+            serde_json::to_writer(&mut out, text).map_err(Error::internal)?;
+        }
+        // An entry is an object that begins with its action, and is shown as it is kept.
+        out.push(b',');
+        out.extend_from_slice(&item.entry.as_str().as_bytes()[1..]);
+    }
+    close(&mut out, next, found.version);
     Ok(out.into())
 }
 
@@ -84,6 +101,15 @@ fn open(frame: &Frame<'_>, size: usize) -> Vec<u8> {
     }
     out.extend_from_slice(b",\"items\":[");
     out
+}
+
+/// A list behind its last item.
+fn close(out: &mut Vec<u8>, next: Option<&str>, version: Version) {
+    out.push(b']');
+    if let Some(token) = next {
+        print(out, format_args!(",\"next_page_token\":\"{token}\""));
+    }
+    print(out, format_args!(",\"version\":{version}}}"));
 }
 
 fn print(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {

@@ -23,7 +23,7 @@ use crate::gate::{Identified, Stay, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters, ReadParameters};
-use crate::{body, decode, render, retry, wait, watch};
+use crate::{body, decode, past, render, retry, wait, watch};
 use hyperfleet_service::problem::Failed;
 
 pub(crate) type Answer = Result<Response, Failed>;
@@ -135,12 +135,16 @@ pub(crate) async fn read(
     RawQuery(raw): RawQuery,
     headers: HeaderMap,
 ) -> Answer {
-    let ReadParameters { fields, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
+    let ReadParameters { fields, generation, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     if let Some(wait) = wait {
         return wait::read(&app, &path, &visitor, &stay, &wait, fields.as_ref()).await;
     }
-    let resource = find(&app, &path, &visitor.sight()).await?;
+    let sight = visitor.sight();
+    if let Some(generation) = generation {
+        return Ok(past::read(&app, &path, &sight, generation, fields.as_ref()).await?);
+    }
+    let resource = find(&app, &path, &sight).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
-use crate::{explain, gate, info, resources, statuses, unmatched, whoami};
+use crate::{explain, gate, info, past, resources, statuses, timeline, unmatched, whoami};
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
@@ -81,6 +81,8 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
         let report = get(statuses::list).put(statuses::submit).post(statuses::submit);
         routes.add(&format!("{item}/statuses"), at(report));
         routes.add(&format!("{item}/explain"), at(get(explain::explain)));
+        routes.add(&format!("{item}/timeline"), at(get(timeline::list)));
+        routes.add(&format!("{item}/diff"), at(get(past::diff)));
     }
     routes
 }

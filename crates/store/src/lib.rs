@@ -19,6 +19,7 @@ mod list;
 mod memory;
 mod metrics;
 mod migrations;
+mod past;
 mod pending;
 mod postgres;
 mod recompute;
@@ -50,6 +51,7 @@ pub use feed::{Batch, Event, EventKind, Follower, Held, Present, Ring, Versioned
 pub use list::{ListQuery, Page, ReportPage, Slice, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
+pub use past::{Happening, Past, TimelinePage, TimelineQuery, TimelineStart};
 pub use postgres::SslMode;
 
 /// Which database, and how to reach it.
@@ -274,6 +276,54 @@ impl Store {
             })
             .await?;
         Ok(self.get(sight, resource).await?.map(|resource| (resource, reports)))
+    }
+
+    /// The resource with this id as it is or was when it went, if it is in sight, and a slice of its timeline, all from
+    /// one snapshot. `None` also once its history is forgotten.
+    pub async fn timeline(
+        &self,
+        sight: &Sight,
+        id: ResourceId,
+        query: TimelineQuery,
+    ) -> Result<Option<(Resource, TimelinePage)>, Error> {
+        let found = self
+            .door("timeline", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.timeline(id, query, self.timeout).await,
+                    Reader::Postgres(postgres) => {
+                        postgres.timeline(sight.tenant(), &self.rulebook.catalog, id, &query).await
+                    }
+                }
+            })
+            .await?;
+        match found {
+            Some((resource, page)) if sight.sees(&resource)? => Ok(Some((resource, page))),
+            _ => Ok(None),
+        }
+    }
+
+    /// What the resource with this id was at the ends of generations, newest first, if it is in sight as it is or was
+    /// when it went.
+    pub async fn past(
+        &self,
+        sight: &Sight,
+        id: ResourceId,
+        generations: Vec<i64>,
+    ) -> Result<Option<Past>, Error> {
+        let found = self
+            .door("past", async {
+                match &self.reader {
+                    Reader::Sqlite(sqlite) => sqlite.past(id, generations, self.timeout).await,
+                    Reader::Postgres(postgres) => {
+                        postgres.past(sight.tenant(), &self.rulebook.catalog, id, &generations).await
+                    }
+                }
+            })
+            .await?;
+        match found {
+            Some(past) if sight.sees(&past.newest)? => Ok(Some(past)),
+            _ => Ok(None),
+        }
     }
 
     /// Up to where the past is forgotten, and the newest version.

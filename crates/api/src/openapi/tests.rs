@@ -177,8 +177,9 @@ fn a_configured_kind_gets_every_way_down_to_it() {
     let expected: Vec<_> = ways
         .iter()
         .flat_map(|way| {
-            ["", "/{disk_id}", "/{disk_id}/force-delete", "/{disk_id}/statuses", "/{disk_id}/explain"]
-                .map(|rest| (way, rest))
+            let below = ["", "/force-delete", "/statuses", "/explain", "/timeline", "/diff"]
+                .map(|end| format!("/{{disk_id}}{end}"));
+            [String::new()].into_iter().chain(below).map(move |rest| (way, rest))
         })
         .map(|(way, rest)| format!("/api/hyperfleet/v1{way}/disks{rest}"))
         .collect();

@@ -60,14 +60,14 @@ struct Given {
 }
 
 impl ListParameters {
-    /// Reads them. `any_kind` is for the route that serves every kind; `route` is what a token is bound to.
+    /// Reads them. `any_kind` is for the route that serves every kind; tokens are bound to the text beside their seal.
     pub(crate) fn parse(
         raw: Option<&str>,
         catalog: &Catalog,
         contract: Contract,
         options: Options,
         any_kind: bool,
-        (seal, route): (&Seal, &str),
+        sealed: (&Seal, &str),
     ) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
         let page = query.number("page", None);
@@ -79,11 +79,8 @@ impl ListParameters {
         let referring_to = referring_to(&mut query);
         let kind = if any_kind { kind(&mut query, catalog) } else { None };
         let given = Given { search: query.take("search"), order, show_deleted, referring_to, kind };
-        let token = token(&mut query, seal, route);
-        if let (Some(_), Some(page)) = (&token, page) {
-            let message = "page and pageToken exclude each other: the token knows where to go on";
-            query.fault("page", message, Some(&page.to_string()), "exclusive");
-        }
+        let token =
+            query.token(page, sealed, |token: &Token| token.after.fits(&parse_order(&token.criteria.order)));
         let (criteria, page, after) = match token {
             Some(token) => {
                 given.agree_with(&token.criteria, &mut query);
@@ -148,16 +145,6 @@ impl Given {
             query.fault(name, message, None, "equal");
         }
     }
-}
-
-fn token(query: &mut Query, seal: &Seal, route: &str) -> Option<Token> {
-    let text = query.take("pageToken")?;
-    let token = seal.open(&text, route).filter(|token| token.after.fits(&parse_order(&token.criteria.order)));
-    if token.is_none() {
-        let message = "pageToken must be the next_page_token of a page of this very list, unaltered";
-        query.fault("pageToken", message, Some(&text), "format");
-    }
-    token
 }
 
 /// `orderBy=name desc,created_time` with `order=asc|desc` for fields without their own direction.

@@ -11,6 +11,7 @@ mod lease;
 mod listen;
 mod load;
 mod migrate;
+mod past;
 mod persist;
 #[cfg(test)]
 mod plans;
@@ -34,7 +35,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, Trail, TrailRow};
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
+use crate::{ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery};
 
 use connect::Address;
 pub use connect::SslMode;
@@ -185,6 +186,28 @@ impl Postgres {
     ) -> Result<Option<Surroundings>, Failure> {
         let within = self.within(tenant);
         on_lease!(self, |client| surroundings::surroundings(client, within, catalog, id))
+    }
+
+    pub(crate) async fn timeline(
+        &self,
+        tenant: Option<&Tenant>,
+        catalog: &Catalog,
+        id: ResourceId,
+        query: &TimelineQuery,
+    ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
+        let within = self.within(tenant);
+        on_lease!(self, |client| past::timeline(client, within, catalog, id, query))
+    }
+
+    pub(crate) async fn past(
+        &self,
+        tenant: Option<&Tenant>,
+        catalog: &Catalog,
+        id: ResourceId,
+        generations: &[i64],
+    ) -> Result<Option<Past>, Failure> {
+        let within = self.within(tenant);
+        on_lease!(self, |client| past::past(client, within, catalog, id, generations))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {

@@ -9,6 +9,7 @@ use hyperfleet_core::{Catalog, Contract, ResourceId, Tenant, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
+use super::past::timeline_statement;
 use super::read::{self, Begin, ListStatement};
 use super::surroundings;
 use super::wall::Within;
@@ -70,11 +71,48 @@ async fn what_is_below_a_resource_is_found_by_its_owner_in_a_large_fleet() {
     lease.give_back();
 }
 
+/// Fifty thousand changes of one resource among others. Only the count may look at all of its own.
+#[tokio::test]
+async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
+    let database = Postgres::shared().database().await;
+    let store = empty(&database).await;
+    let lease = store.lease().await.unwrap();
+    let client = lease.client();
+    client.batch_execute(LONG_HISTORY).await.unwrap();
+    client.batch_execute("vacuum analyze").await.unwrap();
+    let id = ResourceId::parse(LONG_LIVED).unwrap();
+    for start in [i64::MAX, 90_000, 500] {
+        let numbers = [start, 1, 22, 0, 20].map(Value::Integer);
+        let values = [&[Value::Id(id)], &numbers[..]].concat();
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            let work = Work::of(client, &timeline_statement(false), &values, mode).await;
+            assert!(work.indexes.contains("changes_by_resource"), "{}", work.plan);
+            assert!(
+                !work.whole.contains("changes") && work.rows < 200.0,
+                "{} rows: {}",
+                work.rows,
+                work.plan
+            );
+        }
+    }
+    lease.give_back();
+}
+
 /// Confines the session, as [`Within::query`] does a transaction.
 async fn confine(client: &Client, within: Within<'_>) {
     let confine = "select set_config('role', $1, false), set_config('hyperfleet.tenant', $2, false)";
     client.execute(confine, &[&within.wall.role, &within.tenant.as_str()]).await.unwrap();
 }
+
+const LONG_LIVED: &str = "019b7600-0000-7000-8000-000000000001";
+/// The last third belongs to others.
+const LONG_HISTORY: &str = "
+    insert into changes (version, resource_id, kind, at, actor, request_id, entries, size)
+    select n, cast('019b7600-0000-7000-8000-' || lpad(owner::text, 12, '0') as uuid),
+           'Cluster', now(), 'ann', 'r', '[{\"action\":\"created\",\"changes\":[]}]', 1
+    from (
+        select n, case when n % 2 = 0 and n <= 100000 then 1 else n end as owner from generate_series(1, 150000) n
+    ) numbered";
 
 /// Looks at every statement that a list sends.
 async fn check(client: &Client, within: Option<Within<'_>>, view: View<'_>, daily: &Daily) {
@@ -197,8 +235,8 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A store with the fleet in it, and statistics as autovacuum keeps them.
-async fn fleet(database: &Database) -> super::Postgres {
+/// A store with nothing in it.
+async fn empty(database: &Database) -> super::Postgres {
     let options = Options {
         target: Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None },
         max_connections: 1,
@@ -210,7 +248,12 @@ async fn fleet(database: &Database) -> super::Postgres {
         tenants: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    let (store, _) = super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap();
+    super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap().0
+}
+
+/// A store with the fleet in it, and statistics as autovacuum keeps them.
+async fn fleet(database: &Database) -> super::Postgres {
+    let store = empty(database).await;
     let lease = store.lease().await.unwrap();
     for statement in fill(&spelling()) {
         lease.client().batch_execute(&statement).await.unwrap();

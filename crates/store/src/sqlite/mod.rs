@@ -7,6 +7,7 @@ mod feed;
 mod functions;
 mod load;
 mod migrate;
+mod past;
 mod persist;
 #[cfg(test)]
 mod plans;
@@ -28,7 +29,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page, Pending, ReportPage, Slice};
+use crate::{ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery};
 
 pub(crate) use writer::Writer;
 
@@ -155,7 +156,6 @@ impl Sqlite {
         off_thread(move || read::get(&this.reader(), &this.catalog, id)).await
     }
 
-    /// Lists may scan, so they leave the caller's thread, and are ended when their time is over.
     pub(crate) async fn list(
         self: &Arc<Self>,
         query: ListQuery,
@@ -227,6 +227,26 @@ impl Sqlite {
     ) -> Result<ReportPage, Failure> {
         let this = self.clone();
         off_thread(move || read::reports(&this.reader(), id, slice)).await
+    }
+
+    pub(crate) async fn timeline(
+        self: &Arc<Self>,
+        id: ResourceId,
+        query: TimelineQuery,
+        time: Duration,
+    ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
+        let this = self.clone();
+        self.scan(time, move |reader| past::timeline(reader, &this.catalog, id, &query)).await
+    }
+
+    pub(crate) async fn past(
+        self: &Arc<Self>,
+        id: ResourceId,
+        generations: Vec<i64>,
+        time: Duration,
+    ) -> Result<Option<Past>, Failure> {
+        let this = self.clone();
+        self.scan(time, move |reader| past::past(reader, &this.catalog, id, &generations)).await
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {

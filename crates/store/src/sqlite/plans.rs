@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyperfleet_core::{Catalog, Contract, View};
+use hyperfleet_core::{
+    Catalog, Contract, Phase, RawJson, Resource, ResourceId, Snapshot, Stamp, Timestamp, Version, View,
+    json_text,
+};
 use rusqlite::Connection;
 
 use super::read::{self, ListStatements};
-use super::{Location, migrate};
+use super::{Location, migrate, past};
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
+use crate::{TimelineQuery, TimelineStart};
 
 /// More steps of SQLite's machine than this are never taken for a page of twenty, but for what is overdue. To read a
 /// kind takes half a million.
@@ -37,6 +41,55 @@ fn a_page_of_a_daily_query_is_found_by_its_index() {
         found_by(&daily, &plan);
     }
 }
+
+/// Fifty thousand changes of one resource among others, of which only the count looks at all.
+#[test]
+fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
+    let mut connection = Location::new(None).connect().unwrap();
+    migrate::run(&mut connection, true).unwrap();
+    connection.execute_batch(LONG_HISTORY).unwrap();
+    let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
+    let id = ResourceId::parse("019b7600-0000-7000-8000-000000000001").unwrap();
+    let last = Resource {
+        id,
+        kind: "Cluster".into(),
+        name: "gone".to_owned(),
+        tenancy: None,
+        ancestors: Vec::new(),
+        generation: 2,
+        spec: RawJson::from_stored("{}"),
+        labels: RawJson::from_stored("{}"),
+        references: RawJson::from_stored("{}"),
+        created: Stamp { at: Timestamp::from_micros(0), by: "ann".to_owned() },
+        updated: Stamp { at: Timestamp::from_micros(0), by: "ann".to_owned() },
+        phase: Phase::Active,
+        conditions: RawJson::from_stored("[]"),
+        pending_since: None,
+        version: Version(100_000),
+    };
+    let last = json_text(&Snapshot::of(&last));
+    connection.execute("update changes set last = ?1 where version = 100000", [last]).unwrap();
+    let steps = count_steps(&mut connection);
+    for start in [
+        TimelineStart::Offset(0),
+        TimelineStart::Before(Version(90_000), 1),
+        TimelineStart::Before(Version(500), 1),
+    ] {
+        steps.store(0, Ordering::Relaxed);
+        let query = TimelineQuery { start, limit: 20, count: false };
+        let (_, page) = past::timeline(&connection, &catalog, id, &query).unwrap().unwrap();
+        let taken = steps.load(Ordering::Relaxed);
+        assert_eq!((page.items.len(), page.more), (20, true), "{start:?}");
+        assert!(taken < MOST_STEPS / 20, "{start:?} takes {taken} steps");
+    }
+}
+
+const LONG_HISTORY: &str = "
+    with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 100000)
+    insert into changes (version, resource_id, kind, at, actor, request_id, entries, size)
+    select n, printf('019b7600-0000-7000-8000-%012x', case when n % 2 = 0 then 1 else n end),
+           'Cluster', n, 'ann', 'r', '[{\"action\":\"created\",\"changes\":[]}]', 1
+    from numbers";
 
 fn found_by(daily: &Daily, plan: &[String]) {
     let wanted = match daily.by {

@@ -1,0 +1,101 @@
+//! Reads of the past: timelines, and the states that a resource had before. Each is read in one snapshot.
+
+use std::sync::LazyLock;
+
+use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Snapshot, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::{read, row};
+use crate::failure::Failure;
+use crate::past::{Bounds, ChangeRow, slice_statement, step_back};
+use crate::{Past, TimelinePage, TimelineQuery};
+
+/// The changes of a resource up to a version, and their order. By changes_by_resource.
+const UP_TO: (&str, &str) = ("resource_id = ?1 and version <= ?2", "version desc");
+
+static SLICE: LazyLock<String> = LazyLock::new(|| slice_statement('?', UP_TO) + " order by version desc");
+
+/// What the resource is or was when it went, and a slice of its timeline.
+pub(super) fn timeline(
+    connection: &Connection,
+    catalog: &Catalog,
+    id: ResourceId,
+    query: &TimelineQuery,
+) -> Result<Option<(Resource, TimelinePage)>, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let Some(resource) = newest(&snapshot, catalog, id)? else { return Ok(None) };
+    let version = snapshot.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
+    let total = match query.count {
+        true => {
+            let sum = "select coalesce(sum(size), 0) from changes where resource_id = ?1";
+            Some(snapshot.prepare_cached(sum)?.query_row([id.to_string()], |row| row.get(0))?)
+        }
+        false => None,
+    };
+    let mut page = TimelinePage::new(version, total);
+    let bounds = Bounds::of(query);
+    let mut statement = snapshot.prepare_cached(&SLICE)?;
+    let Bounds { version, index, changes, first, behind } = bounds;
+    let mut rows = statement.query((id.to_string(), version, index, changes, first, behind))?;
+    while let Some(found) = rows.next()? {
+        let change = ChangeRow {
+            version: found.get(0)?,
+            at: Timestamp::from_micros(found.get(1)?),
+            actor: row::text(found, 2)?,
+            request_id: row::text(found, 3)?,
+            entries: row::text(found, 4)?,
+            visible: found.get(5)?,
+            upto: found.get(6)?,
+        };
+        page.take(&bounds, &change)?;
+    }
+    Ok(Some((resource, page)))
+}
+
+/// What the resource was at the ends of generations, which must be named newest first.
+pub(super) fn past(
+    connection: &Connection,
+    catalog: &Catalog,
+    id: ResourceId,
+    generations: &[i64],
+) -> Result<Option<Past>, Failure> {
+    let snapshot = connection.unchecked_transaction()?;
+    let Some(newest) = newest(&snapshot, catalog, id)? else { return Ok(None) };
+    let mut state = newest.clone();
+    let mut past = Past::new(newest);
+    for generation in generations {
+        rewind(&snapshot, &mut state, *generation)?;
+        past.reached(&state, *generation);
+    }
+    Ok(Some(past))
+}
+
+/// Undoes changes until the resource is at a generation, or no more are kept. By changes_by_resource.
+fn rewind(connection: &Connection, state: &mut Resource, generation: i64) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(
+        "select version, undo from changes where resource_id = ?1 and version <= ?2
+         order by version desc",
+    )?;
+    let mut rows = statement.query((state.id.to_string(), state.version.0))?;
+    while state.generation > generation
+        && let Some(found) = rows.next()?
+    {
+        let undo = found.get_ref(1)?.as_str_or_null().unwrap_or_default();
+        if !step_back(state, found.get(0)?, undo)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The resource as it is, or as its last change left it.
+fn newest(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Resource>, Failure> {
+    if let Some(resource) = read::get(connection, catalog, id)? {
+        return Ok(Some(resource));
+    }
+    let mut statement = connection
+        .prepare_cached("select last from changes where resource_id = ?1 order by version desc limit 1")?;
+    let last: Option<Option<String>> = statement.query_row([id.to_string()], |row| row.get(0)).optional()?;
+    let Some(last) = last.flatten() else { return Ok(None) };
+    Ok(RawJson::from_stored(last).parse::<Snapshot>()?.into_resource(catalog))
+}
