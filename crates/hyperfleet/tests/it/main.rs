@@ -13,6 +13,7 @@ mod histories;
 mod hostile;
 mod lists;
 mod operations;
+mod past;
 mod resources;
 mod retries;
 mod search;

@@ -13,6 +13,7 @@ guarded!(
     a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for,
     a_verb_that_is_granted_for_other_resources_is_refused_for_this_one,
     what_may_not_be_read_is_like_what_never_was,
+    the_past_of_what_may_not_be_read_is_like_that_of_what_never_was,
     lists_and_counts_leave_out_what_may_not_be_read,
     a_list_without_any_right_to_read_is_refused,
     nobody_creates_or_labels_into_what_is_not_theirs,
@@ -178,6 +179,48 @@ async fn what_may_not_be_read_is_like_what_never_was(guarded: &Guarded) {
     let taken = caller.post("/clusters", &cluster("prod-cluster", &json!({"environment": "dev"}))).await;
     assert_refused(&taken, 409, "CNF-001");
     assert!(!taken.to_string().contains(id(&prod)), "{taken}");
+}
+
+async fn the_past_of_what_may_not_be_read_is_like_that_of_what_never_was(guarded: &Guarded) {
+    let [dev, dev_pool, prod, prod_pool] = fleet(guarded).await;
+    let (ann, caller) = (admin(guarded), developer(guarded));
+    // One pool of theirs below a Cluster that is not.
+    let pool = json!({"kind": "NodePool", "name": "strayed", "spec": {}, "labels": {"environment": "dev"}});
+    let strayed = ann.create(&format!("{}/nodepools", href(&prod)), &pool).await;
+    let nested = format!("{}/nodepools/{}", href(&prod), id(&strayed));
+    for round in ["there", "gone"] {
+        for end in ["/timeline", "/diff", "?generation=1"] {
+            for resource in [&dev, &dev_pool, &strayed] {
+                caller.get(&format!("{}{end}", href(resource))).await.expect_status(200);
+            }
+            for (resource, plural) in [(&prod, "clusters"), (&prod_pool, "nodepools")] {
+                for base in [format!("/{plural}"), "/resources".to_owned()] {
+                    ann.get(&format!("{base}/{}{end}", id(resource))).await.expect_status(200);
+                    let hidden = caller.get(&format!("{base}/{}{end}", id(resource))).await;
+                    let none = caller.get(&format!("{base}/{}{end}", walk::NOBODY)).await;
+                    assert_eq!(none.status, 404, "{none}");
+                    assert_eq!(
+                        told(&hidden, id(resource)),
+                        told(&none, walk::NOBODY),
+                        "{round}: {base}{end}"
+                    );
+                }
+            }
+            ann.get(&format!("{nested}{end}")).await.expect_status(200);
+            let below = caller.get(&format!("{nested}{end}")).await;
+            assert_refused(&below, 404, "NTF-002");
+            let nobody = guarded.named("nobody@example.com");
+            assert_refused(&nobody.get(&format!("{}{end}", href(&dev))).await, 403, "AUZ-003");
+        }
+        if round == "there" {
+            for cluster in [&dev, &prod] {
+                ann.delete(href(cluster)).await.expect_status(202);
+                ann.post(&format!("{}/force-delete", href(cluster)), &json!({"reason": "over"}))
+                    .await
+                    .expect_status(204);
+            }
+        }
+    }
 }
 
 async fn lists_and_counts_leave_out_what_may_not_be_read(guarded: &Guarded) {

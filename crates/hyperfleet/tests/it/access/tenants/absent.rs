@@ -8,6 +8,7 @@ both_stores!(
     a_foreign_resource_is_like_one_that_never_was_in_every_operation,
     a_foreign_resource_below_ones_own_is_like_one_that_never_was,
     a_foreign_finalizing_resource_cannot_be_forced_away,
+    a_foreign_resource_that_is_gone_is_like_one_that_never_was,
     a_reference_to_a_foreign_resource_is_like_one_to_nothing,
 );
 
@@ -101,6 +102,44 @@ async fn a_foreign_finalizing_resource_cannot_be_forced_away(app: &App) {
         assert_eq!(masked(&foreign, &masks), masked(&absent, &masks), "{method} {end}");
     }
     assert_eq!(a.get(href(&made)).await.expect_status(200).json(), before);
+}
+
+async fn a_foreign_resource_that_is_gone_is_like_one_that_never_was(app: &App) {
+    let (a, b) = (org(app, "a"), org(app, "b"));
+    let tree = Tree::plant(&a).await;
+    let of = |kind: &str| &tree.0.iter().find(|(plural, _)| *plural == kind).unwrap().1;
+    for kind in ["permits", "services", "clusters", "zones", "networks"] {
+        a.delete(href(of(kind))).await.expect_status(202);
+        if a.get(href(of(kind))).await.status == 200 {
+            a.post(&format!("{}/force-delete", href(of(kind))), &json!({"reason": "over"}))
+                .await
+                .expect_status(204);
+        }
+    }
+    // All of it is gone; its past is there for those whose it was, and for the system.
+    for (_, resource) in &tree.0 {
+        for (end, status) in [("", 404), ("/timeline", 200), ("/diff", 200), ("?generation=1", 200)] {
+            let path = format!("{}{end}", href(resource));
+            a.get(&path).await.expect_status(status);
+            system(app).get(&path).await.expect_status(status);
+        }
+        let absent = format!("/resources/{}", nobody(0));
+        let masks = [(id(resource).to_owned(), nobody(0))];
+        for end in ["?generation=1", "?generation=9", "/diff?from=1&to=9"] {
+            let foreign = asked(&b, "GET", &format!("/resources/{}{end}", id(resource)), None, false).await;
+            let none = asked(&b, "GET", &format!("{absent}{end}"), None, false).await;
+            assert_eq!(none.status, 404, "{none}");
+            assert_eq!(masked(&foreign, &masks), masked(&none, &masks), "{end}");
+        }
+    }
+    let pairs = compare(app, &b, &tree.ids(), &nobodies(), |_| true).await;
+    assert!(pairs > 150, "{pairs}");
+    // A token of theirs is no good to anyone else.
+    let cluster = format!("{}/timeline", href(of("clusters")));
+    let list = a.get(&format!("{cluster}?pageSize=1")).await.expect_status(200).json();
+    let further = format!("{cluster}?pageToken={}", text(&list["next_page_token"]));
+    a.get(&further).await.expect_status(200);
+    assert_refused(&b.get(&further).await, 400, "VAL-004");
 }
 
 async fn a_reference_to_a_foreign_resource_is_like_one_to_nothing(app: &App) {
