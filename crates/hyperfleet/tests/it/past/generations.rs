@@ -96,7 +96,7 @@ async fn a_generation_behind_many_changes_is_found(app: &App) {
 
 async fn a_number_that_no_generation_has_is_told_apart_from_no_number(app: &App) {
     let network = app.create_named("/networks", "Network", "net").await;
-    for bad in ["0", "-1", "1.5", "x", "1&generation=2"] {
+    for bad in ["0", "-1", "1.5", "x", "1&generation=2", "1&waitFor=deleted"] {
         let answer = app.get(&format!("{}?generation={bad}", href(&network))).await;
         assert_refused(&answer, 400, "VAL-004");
         assert_eq!(answer.json()["errors"][0]["field"], "generation");
