@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
-use rusqlite::{Connection, OptionalExtension, Statement};
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
 use super::row;
 use crate::failure::{Failure, FailureKind};
@@ -250,7 +250,8 @@ pub(super) fn ids_of_kind(
 /// One step: the oldest thousand changes, up to the first that is young enough to stay, so that what is kept has no
 /// gaps.
 pub(super) fn prune_history(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
-    let step = connection.unchecked_transaction()?;
+    // A read that becomes a write does not wait for another writer: it fails. So it begins as one.
+    let step = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let last: Option<i64> = step.query_row(
         "with oldest as materialized (select version, at from changes order by version limit 1000)
          select max(version) from oldest
