@@ -70,6 +70,10 @@ impl ListParameters {
         sealed: (&Seal, &str),
     ) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
+        query.word("watch", &[("true", true), ("false", false)]);
+        if let Some(since) = query.take("since") {
+            query.fault("since", "since has no meaning without watch=true", Some(&since), "requires");
+        }
         let page = query.number("page", None);
         let page_size = page_size(&mut query);
         let order = order(&mut query);

@@ -241,12 +241,15 @@ async fn every_bad_parameter_is_reported_at_once(app: &App) {
     }
 }
 
-async fn what_this_release_does_not_know_is_an_unknown_parameter(app: &App) {
-    for query in ["watch=true", "since=1", "Page=1", "sort=name"] {
+async fn a_parameter_that_means_nothing_here_is_refused(app: &App) {
+    for (query, rule) in
+        [("Page=1", "unknown"), ("sort=name", "unknown"), ("since=1", "requires"), ("watch=yes", "enum")]
+    {
         let answer = app.get(&format!("/clusters?{query}")).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-004", "{query}");
-        assert_eq!(answer.json()["errors"][0]["constraint"], "unknown", "{query}");
+        assert_eq!(answer.json()["errors"][0]["constraint"], rule, "{query}");
     }
+    app.get("/clusters?watch=false").await.expect_status(200);
 }
 
 async fn finalizing_resources_are_shown_when_asked_for(app: &App) {
@@ -365,7 +368,7 @@ both_stores!(
     twenty_to_a_page_unless_asked_for_more,
     a_page_past_the_end_is_empty_however_far,
     every_bad_parameter_is_reported_at_once,
-    what_this_release_does_not_know_is_an_unknown_parameter,
+    a_parameter_that_means_nothing_here_is_refused,
     finalizing_resources_are_shown_when_asked_for,
     the_count_is_left_out_when_it_is_not_wanted,
 );
