@@ -18,3 +18,4 @@ mod retries;
 mod search;
 mod statuses;
 mod waiting;
+mod watch;
