@@ -70,6 +70,7 @@ impl ListParameters {
         (seal, route): (&Seal, &str),
     ) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
+        query.word("watch", &[("true", true), ("false", false)]);
         let page = query.number("page", None);
         let page_size = page_size(&mut query);
         let order = order(&mut query);

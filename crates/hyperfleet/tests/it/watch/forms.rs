@@ -45,11 +45,11 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
             assert_eq!((&event.json, &event.id), (expected, &None));
             assert!(event.text.starts_with('{') && event.text.ends_with('}'), "{}", event.text);
         }
-        let later = app.create_cluster(&unique("later")).await;
-        assert_eq!(stream.change().await.object(), &later, "changes come in the same form");
-        app.remove(&later).await;
-        app.force_delete(&later).await;
     }
+    let mut stream = app.get(&path).header("accept", NDJSON).watch().await;
+    stream.until_bookmark().await;
+    let later = app.create_cluster("later").await;
+    assert_eq!(stream.change().await.object(), &later, "changes come in the same form");
 }
 
 async fn an_accept_that_allows_neither_form_is_refused(app: &App) {
@@ -72,7 +72,7 @@ async fn a_stream_is_never_compressed(app: &App) {
     for accept in [SSE, NDJSON] {
         let asked = app.get(&watched("/clusters")).header("accept", accept);
         let mut stream = asked.header("accept-encoding", "gzip, zstd, br").watch().await;
-        assert_eq!(stream.until_bookmark().await.0.len(), 2);
+        assert!(stream.until_bookmark().await.0.len() >= 2);
         let more = json!({"kind": "Cluster", "name": unique("more"), "spec": spec});
         let more = app.create("/clusters", &more).await;
         assert_eq!(stream.change().await.object(), &more);

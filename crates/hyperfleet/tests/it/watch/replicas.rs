@@ -32,7 +32,7 @@ fn a_watcher_of_one_server_sees_what_the_other_writes() {
         }
         for turn in 0..20 {
             let writer = if turn % 2 == 0 { &one } else { &other };
-            let made = writer.create_cluster(&format!("c{turn}")).await;
+            let made = writer.create_cluster(&format!("made-{turn}")).await;
             for stream in &mut streams {
                 let event = stream.event().await;
                 assert_eq!((event.kind(), event.version(), event.object()), ("ADDED", turn + 1, &made));
@@ -61,7 +61,7 @@ fn without_its_bell_a_watcher_still_sees_what_the_other_server_writes_and_the_be
             })
             .await;
             assert_eq!(ask(&database, kill).await.unwrap(), "2");
-            let made = other.create_cluster(&format!("c{turn}")).await;
+            let made = other.create_cluster(&format!("made-{turn}")).await;
             assert_eq!(stream.change().await.object(), &made);
         }
         eventually("both servers listen again", DEADLINE, async || {
@@ -80,14 +80,14 @@ fn after_an_outage_of_the_database_the_rest_is_exact() {
         let postgres = Postgres::durable().await.unwrap();
         let [one, other] = pair(postgres.database().await).await;
         let mut readers = Vec::new();
-        for (app, query) in [(&one, "?since=0"), (&other, "?since=0"), (&one, ""), (&other, "?search=name+like+'c%25'")] {
+        for (app, query) in [(&one, "?since=0"), (&other, "?since=0"), (&one, ""), (&other, "?search=name+like+'made%25'")] {
             readers.push((app, app.watch(&format!("/clusters{query}")).await, Vec::new()));
         }
         let mut made = Vec::new();
         for turn in 0..4 {
             for number in 0..5 {
                 let writer = if number % 2 == 0 { &one } else { &other };
-                made.push(writer.create_cluster(&format!("c{turn}-{number}")).await);
+                made.push(writer.create_cluster(&format!("made-{turn}-{number}")).await);
             }
             if turn == 3 {
                 break;

@@ -71,7 +71,7 @@ async fn from_every_version_exactly_the_rest_comes(app: &App) {
 async fn a_present_state_that_was_cut_is_gone_on_with_from_its_last_object(app: &App) {
     let mut made = Vec::new();
     for number in 0..12 {
-        made.push(app.create_cluster(&format!("c{number}")).await);
+        made.push(app.create_cluster(&format!("made-{number}")).await);
     }
     for number in [3, 0, 7] {
         app.merge(&made[number], &json!({"spec": {"n": 1}})).await;
