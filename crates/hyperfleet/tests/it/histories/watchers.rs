@@ -31,6 +31,13 @@ pub(super) struct View {
     pub(super) members: &'static [&'static str],
 }
 
+impl View {
+    /// The path of the whole list.
+    pub(super) fn listed(&self) -> String {
+        format!("{BASE}{}{}pageSize=500", self.path, if self.path.contains('?') { '&' } else { '?' })
+    }
+}
+
 /// How someone watches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habit {
@@ -58,9 +65,9 @@ pub(super) enum Begin {
 pub(super) struct Record {
     /// From behind which version its changes come.
     pub(super) since: u64,
-    /// The objects that it began with, with their versions.
-    pub(super) present: Vec<(u64, Value)>,
-    /// The bookmark behind them, if the whole present state came.
+    /// The objects that it began with, with their versions, which a list does not tell.
+    pub(super) present: Vec<(Option<u64>, Value)>,
+    /// The version of them all, if all of them came.
     pub(super) bookmark: Option<u64>,
     /// Type, version and object of each change.
     pub(super) changes: Vec<(String, u64, Value)>,
@@ -106,11 +113,12 @@ impl Watcher {
 
     async fn follow(&mut self, client: &Client) -> Result<bool> {
         if self.position.is_none() && self.habit.begin == Begin::Listed {
-            let list = client.get(&format!("{BASE}{}", self.view.path)).send().await?.expect_status(200).json();
-            assert_eq!(list["total"], list["items"].as_array().map_or(0, Vec::len), "more than a page");
-            let version = list["version"].as_u64();
-            self.record.since = version.unwrap_or_default();
-            self.position = version;
+            let list = client.get(&self.view.listed()).send().await?.expect_status(200).json();
+            self.position = list["version"].as_u64();
+            self.record.since = self.position.unwrap_or_default();
+            self.record.bookmark = self.position;
+            let items = list["items"].as_array().unwrap().iter();
+            self.record.present = items.map(|item| (None, item.clone())).collect();
         }
         let begins = self.position.is_none() && matches!(self.habit.begin, Begin::Present { .. });
         let mut stream = self.open(client).await?;
@@ -166,7 +174,7 @@ impl Watcher {
                     self.record.bookmark = Some(version);
                     return Ok(true);
                 }
-                "ADDED" => self.record.present.push((version, event.object().clone())),
+                "ADDED" => self.record.present.push((Some(version), event.object().clone())),
                 _ => self.record.faults.push(format!("{} in the present state", event.json)),
             }
         }

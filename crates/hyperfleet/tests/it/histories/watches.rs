@@ -191,8 +191,7 @@ async fn trial(mut apps: Vec<App>) {
         for ((view, habit), record) in VIEWS.iter().zip(habits()).zip(&records) {
             let mut found = record.faults.clone();
             found.extend(history.judge(view, record));
-            let separator = if view.path.contains('?') { '&' } else { '?' };
-            let list = app.get(&format!("{}{separator}pageSize=500", view.path)).await.expect_status(200).json();
+            let list = app.get(&view.listed()).await.expect_status(200).json();
             found.extend(state_faults(record, &list["items"], &versions));
             faults.extend(found.into_iter().map(|fault| format!("{} {habit:?}: {fault}", view.path)));
         }
@@ -260,7 +259,7 @@ impl<'a> History<'a> {
         let (mut shown, mut expected) = (BTreeMap::new(), Vec::new());
         for (kind, version, object) in &self.0.changes {
             if record.bookmark == Some(version - 1) {
-                faults.extend(differences(&present(view, &shown), &plain(&record.present)));
+                faults.extend(differences(&present(view, &shown, record), &plain(record)));
             }
             let is_there = kind != "DELETED" && (view.shows)(object);
             let was_there = match is_there {
@@ -278,6 +277,7 @@ impl<'a> History<'a> {
             }
         }
         for (version, object) in &record.present {
+            let Some(version) = version else { continue };
             let (_, _, then) = &self.0.changes[*version as usize - 1];
             if seen(view, then) != timeless(object) || !(view.shows)(then) {
                 faults.push(format!("at {version} was {object}"));
@@ -299,16 +299,23 @@ fn differences<T: PartialEq + std::fmt::Debug>(expected: &[T], told: &[T]) -> Op
     Some(format!("event {place}: expected {:?}, was told {:?}", expected.get(place), told.get(place)))
 }
 
-/// The present state that a view shows.
-fn present(view: &View, shown: &BTreeMap<&str, (u64, &Value)>) -> Vec<(u64, Value)> {
+/// The present state that a view shows, in the order of versions, or as a list that tells none.
+fn present(view: &View, shown: &BTreeMap<&str, (u64, &Value)>, record: &Record) -> Vec<(Option<u64>, Value)> {
+    let is_list = record.present.iter().any(|(version, _)| version.is_none());
+    let told = |version: u64| Some(version).filter(|_| !is_list);
     let mut present: Vec<_> =
-        shown.values().map(|(version, object)| (*version, seen(view, object))).collect();
-    present.sort_unstable_by_key(|(version, _)| *version);
+        shown.values().map(|(version, object)| (told(*version), seen(view, object))).collect();
+    present.sort_by_key(|(version, _)| *version);
     present
 }
 
-fn plain(told: &[(u64, Value)]) -> Vec<(u64, Value)> {
-    told.iter().map(|(version, object)| (*version, timeless(object))).collect()
+fn plain(record: &Record) -> Vec<(Option<u64>, Value)> {
+    let mut plain: Vec<_> =
+        record.present.iter().map(|(version, object)| (*version, timeless(object))).collect();
+    if plain.iter().any(|(version, _)| version.is_none()) {
+        plain.sort_unstable_by_key(|(_, object)| id(object).to_owned());
+    }
+    plain
 }
 
 /// What a view shows of a resource.
@@ -331,16 +338,12 @@ fn timeless(resource: &Value) -> Value {
 
 /// What somebody knows in the end against a list of the same, and against the versions of all resources.
 fn state_faults(record: &Record, list: &Value, versions: &BTreeMap<String, u64>) -> Vec<String> {
-    let mut state: BTreeMap<&str, (u64, Value)> = BTreeMap::new();
-    if !record.present.is_empty() || record.bookmark.is_some() || record.since == 0 {
-        state.extend(record.present.iter().map(|(version, object)| (id(object), (*version, timeless(object)))));
-    } else {
-        return Vec::new();
-    }
+    let begun = record.present.iter().map(|(version, object)| (id(object), (*version, timeless(object))));
+    let mut state: BTreeMap<&str, (Option<u64>, Value)> = begun.collect();
     for (kind, version, object) in &record.changes {
         match kind.as_str() {
             "DELETED" => drop(state.remove(id(object))),
-            _ => drop(state.insert(id(object), (*version, timeless(object)))),
+            _ => drop(state.insert(id(object), (Some(*version), timeless(object)))),
         }
     }
     let known: BTreeMap<_, _> = state.iter().map(|(id, (_, object))| (*id, object.clone())).collect();
@@ -351,8 +354,8 @@ fn state_faults(record: &Record, list: &Value, versions: &BTreeMap<String, u64>)
         faults.push(format!("knows {known:?}, listed are {listed:?}"));
     }
     for (id, (version, _)) in state {
-        if versions.get(id) != Some(&version) {
-            faults.push(format!("{id} is known at {version}, and is at {:?}", versions.get(id)));
+        if version.is_some() && versions.get(id) != version.as_ref() {
+            faults.push(format!("{id} is known at {version:?}, and is at {:?}", versions.get(id)));
         }
     }
     faults
