@@ -172,6 +172,12 @@ impl App {
         self.described = Described::of(&self.server.api()).await;
     }
 
+    /// Fails the test when the answer to a GET of `path` is not what the server's description says.
+    #[track_caller]
+    pub(crate) fn expect_described(&self, path: &str, answer: &Answer) {
+        self.described.check("GET", &format!("{BASE}{path}"), answer);
+    }
+
     /// The value of a metric's series by its whole name, once it is there.
     pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
         let answer = self.server.metrics().get("/metrics").await.expect_status(200);

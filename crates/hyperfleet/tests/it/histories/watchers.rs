@@ -164,7 +164,10 @@ impl Watcher {
         while self.record.present.len() < cut {
             let Some(event) = stream.next().await? else { return Ok(false) };
             let version = event.version();
-            if self.position.is_some_and(|position| version < position || event.kind() == "ADDED" && version == position) {
+            if self
+                .position
+                .is_some_and(|position| version < position || event.kind() == "ADDED" && version == position)
+            {
                 self.record.faults.push(format!("{} behind {:?}", event.json, self.position));
             }
             self.position = Some(version);

@@ -101,7 +101,12 @@ const VIEWS: [View; 16] = [
         shows: |it| !active(it) || end(it),
         ..EVERY
     },
-    View { path: "/resources?fields=kind,name,labels", shows: active, members: &["kind", "name", "labels"], ..EVERY },
+    View {
+        path: "/resources?fields=kind,name,labels",
+        shows: active,
+        members: &["kind", "name", "labels"],
+        ..EVERY
+    },
     View {
         path: "/resources?showDeleted=true&fields=name,generation,kind&search=generation%3E2+or+name%3D'the-end'",
         shows: |it| it["generation"].as_u64() > Some(2) || end(it),
@@ -122,7 +127,11 @@ fn end(resource: &Value) -> bool {
 
 fn reconciled(resource: &Value) -> &str {
     let conditions = resource["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.filter(|it| it["type"] == "Reconciled").map(|it| text(&it["status"])).next().unwrap_or_default()
+    conditions
+        .filter(|it| it["type"] == "Reconciled")
+        .map(|it| text(&it["status"]))
+        .next()
+        .unwrap_or_default()
 }
 
 /// All ways to watch; the first sees everything from the beginning.
@@ -196,7 +205,10 @@ async fn trial(mut apps: Vec<App>) {
             faults.extend(found.into_iter().map(|fault| format!("{} {habit:?}: {fault}", view.path)));
         }
     }
-    assert!(records.iter().any(|record| record.bookmark.is_none() && !record.present.is_empty()), "nobody was cut");
+    assert!(
+        records.iter().any(|record| record.bookmark.is_none() && !record.present.is_empty()),
+        "nobody was cut"
+    );
     faults.truncate(20);
     assert_none(&faults);
 }

@@ -1,6 +1,6 @@
 //! The two forms of a stream, and what is around it.
 
-use hyperfleet_testkit::eventually;
+use hyperfleet_testkit::{Answer, eventually};
 
 use super::*;
 
@@ -21,7 +21,9 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
     let version = version(app, &made).await;
     let added = json!({"type": "ADDED", "version": version, "object": made});
     let bookmark = json!({"type": "BOOKMARK", "version": version});
-    for accept in [None, Some("*/*"), Some(SSE), Some("text/*, application/json"), Some(" Text/Event-Stream ")] {
+    for accept in
+        [None, Some("*/*"), Some(SSE), Some("text/*, application/json"), Some(" Text/Event-Stream ")]
+    {
         let asked = app.get(&path);
         let asked = if let Some(accept) = accept { asked.header("accept", accept) } else { asked };
         let mut stream = asked.watch().await;
@@ -44,6 +46,8 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
             let event = stream.event().await;
             assert_eq!((&event.json, &event.id), (expected, &None));
             assert!(event.text.starts_with('{') && event.text.ends_with('}'), "{}", event.text);
+            let alone = Answer { status: 200, headers: stream.headers.clone(), body: event.text.into() };
+            app.expect_described(&path, &alone);
         }
     }
     let mut stream = app.get(&path).header("accept", NDJSON).watch().await;
@@ -54,7 +58,7 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
 
 async fn an_accept_that_allows_neither_form_is_refused(app: &App) {
     for accept in ["application/json", "text/html", "text/event-stream;q=0", "rubbish"] {
-        let answer = app.get(&watched("/clusters")).header("accept", accept).unchecked().await;
+        let answer = app.get(&watched("/clusters")).header("accept", accept).await;
         assert_eq!(answer.status, 406, "{accept}: {answer}");
         answer.problem_code();
     }
@@ -81,14 +85,14 @@ async fn a_stream_is_never_compressed(app: &App) {
 
 async fn head_tells_the_headers_of_a_watch_and_is_over(app: &App) {
     app.create_cluster("made").await;
-    let answer = app.head(&watched("/clusters")).unchecked().await;
+    let answer = app.head(&watched("/clusters")).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some(SSE)));
     assert!(answer.body.is_empty());
     eventually("nobody watches", DEADLINE, async || {
         (app.metric("hyperfleet_watch_watchers").await == Some(0.0)).then_some(())
     })
     .await;
-    app.head(&watched("/clusters?since=99")).unchecked().await.expect_status(400);
+    app.head(&watched("/clusters?since=99")).await.expect_status(400);
 }
 
 async fn a_silent_watch_says_how_far_it_is(app: &App) {

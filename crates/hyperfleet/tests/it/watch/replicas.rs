@@ -80,7 +80,9 @@ fn after_an_outage_of_the_database_the_rest_is_exact() {
         let postgres = Postgres::durable().await.unwrap();
         let [one, other] = pair(postgres.database().await).await;
         let mut readers = Vec::new();
-        for (app, query) in [(&one, "?since=0"), (&other, "?since=0"), (&one, ""), (&other, "?search=name+like+'made%25'")] {
+        for (app, query) in
+            [(&one, "?since=0"), (&other, "?since=0"), (&one, ""), (&other, "?search=name+like+'made%25'")]
+        {
             readers.push((app, app.watch(&format!("/clusters{query}")).await, Vec::new()));
         }
         let mut made = Vec::new();
@@ -137,7 +139,10 @@ async fn read(stream: &mut Stream, seen: &mut Vec<Event>, count: usize) -> bool 
             Ok(Some(event)) if event.kind() == "BOOKMARK" => {}
             Ok(Some(event)) if event.kind() == "ERROR" => {
                 let last = seen.last().map_or(0, Event::version);
-                assert!(event.version() >= last && text(&event.json["code"]).starts_with("HYPERFLEET-SVC-"), "{event:?}");
+                assert!(
+                    event.version() >= last && text(&event.json["code"]).starts_with("HYPERFLEET-SVC-"),
+                    "{event:?}"
+                );
                 return false;
             }
             Ok(Some(event)) => seen.push(event),

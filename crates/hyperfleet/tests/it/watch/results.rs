@@ -21,7 +21,8 @@ const GO: &str = "compatibility: {contract: go-0.2}";
 
 /// A watch of the clusters that a search means, or that are the last ones of a test.
 async fn searched(app: &App, search: &str) -> Stream {
-    let search: String = format!("({search}) or name like 'last-%'").bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let search: String =
+        format!("({search}) or name like 'last-%'").bytes().map(|byte| format!("%{byte:02X}")).collect();
     let mut stream = app.watch(&format!("/clusters?search={search}")).await;
     assert_eq!(stream.until_bookmark().await.0, []);
     stream
@@ -190,10 +191,19 @@ async fn what_changes_nothing_is_no_event(app: &App) {
     let mut stream = app.watch("/clusters?showDeleted=true&since=1").await;
     app.merge(&cluster, &json!({"spec": {}})).await;
     app.merge(&cluster, &json!({"labels": {"a": null}})).await;
-    app.patch(&format!("{}?dryRun=true", href(&cluster))).json(&json!({"spec": {"n": 1}})).await.expect_status(200);
+    app.patch(&format!("{}?dryRun=true", href(&cluster)))
+        .json(&json!({"spec": {"n": 1}}))
+        .await
+        .expect_status(200);
     app.delete(&format!("{}?dryRun=true", href(&cluster))).await.expect_status(202);
-    app.post("/clusters?dryRun=true").json(&json!({"kind": "Cluster", "name": "dry", "spec": {}})).await.expect_status(201);
-    app.post("/clusters").json(&json!({"kind": "Cluster", "name": "same", "spec": {}})).await.expect_status(409);
+    app.post("/clusters?dryRun=true")
+        .json(&json!({"kind": "Cluster", "name": "dry", "spec": {}}))
+        .await
+        .expect_status(201);
+    app.post("/clusters")
+        .json(&json!({"kind": "Cluster", "name": "same", "spec": {}}))
+        .await
+        .expect_status(409);
     app.report(&cluster, &report("validator", 9, "True", "2026-01-01T10:00:00Z")).await.expect_status(204);
     assert_eq!(told(app, &mut stream).await, []);
 }

@@ -16,7 +16,12 @@ both_stores!(
 async fn history(app: &App) {
     let one = app.create_cluster("one").await;
     let pool = app.create_nodepool(&one, "pool").await;
-    let two = app.create("/clusters", &json!({"kind": "Cluster", "name": "two", "spec": {"n": 1}, "labels": {"tone": "red"}})).await;
+    let two = app
+        .create(
+            "/clusters",
+            &json!({"kind": "Cluster", "name": "two", "spec": {"n": 1}, "labels": {"tone": "red"}}),
+        )
+        .await;
     for number in 2..6 {
         app.merge(&two, &json!({"spec": {"n": number}})).await;
         let tone = if number % 2 == 0 { "blue" } else { "red" };
@@ -81,7 +86,8 @@ async fn a_present_state_that_was_cut_is_gone_on_with_from_its_last_object(app: 
     let (present, _) = app.watch("/clusters").await.until_bookmark().await;
     let newest = present.last().unwrap().version();
     let contents = |events: &[Event]| -> BTreeMap<String, (u64, Value)> {
-        let content = |event: &Event| (id(event.object()).to_owned(), (event.version(), event.object().clone()));
+        let content =
+            |event: &Event| (id(event.object()).to_owned(), (event.version(), event.object().clone()));
         events.iter().map(content).collect()
     };
     for cut in 1..present.len() {

@@ -18,7 +18,8 @@ async fn zone(app: &App, name: &str) -> (Value, Vec<Value>, Vec<Value>) {
     let zone = app.create_named("/zones", "Zone", name).await;
     let (mut racks, mut hosts) = (Vec::new(), Vec::new());
     for number in 0..2 {
-        let rack = app.create_named(&format!("{}/racks", href(&zone)), "Rack", &format!("{name}-r{number}")).await;
+        let rack =
+            app.create_named(&format!("{}/racks", href(&zone)), "Rack", &format!("{name}-r{number}")).await;
         for host in 0..2 {
             let path = format!("{}/hosts", href(&rack));
             hosts.push(app.create_named(&path, "Host", &format!("{name}-r{number}-h{host}")).await);
@@ -114,7 +115,8 @@ async fn a_force_delete_ends_every_object_of_the_tree(app: &App) {
     app.remove(&zone).await;
     let before = newest(app).await;
     let mut all = app.watch(&format!("/resources?showDeleted=true&since={before}")).await;
-    let mut hosts = app.watch(&format!("{}/racks/{}/hosts?showDeleted=true", href(&zone), id(&racks[0]))).await;
+    let mut hosts =
+        app.watch(&format!("{}/racks/{}/hosts?showDeleted=true", href(&zone), id(&racks[0]))).await;
     let present = app.watch("/resources?showDeleted=true").await.until_bookmark().await.0;
     assert_eq!(hosts.until_bookmark().await.0.len(), 2);
     app.force_delete(&zone).await;

@@ -29,11 +29,13 @@ fn environment(name: &str) -> Value {
 /// it was while they could see it.
 async fn visit(guarded: &Guarded, name: &str) -> (Value, Vec<Value>) {
     let ann = admin(guarded);
-    let made = ann.create("/clusters", &json!({"kind": "Cluster", "name": name, "spec": {"secret": "early"}})).await;
+    let made =
+        ann.create("/clusters", &json!({"kind": "Cluster", "name": name, "spec": {"secret": "early"}})).await;
     let patch = async |patch: Value| ann.patch(href(&made), &patch).await.expect_status(200).json();
     let mut shown = Vec::new();
     for turn in 0..2 {
-        shown.push(patch(json!({"labels": environment("dev"), "spec": {"secret": null, "turn": turn}})).await);
+        shown
+            .push(patch(json!({"labels": environment("dev"), "spec": {"secret": null, "turn": turn}})).await);
         shown.push(patch(json!({"spec": {"more": turn}})).await);
         patch(json!({"labels": environment("prod"), "spec": {"secret": "late"}})).await;
         patch(json!({"spec": {"secret": "later"}})).await;
@@ -104,7 +106,9 @@ async fn the_past_is_shown_as_far_as_it_was_readable(guarded: &Guarded) {
     let mine = ann.cluster("mine", &environment("dev")).await;
     for resource in [&made, &mine] {
         ann.delete(href(resource)).await.expect_status(202);
-        ann.post(&format!("{}/force-delete", href(resource)), &json!({"reason": "x"})).await.expect_status(204);
+        ann.post(&format!("{}/force-delete", href(resource)), &json!({"reason": "x"}))
+            .await
+            .expect_status(204);
     }
     let events = until_next(guarded, &mut stream, "another").await;
     let told: Vec<_> = events.iter().map(|event| (event.kind(), text(&event.object()["name"]))).collect();
@@ -114,7 +118,9 @@ async fn the_past_is_shown_as_far_as_it_was_readable(guarded: &Guarded) {
 async fn without_any_right_to_read_there_is_no_watch(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
     let nobody = guarded.named("nobody@example.com");
-    for path in ["/clusters", "/resources", "/resources?kind=Cluster", "/clusters?since=0", "/clusters?since=999"] {
+    for path in
+        ["/clusters", "/resources", "/resources?kind=Cluster", "/clusters?since=0", "/clusters?since=999"]
+    {
         assert_refused(&nobody.get(&watched(path)).await, 403, "AUZ-003");
     }
     assert_refused(&guarded.get(&watched("/clusters")).await, 401, "AUT-001");
@@ -148,7 +154,10 @@ async fn other_roles_end_every_watch(guarded: &Guarded) {
     }
     let newest = viewer.get("/clusters").await.json()["version"].as_u64().unwrap();
 
-    let fewer = ROLES.replace("{role: viewer, claims: {groups: [viewers, readers]}}", "{role: viewer, claims: {groups: [readers]}}");
+    let fewer = ROLES.replace(
+        "{role: viewer, claims: {groups: [viewers, readers]}}",
+        "{role: viewer, claims: {groups: [readers]}}",
+    );
     assert_ne!(fewer, ROLES);
     hang_up(guarded, &guarded.issuer.config(&fewer), "roles were read again").await;
     for stream in &mut streams {

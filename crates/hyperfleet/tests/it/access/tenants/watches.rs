@@ -29,7 +29,12 @@ async fn live(caller: &Caller<'_>, name: &str) {
 
 async fn a_tenant_is_told_of_what_is_its_own_and_of_nothing_else(app: &App) {
     let [busy, other] = [org(app, "busy"), org(app, "other")];
-    let paths = ["/resources?showDeleted=true", "/resources", "/clusters?search=labels.shared%3D'label'", "/clusters"];
+    let paths = [
+        "/resources?showDeleted=true",
+        "/resources",
+        "/clusters?search=labels.shared%3D'label'",
+        "/clusters",
+    ];
     let mut streams = Vec::new();
     for caller in [&other, &org(app, "empty")] {
         for path in paths {
