@@ -118,7 +118,7 @@ impl Watcher {
             position,
             silent_until: Instant::now() + SILENCE,
             until: visitor.remaining().map(|time| Instant::now() + time),
-            roles: app.gate.roles(),
+            roles: visitor.roles(),
             watching: app.watch_metrics.watching(),
         })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyperfleet_testkit::{Event, Stream};
 
 use super::*;
-use crate::support::watched;
+use crate::support::{run, watched};
 
 guarded!(
     server = ROLES;
@@ -192,4 +192,30 @@ async fn a_watch_ends_with_its_token(guarded: &Guarded) {
     for stream in [&mut renewed, &mut lasting] {
         assert_eq!(stream.change().await.object(), &third);
     }
+}
+
+#[test]
+fn roles_that_change_while_a_watch_is_being_opened_end_it() {
+    run(async {
+        let guarded = Guarded::on_postgres(ROLES).await;
+        admin(&guarded).cluster("made", &environment("dev")).await;
+        let url = guarded.database.as_ref().unwrap().url();
+        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        client.batch_execute("begin; lock table feed in access exclusive mode").await.unwrap();
+        let opening = {
+            let asked = developer(&guarded).get(&watched("/clusters"));
+            tokio::spawn(asked.watch())
+        };
+        eventually("it has come in and waits", DEADLINE, async || {
+            let waiting = "select 1 from pg_stat_activity where datname = current_database()
+                and wait_event_type = 'Lock' and query like '%forgotten%'";
+            (!client.query(waiting, &[]).await.unwrap().is_empty()).then_some(())
+        })
+        .await;
+        hang_up(&guarded, &guarded.issuer.config(ROLES), "roles were read again").await;
+        client.batch_execute("commit").await.unwrap();
+        let rest = opening.await.unwrap().rest().await;
+        assert_eq!(rest.last().unwrap().json["code"], "HYPERFLEET-SVC-001");
+    });
 }
