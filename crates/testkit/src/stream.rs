@@ -113,12 +113,15 @@ impl Stream {
     /// All events that are still to come, when the server ends the watch.
     ///
     /// # Panics
-    /// When the connection breaks.
+    /// When the connection breaks, or the watch goes on.
     pub async fn rest(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        while let Some(event) = self.next().await.expect("the watch must end in good order") {
-            events.push(event);
-        }
+        let all = async {
+            while let Some(event) = self.next().await.expect("the watch must end in good order") {
+                events.push(event);
+            }
+        };
+        tokio::time::timeout(SILENCE * 2, all).await.expect("the watch must end");
         events
     }
 
