@@ -185,5 +185,5 @@ async fn a_child_at_any_depth_is_shown_as_it_is_read(app: &App) {
     // The past is told as it was.
     let mut past = app.watch("/services?since=0").await;
     let told = events_of(&mut past, 3).await;
-    assert_eq!(told.iter().map(|event| event.object()).collect::<Vec<_>>(), [&service, &changed, &gone]);
+    assert_eq!(told.iter().map(Event::object).collect::<Vec<_>>(), [&service, &changed, &gone]);
 }
