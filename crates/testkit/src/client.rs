@@ -20,6 +20,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::stream::Stream;
+
 /// No answer of ours takes longer; a test that meets it has found a hang.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -166,6 +168,14 @@ impl Call {
     /// Sends it; an error means that no whole answer came back.
     pub async fn send(self) -> Result<Answer> {
         self.client.send(self.request.body(self.body)?).await
+    }
+
+    /// Sends it on a connection of its own and reads no more than the head of the answer.
+    pub async fn open(self) -> Result<Stream> {
+        let request = self.request.body(Full::new(self.body))?;
+        let mut connection = self.client.connect().await?;
+        let response = tokio::time::timeout(DEADLINE, connection.send_request(request)).await??;
+        Ok(Stream::new(connection, response))
     }
 }
 

@@ -13,8 +13,10 @@ pub mod model;
 mod output;
 mod postgres;
 mod server;
+mod stream;
 
 pub use client::{Answer, Call, Client, raw};
 pub use eventually::eventually;
 pub use postgres::{Database, Postgres};
 pub use server::{Launch, Server, Store};
+pub use stream::{Event, Stream};

@@ -52,6 +52,8 @@ pub(crate) struct Visitor {
     rights: Option<Arc<Rights>>,
     /// When their token is over, in seconds of the Unix epoch.
     expires: Option<f64>,
+    /// Changes when roles other than those of `rights` count.
+    roles: watch::Receiver<u64>,
 }
 
 /// What a request is about to do.
@@ -86,11 +88,6 @@ impl Gate {
         self.roles.send_modify(|changes| *changes += 1);
     }
 
-    /// Changes when the roles do: whoever was let in for long must be let in anew.
-    pub(crate) fn roles(&self) -> watch::Receiver<u64> {
-        self.roles.subscribe()
-    }
-
     /// Whether roles are on.
     pub(crate) fn has_policy(&self) -> bool {
         self.policy.load().is_some()
@@ -112,9 +109,11 @@ impl Gate {
             identity.as_ref().map_err(|refusal| refused(*refusal))?;
         }
         let belonging = self.belonging(headers, demand).map_err(failed)?;
+        // Before the rights are read, or a change in between would go unnoticed.
+        let roles = self.roles.subscribe();
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
         let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
-        let visitor = Visitor { identity, belonging, rights, expires };
+        let visitor = Visitor { identity, belonging, rights, expires, roles };
         let place = request.extensions.get::<Arc<Place>>();
         if let (Some(verb), Some(entity)) = (demand.verb, place.and_then(|place| place.entity.as_ref())) {
             visitor.sight().permit_on_some(verb, &entity.kind).map_err(failed)?;
@@ -202,6 +201,11 @@ impl Visitor {
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let now = Timestamp::now().micros() as f64 / 1e6;
         self.expires.map(|expires| Duration::try_from_secs_f64(expires - now).unwrap_or_default())
+    }
+
+    /// Changes when the roles do: whoever was let in for long must be let in anew.
+    pub(crate) fn roles(&self) -> watch::Receiver<u64> {
+        self.roles.clone()
     }
 
     /// Their name, if it can be told.

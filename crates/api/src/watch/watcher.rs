@@ -118,7 +118,7 @@ impl Watcher {
             position,
             silent_until: Instant::now() + SILENCE,
             until: visitor.remaining().map(|time| Instant::now() + time),
-            roles: app.gate.roles(),
+            roles: visitor.roles(),
             watching: app.watch_metrics.watching(),
         })
     }
@@ -214,10 +214,10 @@ impl Watcher {
         Ok(())
     }
 
-    /// The backlog was empty, so everything up to here is told.
+    /// The backlog was empty, so everything up to here is told. A channel may be behind someone who has just come.
     fn reach(&mut self, through: Version) {
         self.position = self.through;
-        self.through = through;
+        self.through = self.through.max(through);
     }
 
     /// As much of the backlog as is worth writing at once.

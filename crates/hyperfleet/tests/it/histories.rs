@@ -15,6 +15,8 @@ mod replicas;
 mod restarts;
 mod tables;
 mod telling;
+mod watchers;
+mod watches;
 mod writers;
 
 use std::any::Any;

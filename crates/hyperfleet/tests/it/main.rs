@@ -19,3 +19,4 @@ mod retries;
 mod search;
 mod statuses;
 mod waiting;
+mod watch;

@@ -13,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hyperfleet_testkit::{Answer, Call, Client, Database, Launch, Postgres, Server, Store};
+use hyperfleet_testkit::{Answer, Call, Client, Database, Launch, Postgres, Server, Store, Stream};
 use serde_json::{Value, json};
 
 use described::Described;
@@ -172,6 +172,12 @@ impl App {
         self.described = Described::of(&self.server.api()).await;
     }
 
+    /// Fails the test when the answer to a GET of `path` is not what the server's description says.
+    #[track_caller]
+    pub(crate) fn expect_described(&self, path: &str, answer: &Answer) {
+        self.described.check("GET", &format!("{BASE}{path}"), answer);
+    }
+
     /// The value of a metric's series by its whole name, once it is there.
     pub(crate) async fn metric(&self, series: &str) -> Option<f64> {
         let answer = self.server.metrics().get("/metrics").await.expect_status(200);
@@ -278,6 +284,11 @@ impl App {
         self.get(&format!("{}/statuses", href(resource))).await.expect_status(200).json()["items"].take()
     }
 
+    /// Opens a watch of the list at `path`, which has a query already or none.
+    pub(crate) async fn watch(&self, path: &str) -> Stream {
+        self.get(&watched(path)).watch().await
+    }
+
     /// The names in the list at `path`, in its order.
     pub(crate) async fn names(&self, path: &str) -> Vec<String> {
         let list = self.get(path).await.expect_status(200).json();
@@ -318,6 +329,13 @@ impl Asked {
         &self.path
     }
 
+    /// Sends it and reads no more than the head of the answer, which must be a watch.
+    pub(crate) async fn watch(self) -> Stream {
+        let stream = self.call.open().await.expect("the server must answer");
+        assert_eq!((stream.status, stream.header("content-encoding")), (200, None), "{}", self.path);
+        stream
+    }
+
     /// The call without a check of its answer, for bodies that only a client with a decoder can read.
     pub(crate) fn unchecked(self) -> Call {
         self.call
@@ -335,6 +353,11 @@ impl IntoFuture for Asked {
             answer
         })
     }
+}
+
+/// The path of a list as that of a watch of it.
+pub(crate) fn watched(path: &str) -> String {
+    format!("{path}{}watch=true", if path.contains('?') { '&' } else { '?' })
 }
 
 /// A string in an answer.

@@ -4,6 +4,11 @@
 mod explained;
 mod labels;
 mod told;
+mod watches;
+
+use std::process::Command;
+
+use hyperfleet_testkit::eventually;
 
 use super::*;
 use crate::support::{href, id, text};
@@ -84,6 +89,17 @@ async fn tried(caller: &Caller<'_>, verb: &str, path: &str) -> Answer {
         "report" => caller.call("PUT", &format!("{path}/statuses?dryRun=true")).json(&report()).await,
         other => panic!("{other}"),
     }
+}
+
+/// Has the server read another configuration, and waits until it says so.
+async fn hang_up(guarded: &Guarded, config: &str, message: &str) {
+    let told = || guarded.server.logs().iter().filter(|line| line["message"] == message).count();
+    let before = told();
+    std::fs::write(guarded.server.directory().join("config.yaml"), config).unwrap();
+    let pid = guarded.server.pid().unwrap().to_string();
+    let sent = Command::new("/bin/sh").args(["-c", "kill -HUP \"$1\"", "kill", &pid]).status().unwrap();
+    assert!(sent.success());
+    eventually(message, DEADLINE, async || (told() > before).then_some(())).await;
 }
 
 /// The answer about `path` that someone gets, without what differs from call to call.

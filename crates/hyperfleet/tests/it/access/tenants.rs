@@ -5,6 +5,7 @@ mod absent;
 mod belonging;
 mod lists;
 mod walls;
+mod watches;
 
 use super::*;
 use crate::support::{CATALOG, href, id, text};

@@ -139,11 +139,12 @@ impl Fleet {
                 return Some(self.create(kind, *owner, *referring, writer, mark));
             }
             Wish::Spec(target) => {
-                let body = json!({"spec": {format!("w{writer}"): mark}});
+                let body = json!({"spec": {format!("w{writer}"): mark, "size": mark % 8}});
                 (Act::Spec, self.pick(*target, |_| true)?, "", body)
             }
             Wish::Label(target) => {
-                let body = json!({"labels": {format!("w{writer}"): mark.to_string()}});
+                let tone = ["red", "green", "blue"][mark % 3];
+                let body = json!({"labels": {format!("w{writer}"): mark.to_string(), "tone": tone}});
                 (Act::Label, self.pick(*target, |_| true)?, "", body)
             }
             Wish::Report { target, finalizing, adapter, generation, available, age } => {

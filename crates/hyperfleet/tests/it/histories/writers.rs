@@ -93,18 +93,18 @@ pub(super) async fn act(
 }
 
 /// A server by its whereabouts.
-struct Connection {
+pub(super) struct Connection {
     whereabouts: Whereabouts,
     client: Option<Client>,
 }
 
 impl Connection {
-    fn to(whereabouts: &Whereabouts) -> Self {
+    pub(super) fn to(whereabouts: &Whereabouts) -> Self {
         Self { whereabouts: whereabouts.clone(), client: None }
     }
 
     /// A client of the present process, once there is one.
-    async fn client(&mut self) -> Client {
+    pub(super) async fn client(&mut self) -> Client {
         while self.client.is_none() || self.whereabouts.has_changed().unwrap() {
             let arrival = self.whereabouts.wait_for(Option::is_some);
             let arrival = tokio::time::timeout(DEADLINE, arrival).await.expect("the server must come back");
@@ -114,7 +114,7 @@ impl Connection {
     }
 
     /// The server did not answer, which it may do only when it was taken away.
-    async fn lost(&mut self, fault: &impl Display) {
+    pub(super) async fn lost(&mut self, fault: &impl Display) {
         let news = tokio::time::timeout(DEADLINE, self.whereabouts.changed()).await;
         assert!(news.is_ok(), "no answer, and nobody took the server away: {fault:#}");
         self.client = None;

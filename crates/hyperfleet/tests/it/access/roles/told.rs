@@ -1,9 +1,5 @@
 //! What the server tells of roles when it is asked, and how they change while it runs.
 
-use std::process::Command;
-
-use hyperfleet_testkit::eventually;
-
 use super::*;
 
 guarded!(
@@ -119,15 +115,6 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
     let vic = guarded.member("vic@example.com", &["viewers"]);
     let made = cluster("made", &json!({}));
     assert_refused(&vic.post("/clusters", &made).await, 403, "AUZ-003");
-    let hang_up = async |config: &str, message: &str| {
-        let told = || guarded.server.logs().iter().filter(|line| line["message"] == message).count();
-        let before = told();
-        std::fs::write(guarded.server.directory().join("config.yaml"), config).unwrap();
-        let pid = guarded.server.pid().unwrap().to_string();
-        let sent = Command::new("/bin/sh").args(["-c", "kill -HUP \"$1\"", "kill", &pid]).status().unwrap();
-        assert!(sent.success());
-        eventually(message, DEADLINE, async || (told() > before).then_some(())).await;
-    };
     let (good, bad) = ("roles were read again", "roles stay as they were: the configuration has faults");
 
     let more = ROLES.replace(
@@ -135,7 +122,7 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
         "rules: [{verbs: [read, write], kinds: [\"*\"]}]",
     );
     assert_ne!(more, ROLES);
-    hang_up(&guarded.issuer.config(&more), good).await;
+    hang_up(guarded, &guarded.issuer.config(&more), good).await;
     let created = vic.create("/clusters", &made).await;
 
     for broken in [
@@ -143,7 +130,7 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
         guarded.issuer.config(&ROLES.replace("verbs: [read]", "verbs: [reed]")),
         "server: [".to_owned(),
     ] {
-        hang_up(&broken, bad).await;
+        hang_up(guarded, &broken, bad).await;
         vic.patch(href(&created), &json!({"spec": {"still": broken.len()}})).await.expect_status(200);
     }
     let logs = guarded.server.logs();
@@ -154,6 +141,7 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
     // Nothing that is left out, or lost, lets anyone do more.
     for without in [ROLES.replace("enabled: true", "enabled: false"), String::new()] {
         hang_up(
+            guarded,
             &guarded.issuer.config(&without),
             "roles stay as they were: turning them off takes a restart",
         )
@@ -162,7 +150,7 @@ async fn roles_are_read_again_on_a_hangup(guarded: &Guarded) {
         assert_refused(&vic.delete(href(&created)).await, 403, "AUZ-003");
     }
 
-    hang_up(&guarded.issuer.config(ROLES), good).await;
+    hang_up(guarded, &guarded.issuer.config(ROLES), good).await;
     assert_refused(&vic.patch(href(&created), &json!({"spec": {}})).await, 403, "AUZ-003");
     vic.get(href(&created)).await.expect_status(200);
 }
