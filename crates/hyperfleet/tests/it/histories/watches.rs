@@ -22,7 +22,7 @@ use crate::support::{App, etag, href, id, launch, run, text};
 const WRITERS: usize = 64;
 
 /// How many commands each gives.
-const EACH: usize = 24;
+const EACH: usize = 32;
 
 /// The axe falls once in so many commands.
 const PART: usize = 400;
