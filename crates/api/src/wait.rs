@@ -24,12 +24,18 @@ pub(crate) async fn read(
     fields: Option<&Projection>,
 ) -> Answer {
     let sight = visitor.sight();
+    let mut roles = visitor.roles();
+    let _waiting = app.watch_metrics.watching()?;
     let deadline =
         tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
     let waited = tokio::select! {
         held = until(app, path, &sight, stay, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,
         () = app.shutdown.begun() => None,
+        _ = roles.changed() => {
+            let detail = "The roles have changed. Please ask again.";
+            return Err(Error::new(ErrorKind::Overloaded, detail).into());
+        }
     };
     match waited {
         Some(Some(resource)) => Ok(shown(app, StatusCode::OK, &resource, fields)?),

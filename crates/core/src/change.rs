@@ -70,6 +70,9 @@ impl Entry {
     }
 }
 
+/// The bit of [`Change::touched`] that says that the resource went.
+const WENT: i32 = 128;
+
 /// Everything one commit did to one resource.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
@@ -93,4 +96,11 @@ pub struct Change {
     pub undo: Option<Undo>,
     /// What was left of it when it went.
     pub last: Option<Box<Snapshot>>,
+}
+
+impl Change {
+    /// Which parts of the resource it touched, a bit for each, and whether that went.
+    pub fn touched(&self) -> i32 {
+        self.undo.as_ref().map_or(0, Undo::touched) | if self.last.is_some() { WENT } else { 0 }
+    }
 }

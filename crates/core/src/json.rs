@@ -51,6 +51,11 @@ impl RawJson {
         self == other || differ_in_text()
     }
 
+    /// Whether both are the same text in memory.
+    pub fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Reads it as `T`. Fails only when the store holds something that was not written by us.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.0).map_err(Error::internal)

@@ -46,6 +46,26 @@ impl Undo {
         }
     }
 
+    /// Which parts it holds, a bit for each. The way back needs, for each part, only the first change that took it away.
+    pub fn touched(&self) -> i32 {
+        let parts = [
+            self.generation.is_some(),
+            self.spec.is_some(),
+            self.labels.is_some(),
+            self.references.is_some(),
+            self.updated.is_some(),
+            self.active,
+            self.conditions.is_some(),
+        ];
+        parts.into_iter().enumerate().map(|(bit, touched)| i32::from(touched) << bit).sum()
+    }
+
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        let parts = [&self.spec, &self.labels, &self.references, &self.conditions];
+        parts.into_iter().flatten().map(|part| part.as_str().len()).sum::<usize>() + 256
+    }
+
     /// The state before the change that led to `after`. Since when it waited then is not told.
     #[must_use]
     pub fn of(&self, after: &Resource) -> Resource {
@@ -118,6 +138,12 @@ impl Snapshot {
             pending_since: r.pending_since,
             version: r.version,
         }
+    }
+
+    /// About how many bytes it takes.
+    pub fn size(&self) -> usize {
+        let parts = [&self.spec, &self.labels, &self.references, &self.conditions];
+        parts.into_iter().map(|part| part.as_str().len()).sum::<usize>() + 512
     }
 
     /// The resource as it was, unless its kind is not configured any more.

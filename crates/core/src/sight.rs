@@ -89,7 +89,8 @@ impl Sight {
             }
             None => None,
         };
-        Ok(Filter::And([Some(filter), tenant, readable].into_iter().flatten().collect()))
+        // What is not theirs is not looked at any further.
+        Ok(Filter::And([tenant, readable, Some(filter)].into_iter().flatten().collect()))
     }
 
     fn verdict(&self, verb: Verb, resource: &Resource) -> Result<Option<Verdict>, Error> {

@@ -45,9 +45,12 @@ use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
 use feed::{Feed, Trail, TrailRow};
 use pending::{Pending, Stuck};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-pub use feed::{Batch, Event, EventKind, Follower, Held, Present, Ring, Versioned};
+pub use feed::{
+    Batch, Event, EventKind, Follower, Held, Present, Ring, SLICE_BYTES, Versioned, no_longer_kept,
+};
 pub use list::{ListQuery, Page, ReportPage, Slice, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
@@ -132,7 +135,20 @@ pub struct Store {
     metrics: Metrics,
     page_token_key: [u8; 64],
     feed: Feed,
+    catching_up: Arc<Semaphore>,
 }
+
+/// Who reads the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// The one reader that all wait for.
+    First,
+    /// Someone who fell behind.
+    Behind,
+}
+
+/// How many who fell behind are served at a time.
+const CATCHING_UP: usize = 4;
 
 /// The side of a store that reads.
 #[derive(Clone)]
@@ -157,11 +173,23 @@ impl Reader {
         }
     }
 
-    /// What comes after `position` in the feed.
-    async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Failure> {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.trail(position, limit).await,
-            Self::Postgres(postgres) => postgres.trail(position, limit).await,
+    /// What comes after `position` in the feed: as much of it as can be held, if anything can.
+    async fn trail(
+        &self,
+        reading: Reading,
+        position: Version,
+        time: Duration,
+    ) -> Result<Option<Trail>, Failure> {
+        let mut limit = feed::PAGE_SIZE;
+        loop {
+            let trail = match self {
+                Self::Sqlite(sqlite) => sqlite.trail(position, limit, time).await?,
+                Self::Postgres(postgres) => postgres.trail(reading, position, limit).await?,
+            };
+            if trail.is_some() || limit == 1 {
+                return Ok(trail);
+            }
+            limit = (limit / 4).max(1);
         }
     }
 
@@ -219,8 +247,9 @@ impl Store {
         thread::run_on_own_thread("committer", task)?;
         let page_token_key = reader.secret("page_tokens").await?;
         let timeout = options.request_timeout;
+        let catching_up = Arc::new(Semaphore::new(CATCHING_UP));
         tokio::spawn(feed::run(feed.clone(), reader.clone(), metrics.clone(), timeout));
-        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed })
+        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed, catching_up })
     }
 
     /// The key that page tokens are sealed with; the same for every replica on this database.
@@ -354,8 +383,10 @@ impl Store {
         Ok(Present::new(self.clone(), sight.tenant().cloned(), version, found))
     }
 
-    async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Error> {
-        self.door("feed", self.reader.trail(position, limit)).await
+    /// What comes after `position` in the feed, for someone who fell behind. Only a few at a time: each may hold much.
+    async fn trail(&self, position: Version) -> Result<Option<Trail>, Error> {
+        let _turn = self.catching_up.acquire().await.map_err(Error::internal)?;
+        self.door("feed", self.reader.trail(Reading::Behind, position, self.timeout)).await
     }
 
     async fn states(
@@ -366,7 +397,7 @@ impl Store {
     ) -> Result<Vec<Vec<TrailRow>>, Error> {
         self.door("states", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.states(ids, since).await,
+                Reader::Sqlite(sqlite) => sqlite.states(ids, since, self.timeout).await,
                 Reader::Postgres(postgres) => postgres.states(tenant, &ids, since).await,
             }
         })

@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use hyperfleet_auth::{Belonging, Refusal, RefusalKind, Tenancy, Verified, Verifier};
+use hyperfleet_auth::{Belonging, LEEWAY, Refusal, RefusalKind, Tenancy, Verified, Verifier};
 use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
@@ -200,7 +200,13 @@ impl Visitor {
     /// How long they may stay; `None` is for ever.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let now = Timestamp::now().micros() as f64 / 1e6;
-        self.expires.map(|expires| Duration::try_from_secs_f64(expires - now).unwrap_or_default())
+        let mut left = self.expires? - now;
+        if left <= 0.0 {
+            // It was taken for good a moment ago, and so it is for this one too.
+            left += LEEWAY.as_secs_f64();
+        }
+        // What no clock can hold is for ever.
+        if left > 1e9 { None } else { Some(Duration::try_from_secs_f64(left).unwrap_or_default()) }
     }
 
     /// Changes when the roles do: whoever was let in for long must be let in anew.

@@ -3,15 +3,21 @@
 //! behind finds that the ring has gone on without it.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, Projection, Sight, Timestamp, Version, View, printed_size};
-use hyperfleet_store::{Event, Follower, Held, Ring, Versioned};
+use hyperfleet_core::{Error, ErrorKind, Projection, Sight, Timestamp, Version, View, printed_size};
+use hyperfleet_store::{Event, Follower, Held, Ring, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
 use crate::app::App;
+
+/// How many different lists may be watched at a time: each has a ring and judges every change.
+const MAX_CHANNELS: usize = 1_000;
 
 /// An event as it is written.
 #[derive(Debug)]
@@ -78,42 +84,54 @@ impl Channel {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what happens until nobody listens any more.
+    /// Takes in what happens until nobody listens any more, or it cannot.
     async fn fill(
         self: &Arc<Self>,
         app: &App,
         key: &str,
         mut follower: Follower,
-        fields: Option<Projection>,
-    ) {
+        fields: Option<&Projection>,
+    ) -> Result<(), Error> {
         loop {
             let batch = tokio::select! {
-                batch = follower.next() => batch,
+                batch = follower.next() => batch?,
                 () = self.head.closed() => match app.channels.close(key, self) {
-                    true => return,
+                    true => return Ok(()),
                     false => continue,
                 },
             };
-            let told = batch.and_then(|batch| {
-                let view = app.rulebook.view();
-                let told = batch.events.iter().map(|event| Told::new(view, fields.as_ref(), event));
-                Ok((told.collect::<Result<Vec<_>, _>>()?, batch.through))
-            });
-            match told {
-                Ok((told, through)) => {
-                    self.ring().extend(told, through);
-                    self.head.send_replace(through);
-                }
-                Err(error) => {
-                    // Nobody may believe that nothing happened: everyone comes again, and finds out.
-                    tracing::warn!(error = error.chain(), "cannot follow the feed for watchers");
-                    self.ring().restart(None);
-                    self.head.send_replace(Version::default());
-                    return;
+            // In slices, so that whoever reads well can keep up with a large commit.
+            let (mut slice, mut bytes) = (Vec::new(), 0);
+            for event in &batch.events {
+                let told = Told::new(app.rulebook.view(), fields, event)?;
+                bytes += told.size();
+                slice.push(told);
+                if bytes > SLICE_BYTES {
+                    self.tell(std::mem::take(&mut slice), event.version);
+                    bytes = 0;
+                    tokio::task::yield_now().await;
                 }
             }
+            self.tell(slice, batch.through);
+            tokio::time::sleep(pace(self.head.receiver_count())).await;
         }
     }
+
+    fn tell(&self, told: Vec<Told>, through: Version) {
+        self.ring().extend(told, through);
+        self.head.send_replace(through);
+    }
+
+    /// Nobody may believe that nothing happens: everyone who listens comes again, and finds out.
+    fn fail(&self) {
+        self.ring().restart(None);
+        self.head.send_replace(Version::default());
+    }
+}
+
+/// How long to let events gather before so many are woken again: to wake someone costs the same for one as for ten.
+fn pace(listeners: usize) -> Duration {
+    Duration::from_micros(10 * listeners as u64).min(Duration::from_millis(25))
 }
 
 /// The channels that are listened to, by what they are about.
@@ -139,6 +157,10 @@ impl Channels {
             let head = channel.subscribe();
             return Ok((channel, head));
         }
+        if channels.len() >= MAX_CHANNELS {
+            let detail = "Too many different lists are watched. Please try again later.";
+            return Err(Error::new(ErrorKind::Overloaded, detail));
+        }
         let follower = app.store.follow(sight, filter, newest)?;
         let channel = Arc::new(Channel::new(newest));
         let head = channel.subscribe();
@@ -146,7 +168,16 @@ impl Channels {
         tokio::spawn({
             let (app, channel) = (app.clone(), channel.clone());
             async move {
-                channel.fill(&app, &key, follower, fields).await;
+                let filled = channel.fill(&app, &key, follower, fields.as_ref());
+                let ended = AssertUnwindSafe(filled).catch_unwind().await;
+                let cause = match ended {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => error.chain(),
+                    Err(_) => "it panicked".to_owned(),
+                };
+                tracing::warn!(error = cause, "cannot follow the feed for watchers");
+                channel.fail();
+                app.channels.forget(&key, &channel);
             }
         });
         Ok((channel, head))
@@ -158,15 +189,24 @@ impl Channels {
         if channel.head.receiver_count() > 0 {
             return false;
         }
-        // Another may have taken its place.
-        if channels.get(key).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(channel))) {
-            channels.remove(key);
-        }
         channel.ring().restart(None);
+        remove(&mut channels, key, channel);
         true
+    }
+
+    /// Forgets a channel that is over.
+    fn forget(&self, key: &str, channel: &Arc<Channel>) {
+        remove(&mut self.lock(), key, channel);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Channel>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Another may have taken its place.
+fn remove(channels: &mut HashMap<String, Weak<Channel>>, key: &str, channel: &Arc<Channel>) {
+    if channels.get(key).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(channel))) {
+        channels.remove(key);
     }
 }

@@ -1,6 +1,6 @@
 //! What is told about watches.
 
-use hyperfleet_core::Timestamp;
+use hyperfleet_core::{Error, ErrorKind, Timestamp};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
@@ -15,9 +15,12 @@ pub(crate) struct WatchMetrics {
     delivery: Histogram,
 }
 
-/// One watcher, for as long as it is there.
+/// How many may watch or wait at a time.
+const MAX_WATCHERS: i64 = 20_000;
+
+/// One who watches or waits, for as long as they do.
 #[derive(Debug)]
-pub(super) struct Watching(WatchMetrics);
+pub(crate) struct Watching(WatchMetrics);
 
 impl WatchMetrics {
     /// Makes the metrics visible under their public names.
@@ -29,7 +32,7 @@ impl WatchMetrics {
             delivery: Histogram::new(exponential_buckets(0.001, 2.0, 14)),
         };
         let watch = registry.sub_registry_with_prefix("hyperfleet_watch");
-        watch.register("watchers", "Watches that are open", metrics.watchers.clone());
+        watch.register("watchers", "Watches and waits that are open", metrics.watchers.clone());
         watch.register("events", "Events sent to watchers", metrics.events.clone());
         watch.register("cut_off", "Watchers that read too slowly and were cut off", metrics.cut_off.clone());
         watch.register_with_unit(
@@ -41,10 +44,14 @@ impl WatchMetrics {
         metrics
     }
 
-    /// Counts a watcher in.
-    pub(super) fn watching(&self) -> Watching {
-        self.watchers.inc();
-        Watching(self.clone())
+    /// Counts a watcher in, or sends it away.
+    pub(crate) fn watching(&self) -> Result<Watching, Error> {
+        if self.watchers.inc() >= MAX_WATCHERS {
+            self.watchers.dec();
+            let detail = "Too many watch or wait already. Please try again later.";
+            return Err(Error::new(ErrorKind::Overloaded, detail));
+        }
+        Ok(Watching(self.clone()))
     }
 }
 

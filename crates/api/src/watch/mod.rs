@@ -12,7 +12,8 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyperfleet_core::search::Options;
-use hyperfleet_core::{Error, ErrorKind, Fault, FaultKind, Faults, Version};
+use hyperfleet_core::{Error, Fault, FaultKind, Faults, Version};
+use hyperfleet_store::no_longer_kept;
 
 use crate::app::App;
 use crate::gate::Visitor;
@@ -76,10 +77,7 @@ fn since_kept(since: Version, forgotten: Version, newest: Version) -> Result<Ver
         return Ok(forgotten);
     }
     if since < forgotten {
-        let message = format!("What came after version {since} is kept only from {forgotten} on: list again");
-        let fault =
-            Fault::new(FaultKind::Query, "since", message.clone()).given(&since.0.into()).rule("kept");
-        return Err(Error::new(ErrorKind::NoLongerKept, message).with_faults(vec![fault]));
+        return Err(no_longer_kept(since));
     }
     Ok(since)
 }

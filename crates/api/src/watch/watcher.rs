@@ -51,13 +51,13 @@ pub(super) struct Watcher {
     /// What the next stage begins with.
     follower: Option<Box<Follower>>,
     /// Events that are yet to be written.
-    backlog: VecDeque<Arc<Told>>,
+    backlog: VecDeque<Untold>,
     /// Up to where everything is told once the backlog is.
     through: Version,
     /// From where the caller can go on.
     position: Version,
     /// When a bookmark is due.
-    silent_until: Instant,
+    bookmark_due: Instant,
     /// When the caller's token is over.
     until: Option<Instant>,
     roles: watch::Receiver<u64>,
@@ -73,6 +73,14 @@ enum Stage {
     Live,
     /// Has said its last word.
     Over,
+}
+
+/// An event that is yet to be written.
+enum Untold {
+    /// By the channel it is.
+    Shared(Arc<Told>),
+    /// Not even that.
+    Own(Event),
 }
 
 /// Why a watch ends.
@@ -116,10 +124,10 @@ impl Watcher {
             backlog: VecDeque::new(),
             through,
             position,
-            silent_until: Instant::now() + SILENCE,
-            until: visitor.remaining().map(|time| Instant::now() + time),
+            bookmark_due: Instant::now() + SILENCE,
+            until: visitor.remaining().and_then(|time| Instant::now().checked_add(time)),
             roles: visitor.roles(),
-            watching: app.watch_metrics.watching(),
+            watching: app.watch_metrics.watching()?,
         })
     }
 
@@ -141,11 +149,15 @@ impl Watcher {
             () = token_ends(self.until) => Err(End::ComeAgain),
             advanced = self.advance() => advanced,
         };
-        let chunk = match advanced {
+        let mut chunk = match advanced {
             Ok(chunk) => chunk,
             Err(end) => self.end(&end),
         };
-        self.silent_until = Instant::now() + SILENCE;
+        // While events flow too.
+        let is_even = self.backlog.is_empty() && matches!(self.stage, Stage::Missed(_) | Stage::Live);
+        if is_even && Instant::now() >= self.bookmark_due {
+            chunk.extend(self.bookmark());
+        }
         Some(chunk.into())
     }
 
@@ -153,7 +165,7 @@ impl Watcher {
     async fn advance(&mut self) -> Result<Vec<u8>, End> {
         loop {
             if !self.backlog.is_empty() {
-                return Ok(self.write());
+                return self.write();
             }
             match &mut self.stage {
                 Stage::Present(present) => {
@@ -169,18 +181,16 @@ impl Watcher {
                         at: None,
                         object,
                     };
-                    self.take(objects.into_iter().map(event))?;
+                    self.backlog.extend(objects.into_iter().map(event).map(Untold::Own));
                 }
                 Stage::Missed(_) if matches!(self.channel.after(self.through, 0), Held::Items(..)) => {
                     self.stage = Stage::Live;
                 }
                 Stage::Missed(follower) => {
-                    let batch = tokio::select! {
-                        batch = follower.next() => batch.map_err(End::Failed)?,
-                        () = tokio::time::sleep_until(self.silent_until) => return Ok(self.bookmark()),
-                    };
+                    let batch = follower.next_before(self.bookmark_due).await.map_err(End::Failed)?;
+                    let Some(batch) = batch else { return Ok(self.bookmark()) };
                     self.reach(batch.through);
-                    self.take(batch.events)?;
+                    self.backlog.extend(batch.events.into_iter().map(Untold::Own));
                 }
                 Stage::Live => {
                     self.head.mark_unchanged();
@@ -190,28 +200,19 @@ impl Watcher {
                         Held::Items(told, through) => {
                             self.reach(through);
                             if !told.is_empty() {
-                                self.backlog.extend(told);
+                                self.backlog.extend(told.into_iter().map(Untold::Shared));
                                 continue;
                             }
                         }
                     }
                     tokio::select! {
                         _ = self.head.changed() => {}
-                        () = tokio::time::sleep_until(self.silent_until) => return Ok(self.bookmark()),
+                        () = tokio::time::sleep_until(self.bookmark_due) => return Ok(self.bookmark()),
                     }
                 }
                 Stage::Over => return Ok(Vec::new()),
             }
         }
-    }
-
-    fn take(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), End> {
-        let view = self.app.rulebook.view();
-        for event in events {
-            let told = Told::new(view, self.fields.as_ref(), &event).map_err(End::Failed)?;
-            self.backlog.push_back(Arc::new(told));
-        }
-        Ok(())
     }
 
     /// The backlog was empty, so everything up to here is told. A channel may be behind someone who has just come.
@@ -221,19 +222,27 @@ impl Watcher {
     }
 
     /// As much of the backlog as is worth writing at once.
-    fn write(&mut self) -> Vec<u8> {
+    fn write(&mut self) -> Result<Vec<u8>, End> {
         let mut out = Vec::new();
         while out.len() < CHUNK_BYTES
-            && let Some(told) = self.backlog.pop_front()
+            && let Some(untold) = self.backlog.pop_front()
         {
+            let told = match untold {
+                Untold::Shared(told) => told,
+                Untold::Own(event) => {
+                    let view = self.app.rulebook.view();
+                    Arc::new(Told::new(view, self.fields.as_ref(), &event).map_err(End::Failed)?)
+                }
+            };
             self.watching.sent(told.at);
             self.form.write(&mut out, told.version, &told.json);
             self.position = told.version;
         }
-        out
+        Ok(out)
     }
 
     fn bookmark(&mut self) -> Vec<u8> {
+        self.bookmark_due = Instant::now() + SILENCE;
         self.position = self.through;
         self.say(&json!({"type": "BOOKMARK", "version": self.position.0}))
     }
@@ -254,6 +263,7 @@ impl Watcher {
         if self.backlog.is_empty() && !matches!(self.stage, Stage::Present(_)) {
             self.position = self.through;
         }
+        self.backlog.clear();
         self.stage = Stage::Over;
         self.say(&json!({"type": "ERROR", "version": self.position.0, "code": code}))
     }

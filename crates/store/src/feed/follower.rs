@@ -2,16 +2,26 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Candidate, Filter};
-use hyperfleet_core::{Error, ErrorKind, Resource, Sight, Timestamp, Version};
+use hyperfleet_core::{
+    Error, ErrorKind, Fault, FaultKind, Resource, Sight, Timestamp, Version, printed_size,
+};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::reader::PAGE_SIZE;
 use super::ring::Held;
 use super::{Feed, Step};
 use crate::Store;
+
+/// How many bytes of events are told at once, about.
+const MAX_BYTES: usize = 4 << 20;
+
+/// For ever, but for what a clock can hold.
+const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// What happened to an object, seen through a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,6 +74,7 @@ pub struct Follower {
     sight: Sight,
     filter: Filter,
     position: Version,
+    losses: usize,
     _attendance: Attendance,
 }
 
@@ -90,7 +101,8 @@ impl Follower {
         let filter = sight.confine(filter)?;
         let head = store.feed.0.head.subscribe();
         let attendance = Attendance::new(store.feed.clone());
-        Ok(Self { store, head, sight, filter, position, _attendance: attendance })
+        let losses = store.feed.losses();
+        Ok(Self { store, head, sight, filter, position, losses, _attendance: attendance })
     }
 
     /// Up to where it was told everything.
@@ -101,35 +113,60 @@ impl Follower {
     /// Waits until something happens, in the result or elsewhere, and tells what that was.
     pub async fn next(&mut self) -> Result<Batch, Error> {
         loop {
-            self.head.mark_unchanged();
-            let held = self.store.feed.ring().after(self.position, PAGE_SIZE as usize);
-            let (events, through) = match held {
-                Held::Items(steps, through) => (self.judge(steps.iter().map(|step| &**step))?, through),
-                Held::NotThatFar => {
-                    let trail = self.store.trail(self.position, PAGE_SIZE).await?;
-                    if self.position < trail.forgotten {
-                        return Err(no_longer_kept(self.position, trail.forgotten));
-                    }
-                    let through = trail.through;
-                    (self.judge(trail.steps(&self.store.rulebook.catalog).iter())?, through)
-                }
-            };
-            if through > self.position {
-                self.position = through;
-                return Ok(Batch { events, through });
+            if let Some(batch) = self.next_before(Instant::now() + LONG).await? {
+                return Ok(batch);
             }
-            self.head.changed().await.map_err(Error::internal)?;
         }
     }
 
-    fn judge<'s>(&self, steps: impl Iterator<Item = &'s Step>) -> Result<Vec<Event>, Error> {
-        let mut events = Vec::new();
+    /// The same; `None` if nothing happens before `deadline`. A read that is under way is not given up for it.
+    pub async fn next_before(&mut self, deadline: Instant) -> Result<Option<Batch>, Error> {
+        loop {
+            self.head.mark_unchanged();
+            if self.losses != self.store.feed.losses() {
+                return Err(no_longer_kept(self.position));
+            }
+            let held = self.store.feed.ring().after(self.position, PAGE_SIZE as usize);
+            let batch = match held {
+                Held::Items(steps, through) => self.judge(steps.iter().map(|step| &**step), through).await?,
+                Held::NotThatFar => {
+                    let trail = self.store.trail(self.position).await?;
+                    let trail = trail.filter(|trail| self.position >= trail.forgotten);
+                    let trail = trail.ok_or_else(|| no_longer_kept(self.position))?;
+                    let through = trail.through;
+                    self.judge(trail.steps(&self.store.rulebook.catalog).iter(), through).await?
+                }
+            };
+            if batch.through > self.position {
+                self.position = batch.through;
+                return Ok(Some(batch));
+            }
+            tokio::select! {
+                changed = self.head.changed() => changed.map_err(Error::internal)?,
+                () = tokio::time::sleep_until(deadline) => return Ok(None),
+            }
+        }
+    }
+
+    /// What steps mean; no more of it than someone may hold who does not read.
+    async fn judge<'s>(
+        &self,
+        steps: impl Iterator<Item = &'s Step> + Send,
+        through: Version,
+    ) -> Result<Batch, Error> {
+        let (mut events, mut bytes) = (Vec::new(), 0);
         for step in steps {
             if let Some((kind, object)) = judge(&self.store.rulebook, &self.sight, &self.filter, step)? {
                 events.push(Event { kind, version: step.version, at: Some(step.at), object: object.clone() });
+                bytes += printed_size(object);
+                if bytes > MAX_BYTES {
+                    return Ok(Batch { events, through: step.version });
+                }
             }
+            // Filters may read large specs: others must get their turn.
+            tokio::task::consume_budget().await;
         }
-        Ok(events)
+        Ok(Batch { events, through })
     }
 }
 
@@ -155,10 +192,9 @@ fn judge<'s>(
     })
 }
 
-/// The error of someone who asks for a past that is forgotten.
-pub(crate) fn no_longer_kept(position: Version, forgotten: Version) -> Error {
-    Error::new(
-        ErrorKind::NoLongerKept,
-        format!("What came after version {position} is kept only from {forgotten} on. Please list again."),
-    )
+/// The error of someone who asks for a past that is forgotten, or from which too much has happened since.
+pub fn no_longer_kept(since: Version) -> Error {
+    let message = format!("What came after version {since} is not kept any more. Please list again.");
+    let fault = Fault::new(FaultKind::Query, "since", message.clone()).given(&since.0.into()).rule("kept");
+    Error::new(ErrorKind::NoLongerKept, message).with_faults(vec![fault])
 }

@@ -17,10 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hyperfleet_core::{Resource, Timestamp, Version, printed_size};
 use tokio::sync::{Notify, watch};
 
+pub use follower::no_longer_kept;
 pub use follower::{Batch, Event, EventKind, Follower};
 pub use present::Present;
+pub(crate) use reader::PAGE_SIZE;
 pub(crate) use reader::run;
-pub use ring::{Held, Ring, Versioned};
+pub use ring::{Held, Ring, SLICE_BYTES, Versioned};
 pub(crate) use trail::{ChangeRow, PAGE, STATES, Trail, TrailRow};
 
 /// One change: the resource before and after it.
@@ -41,9 +43,19 @@ impl Versioned for Step {
     }
 
     fn size(&self) -> usize {
+        let after = &self.after;
         // Both states share what did not change.
-        let before = self.before.as_ref().map_or(0, |before| before.conditions.as_str().len());
-        printed_size(&self.after) + before + 1024
+        let own = |before: &Arc<Resource>| {
+            let parts = [
+                (&before.spec, &after.spec),
+                (&before.labels, &after.labels),
+                (&before.references, &after.references),
+                (&before.conditions, &after.conditions),
+            ];
+            let changed = parts.into_iter().filter(|(before, after)| !before.shares(after));
+            changed.map(|(before, _)| before.as_str().len()).sum::<usize>()
+        };
+        printed_size(after) + self.before.as_ref().map_or(0, own) + 1024
     }
 }
 
@@ -59,6 +71,8 @@ struct Shared {
     /// The newest version that anyone told of.
     heard: AtomicI64,
     bell: Notify,
+    /// How often the database was found to know less than before: another one, or an older copy.
+    losses: AtomicUsize,
     followers: AtomicUsize,
 }
 
@@ -74,6 +88,10 @@ impl Feed {
     /// Has the reader look, whatever it knows.
     pub(crate) fn look(&self) {
         self.0.bell.notify_one();
+    }
+
+    fn losses(&self) -> usize {
+        self.0.losses.load(Ordering::Relaxed)
     }
 
     fn is_followed(&self) -> bool {

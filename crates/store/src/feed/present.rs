@@ -4,20 +4,22 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Error, Resource, ResourceId, Tenant, Version};
+use hyperfleet_core::{Error, Resource, ResourceId, Tenant, Version, printed_size};
 
 use super::trail::state_before;
 use crate::Store;
 
-/// How many objects to read at once.
-const CHUNK: usize = 100;
+/// How many objects to read at once, and about how many bytes.
+const MAX_CHUNK: usize = 100;
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// See the module.
 pub struct Present {
     store: Store,
     tenant: Option<Tenant>,
     version: Version,
-    ids: std::vec::IntoIter<ResourceId>,
+    found: std::vec::IntoIter<(Version, ResourceId)>,
+    chunk: usize,
 }
 
 impl Present {
@@ -28,8 +30,7 @@ impl Present {
         mut found: Vec<(Version, ResourceId)>,
     ) -> Self {
         found.sort_unstable();
-        let ids: Vec<ResourceId> = found.into_iter().map(|(_, id)| id).collect();
-        Self { store, tenant, version, ids: ids.into_iter() }
+        Self { store, tenant, version, found: found.into_iter(), chunk: 8 }
     }
 
     /// The version at which this was the present.
@@ -39,12 +40,23 @@ impl Present {
 
     /// The next few objects; none when all were told.
     pub async fn next(&mut self) -> Result<Vec<Arc<Resource>>, Error> {
-        let ids: Vec<ResourceId> = self.ids.as_slice().iter().take(CHUNK).copied().collect();
-        let Some(last) = ids.len().checked_sub(1) else { return Ok(Vec::new()) };
-        let trails = self.store.states(self.tenant.as_ref(), ids, self.version).await?;
-        // Only now: whoever gives up waiting and asks again must miss nothing.
-        self.ids.nth(last);
-        let catalog = &self.store.rulebook.catalog;
-        Ok(trails.into_iter().filter_map(|rows| state_before(rows, catalog)).collect())
+        loop {
+            let next: Vec<_> = self.found.as_slice().iter().take(self.chunk).copied().collect();
+            let Some(last) = next.len().checked_sub(1) else { return Ok(Vec::new()) };
+            let ids = next.iter().map(|(_, id)| *id).collect();
+            let trails = self.store.states(self.tenant.as_ref(), ids, self.version).await?;
+            // Only now: whoever gives up waiting and asks again must miss nothing.
+            self.found.nth(last);
+            let catalog = &self.store.rulebook.catalog;
+            let states = next.iter().zip(trails).filter_map(|((version, _), rows)| {
+                Some(Arc::new(Resource { version: *version, ..state_before(rows, catalog)? }))
+            });
+            let found: Vec<_> = states.collect();
+            let bytes: usize = found.iter().map(|object| printed_size(object)).sum();
+            self.chunk = (CHUNK_BYTES / (bytes / found.len().max(1) + 1)).clamp(1, MAX_CHUNK);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
     }
 }

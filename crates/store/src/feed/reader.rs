@@ -1,12 +1,14 @@
 //! The one task that reads the feed, for as long as anybody follows.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use hyperfleet_core::{Timestamp, Version};
 
 use super::Feed;
-use crate::{Failure, Metrics, Reader};
+use crate::{Failure, Metrics, Reader, Reading};
 
 /// How often to look without a bell.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -15,10 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(5);
 
 /// How many changes to read at once.
-pub(super) const PAGE_SIZE: i64 = 256;
+pub(crate) const PAGE_SIZE: i64 = 256;
 
-/// Reads until `feed` is the last that holds on to it.
+/// Reads for as long as the process runs, whatever happens inside.
 pub(crate) async fn run(feed: Feed, reader: Reader, metrics: Metrics, timeout: Duration) {
+    while AssertUnwindSafe(follow(&feed, &reader, &metrics, timeout)).catch_unwind().await.is_err() {
+        tracing::error!("the reader of the feed failed and is started again");
+        feed.ring().restart(None);
+    }
+}
+
+async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Duration) {
     let mut position = None;
     let mut last_read = Instant::now();
     loop {
@@ -30,7 +39,7 @@ pub(crate) async fn run(feed: Feed, reader: Reader, metrics: Metrics, timeout: D
         }
         tokio::time::sleep_until((last_read + PACE).into()).await;
         last_read = Instant::now();
-        let read = tokio::time::timeout(timeout, read(&feed, &reader, &metrics, position)).await;
+        let read = tokio::time::timeout(timeout, read(feed, reader, metrics, position, timeout)).await;
         let more = match read {
             Ok(Ok((through, more))) => {
                 position = Some(through);
@@ -57,20 +66,34 @@ async fn read(
     reader: &Reader,
     metrics: &Metrics,
     position: Option<Version>,
+    timeout: Duration,
 ) -> Result<(Version, bool), Failure> {
-    let Some(position) = position else {
+    let begin_anew = async || {
         let newest = reader.bounds().await?.1;
         feed.ring().restart(Some(newest));
         feed.0.head.send_replace(newest);
-        return Ok((newest, false));
+        Ok((newest, false))
     };
-    let trail = reader.trail(position, PAGE_SIZE).await?;
+    let Some(position) = position else { return begin_anew().await };
+    // What is more than can be held, those who follow must ask for themselves.
+    let Some(trail) = reader.trail(Reading::First, position, timeout).await? else {
+        return begin_anew().await;
+    };
     let (through, newest) = (trail.through, trail.newest);
+    if newest < position {
+        tracing::error!(known = position.0, found = newest.0, "the database knows less than before");
+        feed.0.losses.fetch_add(1, Ordering::Relaxed);
+        feed.0.heard.store(newest.0, Ordering::Relaxed);
+        return begin_anew().await;
+    }
     if trail.forgotten > position {
         // Nobody read for so long that changes are missing in between: what is held must not look complete.
-        feed.ring().restart(Some(newest));
-        feed.0.head.send_replace(newest);
-        return Ok((newest, false));
+        return begin_anew().await;
+    }
+    // Whatever was told of, there is no more than this.
+    let heard = feed.0.heard.load(Ordering::Relaxed);
+    if heard > newest.0 {
+        let _ = feed.0.heard.compare_exchange(heard, newest.0, Ordering::Relaxed, Ordering::Relaxed);
     }
     metrics.feed.lag_versions.set(newest.0 - through.0);
     if through > position {
@@ -83,5 +106,5 @@ async fn read(
         feed.0.heard.fetch_max(through.0, Ordering::Relaxed);
         feed.0.head.send_replace(through);
     }
-    Ok((through, through < newest || feed.0.heard.load(Ordering::Relaxed) > through.0))
+    Ok((through, through < newest || feed.0.heard.load(Ordering::Relaxed) > newest.0))
 }

@@ -9,6 +9,9 @@ use hyperfleet_core::Version;
 const MAX_ITEMS: usize = 4096;
 const MAX_BYTES: usize = 16 << 20;
 
+/// How much of a ring may come at once, so that those who follow can keep up with it.
+pub const SLICE_BYTES: usize = MAX_BYTES / 8;
+
 /// Something that has its place among the versions.
 pub trait Versioned {
     /// Its place.

@@ -3,17 +3,34 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use hyperfleet_core::{Catalog, Resource, ResourceId, Snapshot, Timestamp, Undo, Version};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size};
 
 use super::Step;
 use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
 
+/// The most that is read of the feed at once, in bytes.
+const MAX_BYTES: usize = 64 << 20;
+
 /// The columns of a change behind those of its resource.
 const CHANGE: &str = "c.version, c.resource_id, c.at, c.undo, c.last";
 
-/// The changes after `$1`, at most `$2` of them, and all later ones of the same resources, because the way to a state
-/// leads back from the newest one. That comes with its own change, once. Behind the columns: the newest version, up to
+/// A row for each part of a resource that a change can touch.
+const PARTS: &str = "parts (bit) as (values (1), (2), (4), (8), (16), (32), (64), (128))";
+
+/// The first change of a resource after some version that touched a part, by changes_by_resource; PostgreSQL would
+/// rather walk everyone's changes if it were not asked by rows.
+fn first_to_touch(resource: &str, after: &str) -> String {
+    format!(
+        "(select c.version from changes c
+          where (c.resource_id, c.version) > ({resource}, {after}) and c.resource_id = {resource}
+              and c.touched & parts.bit <> 0
+          order by c.resource_id, c.version limit 1)"
+    )
+}
+
+/// The changes after `$1`, at most `$2` of them, and what the way back to them takes: the newest state of their
+/// resources, and of later changes the first that touched each part. Behind the columns: the newest version, up to
 /// where the past is forgotten, and how far this goes.
 pub(crate) static PAGE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -21,29 +38,43 @@ pub(crate) static PAGE: LazyLock<String> = LazyLock::new(|| {
              select version, resource_id from changes where version > $1 order by version limit $2
          ), ids as materialized (
              select distinct resource_id from page
+         ), far as materialized (
+             select max(version) as version from page
+         ), {PARTS}, wanted (version) as (
+             select version from page
+             union
+             select {} from ids i, far, parts
+             union
+             select s.version from ids i join resource_status s on s.resource_id = i.resource_id
          )
          select {COLUMNS}, {CHANGE}, f.version, h.forgotten,
-                case when (select count(*) from page) < $2 then f.version
-                     else (select max(version) from page) end
+                case when (select count(*) from page) < $2 then f.version else (select version from far) end
          from feed f
          join history h on true
-         left join ids i on true
-         left join changes c on c.resource_id = i.resource_id and c.version > $1
+         left join wanted w on true
+         left join changes c on c.version = w.version
          left join resource_status s on s.resource_id = c.resource_id and s.version = c.version
          left join resources r on r.id = s.resource_id
-         order by c.version"
+         order by c.version",
+        first_to_touch("i.resource_id", "far.version")
     )
 });
 
-/// The newest state of the resources `$1`, with all their changes after `$2`.
+/// The newest state of the resource `$1`, and of its changes after `$2` the first that touched each part.
 pub(crate) static STATES: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {COLUMNS}, {CHANGE}
-         from (select 1) one
-         left join changes c on c.resource_id = $1 and c.version > $2
-         left join resource_status s on s.resource_id = $1 and s.version = coalesce(c.version, s.version)
+        "with {PARTS}, wanted (version) as (
+             select {} from parts
+             union
+             select s.version from resource_status s where s.resource_id = $1
+         )
+         select {COLUMNS}, {CHANGE}
+         from wanted w
+         left join changes c on c.version = w.version and c.version > $2
+         left join resource_status s on s.resource_id = $1 and s.version = w.version
          left join resources r on r.id = s.resource_id
-         order by c.version"
+         order by w.version",
+        first_to_touch("$1", "$2")
     )
 });
 
@@ -80,6 +111,15 @@ pub(crate) struct TrailRow {
     pub(crate) change: Option<ChangeRow>,
 }
 
+impl TrailRow {
+    fn size(&self) -> usize {
+        let undo = |change: &ChangeRow| {
+            change.undo.as_ref().map_or(0, Undo::size) + change.last.as_ref().map_or(0, Snapshot::size)
+        };
+        self.current.as_ref().map_or(0, printed_size) + self.change.as_ref().map_or(0, undo)
+    }
+}
+
 /// A stretch of the feed as the database gave it, in the order of versions.
 #[derive(Debug)]
 pub(crate) struct Trail {
@@ -90,9 +130,29 @@ pub(crate) struct Trail {
     /// How far this stretch goes.
     pub(crate) through: Version,
     pub(crate) rows: Vec<TrailRow>,
+    bytes: usize,
 }
 
 impl Trail {
+    /// One that has yet to be read.
+    pub(crate) fn behind(position: Version) -> Self {
+        Self {
+            newest: position,
+            forgotten: Version::default(),
+            through: position,
+            rows: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes a row in; false if that is more than can be held.
+    #[must_use]
+    pub(crate) fn take(&mut self, row: TrailRow) -> bool {
+        self.bytes += row.size();
+        self.rows.push(row);
+        self.bytes <= MAX_BYTES
+    }
+
     /// The steps of this stretch. Resources whose kind is not configured any more make none.
     pub(super) fn steps(self, catalog: &Catalog) -> Vec<Step> {
         let mut by_resource: HashMap<ResourceId, Vec<TrailRow>> = HashMap::new();
@@ -101,36 +161,41 @@ impl Trail {
                 by_resource.entry(change.resource).or_default().push(row);
             }
         }
-        let mut steps: Vec<Step> = by_resource.into_values().flat_map(|rows| rewind(rows, catalog)).collect();
-        steps.retain(|step| step.version <= self.through);
+        let rewound = by_resource.into_values().flat_map(|rows| rewind(rows, catalog, self.through));
+        let mut steps: Vec<Step> = rewound.collect();
         steps.sort_unstable_by_key(|step| step.version);
         steps
     }
 }
 
-/// The steps of one resource, newest first.
-fn rewind(rows: Vec<TrailRow>, catalog: &Catalog) -> Vec<Step> {
+/// The newest state that one resource has or had.
+fn newest(rows: &mut [TrailRow], catalog: &Catalog) -> Option<Resource> {
+    let current = rows.iter_mut().find_map(|row| row.current.take());
+    let last = || rows.iter().find_map(|row| row.change.as_ref()?.last.clone())?.into_resource(catalog);
+    current.or_else(last)
+}
+
+/// The steps of one resource up to `through`, newest first, by its changes in the order of versions.
+fn rewind(mut rows: Vec<TrailRow>, catalog: &Catalog, through: Version) -> Vec<Step> {
     let mut steps = Vec::with_capacity(rows.len());
-    let mut state: Option<Arc<Resource>> = None;
-    for TrailRow { current, change } in rows.into_iter().rev() {
-        let Some(change) = change else { continue };
-        let gone = change.last.is_some();
-        let newest = || current.or_else(|| change.last?.into_resource(catalog)).map(Arc::new);
-        let Some(after) = state.or_else(newest) else { return Vec::new() };
+    let mut state = newest(&mut rows, catalog).map(Arc::new);
+    for change in rows.into_iter().rev().filter_map(|row| row.change) {
+        let Some(after) = state else { break };
         let before = change.undo.map(|undo| Arc::new(undo.of(&after)));
         state = before.clone();
-        steps.push(Step { version: change.version, at: change.at, before, after, gone });
-        if state.is_none() {
-            break;
+        if change.version <= through {
+            // Changes that touched nothing else were passed over on the way.
+            let after = Arc::new(Resource { version: change.version, ..(*after).clone() });
+            let gone = change.last.is_some();
+            steps.push(Step { version: change.version, at: change.at, before, after, gone });
         }
     }
     steps
 }
 
-/// The state that one resource had before all of `rows`.
-pub(super) fn state_before(mut rows: Vec<TrailRow>, catalog: &Catalog) -> Option<Arc<Resource>> {
-    if let [TrailRow { change: None, current }] = rows.as_mut_slice() {
-        return current.take().map(Arc::new);
-    }
-    rewind(rows, catalog).pop()?.before
+/// The state that one resource had before all of `rows`, by its changes in the order of versions.
+pub(super) fn state_before(mut rows: Vec<TrailRow>, catalog: &Catalog) -> Option<Resource> {
+    let state = newest(&mut rows, catalog)?;
+    let mut changes = rows.into_iter().rev().filter_map(|row| row.change);
+    changes.try_fold(state, |after, change| Some(change.undo?.of(&after)))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, Resource, ResourceId, Tenant, Timestamp, json_text};
+use hyperfleet_core::{Change, Phase, Resource, ResourceId, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -206,6 +206,7 @@ pub(super) struct ChangeColumns<'a> {
     entries: Vec<String>,
     sizes: Vec<i32>,
     tenancies: Vec<Option<&'a str>>,
+    touched: Vec<i32>,
     undo: Vec<Option<String>>,
     last: Vec<Option<String>>,
 }
@@ -222,6 +223,7 @@ impl<'a> ChangeColumns<'a> {
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
             entries: changes.iter().map(|c| json_text(&c.entries)).collect(),
             sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
+            touched: changes.iter().map(Change::touched).collect(),
             tenancies: changes.iter().map(|c| c.tenancy.as_ref().map(Tenant::as_str)).collect(),
             undo: changes.iter().map(|c| c.undo.as_ref().map(json_text)).collect(),
             last: changes.iter().map(|c| c.last.as_ref().map(json_text)).collect(),
@@ -241,6 +243,7 @@ impl<'a> ChangeColumns<'a> {
             &self.undo,
             &self.last,
             &self.tenancies,
+            &self.touched,
         ]
     }
 }

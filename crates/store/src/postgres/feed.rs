@@ -23,28 +23,26 @@ pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Versio
     Ok((Version(row.try_get(0)?), Version(row.try_get(1)?)))
 }
 
-/// What comes after `position`.
+/// What comes after `position`, unless that is too much.
 pub(super) async fn trail(
     client: &deadpool_postgres::Client,
     catalog: &Catalog,
     position: Version,
     limit: i64,
-) -> Result<Trail, Failure> {
+) -> Result<Option<Trail>, Failure> {
     let statement = client.prepare_cached(&PAGE).await?;
-    let rows = client.query(&statement, &[&position.0, &limit]).await?;
-    let mut trail = Trail {
-        newest: position,
-        forgotten: Version::default(),
-        through: position,
-        rows: Vec::with_capacity(rows.len()),
-    };
-    for found in &rows {
+    let rows = client.query_raw(&statement, [position.0, limit]).await?;
+    futures_util::pin_mut!(rows);
+    let mut trail = Trail::behind(position);
+    while let Some(found) = rows.try_next().await? {
         trail.newest = Version(found.try_get(24)?);
         trail.forgotten = Version(found.try_get(25)?);
         trail.through = Version(found.try_get(26)?);
-        trail.rows.push(trail_row(catalog, found)?);
+        if !trail.take(trail_row(catalog, &found)?) {
+            return Ok(None);
+        }
     }
-    Ok(trail)
+    Ok(Some(trail))
 }
 
 /// The newest states of resources, with all their changes after `since`, resource by resource.

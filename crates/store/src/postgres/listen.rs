@@ -49,7 +49,8 @@ async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(),
         Err(Failure::new(FailureKind::Unavailable, "the server closed it"))
     };
     let asked = async {
-        client.batch_execute(&format!("listen {CHANNEL}")).await?;
+        let listen = format!("listen {CHANNEL}");
+        tokio::time::timeout(TIMEOUT, client.batch_execute(&listen)).await.map_err(|_| silent())??;
         metrics.feed.listening.set(1);
         // Whatever was committed before this moment may have rung for nobody.
         feed.look();

@@ -35,7 +35,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, Trail, TrailRow};
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery};
+use crate::{
+    ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage, TimelineQuery,
+};
 
 use connect::Address;
 pub use connect::SslMode;
@@ -47,9 +49,12 @@ pub(crate) use writer::Writer;
 /// The reading side.
 pub(crate) struct Postgres {
     lane: Lane,
-    pool: Pool,
+    lists: Connections,
+    /// For the one reader of the feed, whom everyone who watches waits for.
+    feed: Connections,
+    /// For the question whether the database is there, which must not wait for those who use it.
+    health: Connections,
     wall: Option<Arc<Wall>>,
-    tls: MakeRustlsConnect,
     catalog: Arc<Catalog>,
 }
 
@@ -63,26 +68,13 @@ pub(crate) async fn open(
     let address = Address::new(options)?;
     let (_, wall) = migrate::run(&address, options).await?;
     let wall = wall.map(Arc::new);
-    let manager = Manager::from_config(
-        address.config_for_lists(),
-        address.tls.clone(),
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
-    let pool = Pool::builder(manager)
-        .max_size(options.max_connections.max(1))
-        .runtime(deadpool_postgres::Runtime::Tokio1)
-        .timeouts(Timeouts {
-            wait: Some(options.request_timeout),
-            create: Some(connect::TIMEOUT),
-            recycle: Some(connect::TIMEOUT),
-        })
-        .build()
-        .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
+    let connections = |most| Connections::new(&address, options, most);
+    let (lists, feed_connection, health) =
+        (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
     let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout, wall.clone())?;
-    let tls = address.tls.clone();
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lane, pool, wall, tls, catalog }, writer))
+    Ok((Postgres { lane, lists, feed: feed_connection, health, wall, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -95,13 +87,13 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 /// is done again on a new one. (A function could not: its closure's future would be `Send` for one lifetime
 /// only.)
 macro_rules! on_lease {
-    ($self:ident, |$client:ident| $read:expr) => {{
-        let lease = $self.lease().await?;
+    ($from:expr, |$client:ident| $read:expr) => {{
+        let lease = $from.lease().await?;
         let $client = lease.client();
         let result = $read.await;
         if matches!(&result, Err(failure) if failure.kind == FailureKind::Unavailable) {
-            $self.forget_all(lease);
-            let lease = $self.lease().await?;
+            $from.forget_all(lease);
+            let lease = $from.lease().await?;
             let $client = lease.client();
             let result = $read.await;
             lease.give_back();
@@ -129,7 +121,7 @@ impl Postgres {
         view: View<'_>,
     ) -> Result<Page, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| read::list(client, within, view, query))
+        on_lease!(self.lists, |client| read::list(client, within, view, query))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -137,11 +129,17 @@ impl Postgres {
     }
 
     pub(crate) async fn bounds(&self) -> Result<(Version, Version), Failure> {
-        on_lease!(self, |client| feed::bounds(client))
+        on_lease!(self.lists, |client| feed::bounds(client))
     }
 
-    pub(crate) async fn trail(&self, position: Version, limit: i64) -> Result<Trail, Failure> {
-        on_lease!(self, |client| feed::trail(client, &self.catalog, position, limit))
+    pub(crate) async fn trail(
+        &self,
+        reading: Reading,
+        position: Version,
+        limit: i64,
+    ) -> Result<Option<Trail>, Failure> {
+        let from = if reading == Reading::First { &self.feed } else { &self.lists };
+        on_lease!(from, |client| feed::trail(client, &self.catalog, position, limit))
     }
 
     pub(crate) async fn states(
@@ -151,7 +149,7 @@ impl Postgres {
         since: Version,
     ) -> Result<Vec<Vec<TrailRow>>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| feed::states(client, within, &self.catalog, ids, since))
+        on_lease!(self.lists, |client| feed::states(client, within, &self.catalog, ids, since))
     }
 
     pub(crate) async fn present(
@@ -161,11 +159,11 @@ impl Postgres {
         view: View<'_>,
     ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| feed::present(client, within, view, query))
+        on_lease!(self.lists, |client| feed::present(client, within, view, query))
     }
 
     pub(crate) async fn secret(&self, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
-        on_lease!(self, |client| read::secret(client, name, fresh))
+        on_lease!(self.lists, |client| read::secret(client, name, fresh))
     }
 
     pub(crate) async fn reports(
@@ -175,7 +173,7 @@ impl Postgres {
         slice: Slice,
     ) -> Result<ReportPage, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| read::reports(client, within, id, slice))
+        on_lease!(self.lists, |client| read::reports(client, within, id, slice))
     }
 
     pub(crate) async fn surroundings(
@@ -185,7 +183,7 @@ impl Postgres {
         catalog: &Catalog,
     ) -> Result<Option<Surroundings>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| surroundings::surroundings(client, within, catalog, id))
+        on_lease!(self.lists, |client| surroundings::surroundings(client, within, catalog, id))
     }
 
     pub(crate) async fn timeline(
@@ -196,7 +194,7 @@ impl Postgres {
         query: &TimelineQuery,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| past::timeline(client, within, catalog, id, query))
+        on_lease!(self.lists, |client| past::timeline(client, within, catalog, id, query))
     }
 
     pub(crate) async fn past(
@@ -207,15 +205,15 @@ impl Postgres {
         generations: &[i64],
     ) -> Result<Option<Past>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self, |client| past::past(client, within, catalog, id, generations))
+        on_lease!(self.lists, |client| past::past(client, within, catalog, id, generations))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {
-        on_lease!(self, |client| read::pending(client, stuck_before))
+        on_lease!(self.lists, |client| read::pending(client, stuck_before))
     }
 
     pub(crate) async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
-        on_lease!(self, |client| read::basis(client, kind))
+        on_lease!(self.lists, |client| read::basis(client, kind))
     }
 
     pub(crate) async fn set_basis(
@@ -224,7 +222,7 @@ impl Postgres {
         basis: &str,
         look_again_at: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        on_lease!(self, |client| read::set_basis(client, kind, basis, look_again_at))
+        on_lease!(self.lists, |client| read::set_basis(client, kind, basis, look_again_at))
     }
 
     pub(crate) async fn ids_of_kind(
@@ -233,25 +231,60 @@ impl Postgres {
         after: Option<(Timestamp, ResourceId)>,
         limit: i64,
     ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
-        on_lease!(self, |client| read::ids_of_kind(client, kind, after, limit))
+        on_lease!(self.lists, |client| read::ids_of_kind(client, kind, after, limit))
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        let lease = self.lease().await?;
-        if lease.client().batch_execute("select 1").await.is_ok() {
-            lease.give_back();
-            return Ok(());
-        }
-        self.forget_all(lease);
-        let lease = self.lease().await?;
-        lease.client().batch_execute("select 1").await?;
-        lease.give_back();
-        Ok(())
+        on_lease!(self.health, |client| async {
+            client.batch_execute("select 1").await.map_err(Failure::from)
+        })
     }
 
     /// Whom to keep behind the wall, if it stands.
     fn within<'a>(&'a self, tenant: Option<&'a Tenant>) -> Option<Within<'a>> {
         self.wall.as_deref().zip(tenant).map(|(wall, tenant)| Within { wall, tenant })
+    }
+
+    pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
+        on_lease!(self.lists, |client| read::prune_history(client, before))
+    }
+
+    pub(crate) async fn prune_retries(&self, before: Timestamp) -> Result<u64, Failure> {
+        on_lease!(self.lists, |client| read::prune_retries(client, before))
+    }
+
+    /// Open connections, and those at work. The committer's, the lane's and the bell's always count as open.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let all = [&self.lists, &self.feed, &self.health].map(|connections| connections.pool.status());
+        let at_work = all.iter().map(|status| status.size.saturating_sub(status.available)).sum();
+        (all.iter().map(|status| status.size).sum::<usize>() + 3, at_work)
+    }
+}
+
+/// Connections that are made when they are needed, up to a number of them.
+struct Connections {
+    pool: Pool,
+    tls: MakeRustlsConnect,
+}
+
+impl Connections {
+    fn new(address: &Address, options: &Options, most: usize) -> Result<Self, OpenError> {
+        let manager = Manager::from_config(
+            address.config_for_lists(),
+            address.tls.clone(),
+            ManagerConfig { recycling_method: RecyclingMethod::Fast },
+        );
+        let pool = Pool::builder(manager)
+            .max_size(most)
+            .runtime(deadpool_postgres::Runtime::Tokio1)
+            .timeouts(Timeouts {
+                wait: Some(options.request_timeout),
+                create: Some(connect::TIMEOUT),
+                recycle: Some(connect::TIMEOUT),
+            })
+            .build()
+            .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
+        Ok(Self { pool, tls: address.tls.clone() })
     }
 
     async fn lease(&self) -> Result<Lease, Failure> {
@@ -262,20 +295,6 @@ impl Postgres {
     fn forget_all(&self, dead: Lease) {
         drop(dead);
         self.pool.retain(|_, _| false);
-    }
-
-    pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
-        read::prune_history(&self.pool.get().await?, before).await
-    }
-
-    pub(crate) async fn prune_retries(&self, before: Timestamp) -> Result<u64, Failure> {
-        read::prune_retries(&self.pool.get().await?, before).await
-    }
-
-    /// Open connections, and those at work. The committer's, the lane's and the bell's always count as open.
-    pub(crate) fn connections(&self) -> (usize, usize) {
-        let status = self.pool.status();
-        (status.size + 3, status.size.saturating_sub(status.available))
     }
 }
 

@@ -162,10 +162,11 @@ impl Statements {
                     "with added as (
                          insert into changes
                              (version, resource_id, kind, at, actor, request_id, entries, size, undo, last,
-                              tenancy)
+                              tenancy, touched)
                          select * from unnest(
                              $1::bigint[], $2::uuid[], $3::text[], $4::timestamptz[], $5::text[], $6::text[],
-                             $7::text[], $8::integer[], $9::text[], $10::text[], $11::text[])
+                             $7::text[], $8::integer[], $9::text[], $10::text[], $11::text[],
+                             $12::integer[])
                          returning version
                      )
                      select pg_notify('{CHANNEL}', max(version)::text) from added"

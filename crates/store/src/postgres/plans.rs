@@ -35,7 +35,7 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
     let store = fleet(&database).await;
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
     let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
-    let lease = store.lease().await.unwrap();
+    let lease = store.lists.lease().await.unwrap();
     for daily in daily() {
         // A tenant's also behind the wall, where policies must not keep them from their indexes.
         for within in
@@ -54,7 +54,7 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
 async fn what_is_below_a_resource_is_found_by_its_owner_in_a_large_fleet() {
     let database = Postgres::shared().database().await;
     let store = fleet(&database).await;
-    let lease = store.lease().await.unwrap();
+    let lease = store.lists.lease().await.unwrap();
     // The owner of the most.
     let owner = ResourceId::parse("019b7600-0000-7000-8000-000000000001").unwrap();
     for within in [None, store.within(Some(&Tenant::from_stored(LARGE)))] {
@@ -76,7 +76,7 @@ async fn what_is_below_a_resource_is_found_by_its_owner_in_a_large_fleet() {
 async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     let database = Postgres::shared().database().await;
     let store = empty(&database).await;
-    let lease = store.lease().await.unwrap();
+    let lease = store.lists.lease().await.unwrap();
     let client = lease.client();
     client.batch_execute(LONG_HISTORY).await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
@@ -254,7 +254,7 @@ async fn empty(database: &Database) -> super::Postgres {
 /// A store with the fleet in it, and statistics as autovacuum keeps them.
 async fn fleet(database: &Database) -> super::Postgres {
     let store = empty(database).await;
-    let lease = store.lease().await.unwrap();
+    let lease = store.lists.lease().await.unwrap();
     for statement in fill(&spelling()) {
         lease.client().batch_execute(&statement).await.unwrap();
     }

@@ -14,24 +14,25 @@ pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Fail
     Ok(statement.query_row((), |row| Ok((Version(row.get(0)?), Version(row.get(1)?))))?)
 }
 
-/// What comes after `position`.
+/// What comes after `position`, unless that is too much.
 pub(super) fn trail(
     connection: &Connection,
     catalog: &Catalog,
     position: Version,
     limit: i64,
-) -> Result<Trail, Failure> {
+) -> Result<Option<Trail>, Failure> {
     let mut statement = connection.prepare_cached(&PAGE)?;
     let mut rows = statement.query([position.0, limit])?;
-    let mut trail =
-        Trail { newest: position, forgotten: Version::default(), through: position, rows: Vec::new() };
+    let mut trail = Trail::behind(position);
     while let Some(found) = rows.next()? {
         trail.newest = Version(found.get(24)?);
         trail.forgotten = Version(found.get(25)?);
         trail.through = Version(found.get(26)?);
-        trail.rows.push(trail_row(catalog, found)?);
+        if !trail.take(trail_row(catalog, found)?) {
+            return Ok(None);
+        }
     }
-    Ok(trail)
+    Ok(Some(trail))
 }
 
 /// The newest states of resources, with all their changes after `since`, resource by resource.

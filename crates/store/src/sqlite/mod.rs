@@ -191,18 +191,24 @@ impl Sqlite {
         off_thread(move || feed::bounds(&this.reader())).await
     }
 
-    pub(crate) async fn trail(self: &Arc<Self>, position: Version, limit: i64) -> Result<Trail, Failure> {
-        let this = self.clone();
-        off_thread(move || feed::trail(&this.reader(), &this.catalog, position, limit)).await
+    pub(crate) async fn trail(
+        self: &Arc<Self>,
+        position: Version,
+        limit: i64,
+        time: Duration,
+    ) -> Result<Option<Trail>, Failure> {
+        let catalog = self.catalog.clone();
+        self.scan(time, move |reader| feed::trail(reader, &catalog, position, limit)).await
     }
 
     pub(crate) async fn states(
         self: &Arc<Self>,
         ids: Vec<ResourceId>,
         since: Version,
+        time: Duration,
     ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-        let this = self.clone();
-        off_thread(move || feed::states(&this.reader(), &this.catalog, &ids, since)).await
+        let catalog = self.catalog.clone();
+        self.scan(time, move |reader| feed::states(reader, &catalog, &ids, since)).await
     }
 
     /// Like a list.

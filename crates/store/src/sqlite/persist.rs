@@ -249,8 +249,8 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
 fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "insert into changes
-             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last, tenancy)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last, tenancy, touched)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     for change in set.changes() {
         statement.execute(params![
@@ -265,6 +265,7 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.undo.as_ref().map(json_text),
             change.last.as_ref().map(json_text),
             change.tenancy.as_ref().map(Tenant::as_str),
+            change.touched(),
         ])?;
     }
     for (key, kept) in set.new_answers() {

@@ -1,8 +1,10 @@
 -- Each change keeps the way back: `undo` is what the resource was before, as far as the change touched it, `last` the
 -- whole of what was left when it went. From the newest state, undoing leads to the state after any kept version.
--- `size` is the number of entries, so that a timeline is counted without reading them.
+-- `touched` tells which parts that is, a bit for each, so that the way back leads over as few changes as it can. `size`
+-- is the number of entries, so that a timeline is counted without reading them.
 alter table changes
     add column size integer not null default 1,
+    add column touched integer not null default 0,
     add column undo text,
     add column last text;
 update changes set size = json_array_length(entries::json) where json_array_length(entries::json) <> 1;
