@@ -123,7 +123,7 @@ impl Gate {
             // Without tokens everyone has the same name, which is nobody's.
             let caller = match (&visitor.identity, request.extensions.get::<PeerAddr>()) {
                 (Ok(identity), _) if self.verifier.is_some() => format!("{tenant} identity {identity}"),
-                (_, Some(peer)) => format!("{tenant} address {}", peer.0.ip()),
+                (_, Some(peer)) => format!("{tenant} address {}", rate::site(peer.0.ip())),
                 (_, None) => format!("{tenant} address"),
             };
             limiter.spend(caller, demand.purpose, Instant::now()).map_err(failed)?;
