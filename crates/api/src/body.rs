@@ -10,8 +10,10 @@ use http_body_util::BodyExt;
 use hyperfleet_core::{Error, ErrorKind};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::app::App;
+use crate::gate::Stay;
 
 /// Keys that the JSON library gives a meaning of its own; no body may smuggle them in.
 const PRIVATE: &str = "$serde_json::private::";
@@ -58,10 +60,20 @@ fn unsupported(given: &str, expected: &str) -> Error {
 
 /// Reads a body whole, within the limit and the time. The rest of one that is refused is taken in
 /// by the listener, so that a client that is still sending gets to see the answer.
+///
+/// Whoever sends slowly takes up no room meanwhile, or a few who never send would keep everyone out. So there may be
+/// none any more when the body is there.
 pub(crate) async fn read(app: &App, request: Request<Body>) -> Result<Bytes, Error> {
-    tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit))
+    let stay = request.extensions().get::<Arc<Stay>>().cloned();
+    let stay = stay.ok_or_else(|| Error::internal("a body came around the gate"))?;
+    stay.leave();
+    let body = tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit))
         .await
-        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time.")))
+        .unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time."))
+        })?;
+    stay.come_back()?;
+    Ok(body)
 }
 
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {

@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::response::Response;
+use http::header::IF_MATCH;
 use http::{HeaderName, HeaderValue, Request};
 use hyperfleet_core::{Caller, Error, Fault, FaultKind, Faults, Fingerprint, Retry, Tenant, echo};
 use sha2::{Digest, Sha256};
@@ -16,6 +17,8 @@ const MAX_LENGTH: usize = 255;
 pub(crate) struct Key {
     path: String,
     key: Vec<u8>,
+    /// What the request is bound to: a part of what is asked, as the body is.
+    if_match: Vec<HeaderValue>,
 }
 
 /// The key that a request names. One that only tries needs none.
@@ -38,7 +41,8 @@ pub(crate) fn key(request: &Request<Body>, dry_run: bool) -> Result<Option<Key>,
         return fault("pattern", format!("{NAME} must consist of visible ASCII characters"));
     }
     let path = request.uri().path().trim_end_matches('/').to_owned();
-    Ok(Some(Key { path, key: value.as_bytes().to_vec() }))
+    let if_match = request.headers().get_all(IF_MATCH).iter().cloned().collect();
+    Ok(Some(Key { path, key: value.as_bytes().to_vec(), if_match }))
 }
 
 impl Key {
@@ -46,7 +50,9 @@ impl Key {
     pub(crate) fn of(&self, caller: &Caller, body: &[u8]) -> Retry {
         let tenant = caller.sight.tenant().map_or("", Tenant::as_str);
         let parts = [caller.actor.as_bytes(), tenant.as_bytes(), self.path.as_bytes(), &self.key];
-        Retry { key: fingerprint(&parts), body: fingerprint(&[body]) }
+        let asked: Vec<&[u8]> =
+            std::iter::once(body).chain(self.if_match.iter().map(HeaderValue::as_bytes)).collect();
+        Retry { key: fingerprint(&parts), body: fingerprint(&asked) }
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) fn read(text: &str) -> Result<Uri, &'static str> {
     }
 }
 
-/// Where an answer from `from` leads. A connection that was authentic once stays so.
+/// Where an answer from `from` leads. A connection that was authentic once stays so, and whoever was configured stays
+/// the one who answers: an open redirect there must not hand the keys to someone else.
 pub(crate) fn redirected(from: &Uri, location: &str) -> Result<Uri, &'static str> {
     let absolute = match (location.starts_with('/') && !location.starts_with("//"), from.authority()) {
         (true, Some(authority)) => {
@@ -43,6 +44,9 @@ pub(crate) fn redirected(from: &Uri, location: &str) -> Result<Uri, &'static str
     let to = read(&absolute)?;
     if from.scheme() == Some(&Scheme::HTTPS) && to.scheme() != Some(&Scheme::HTTPS) {
         return Err("leads from https to http");
+    }
+    if from.authority() != to.authority() {
+        return Err("leads to another host");
     }
     Ok(to)
 }
@@ -68,10 +72,13 @@ mod tests {
         let to = |from: &Uri, location: &str| redirected(from, location).map(|uri| uri.to_string());
 
         assert_eq!(to(&https, "/other?a=b").as_deref(), Ok("https://issuer.example/other?a=b"));
-        assert_eq!(to(&https, "https://cdn.example/k").as_deref(), Ok("https://cdn.example/k"));
+        assert_eq!(to(&https, "https://Issuer.example/k").as_deref(), Ok("https://Issuer.example/k"));
         assert_eq!(to(&http, "/other").as_deref(), Ok("http://127.0.0.1:8080/other"));
-        assert_eq!(to(&http, "https://cdn.example/k").as_deref(), Ok("https://cdn.example/k"));
 
+        for elsewhere in ["https://cdn.example/k", "https://issuer.example:8443/k", "https://127.0.0.1/k"] {
+            assert_eq!(to(&https, elsewhere), Err("leads to another host"));
+            assert_eq!(to(&http, elsewhere), Err("leads to another host"));
+        }
         assert_eq!(to(&https, "http://127.0.0.1/k"), Err("leads from https to http"));
         for elsewhere in ["http://cdn.example/k", "//cdn.example/k", "other", "", "file:///etc/passwd"] {
             to(&https, elsewhere).unwrap_err();

@@ -70,11 +70,12 @@ impl Sight {
         Ok(())
     }
 
-    /// Refuses what they may not do to any resource of a kind.
-    pub fn permit_on_some(&self, verb: Verb, kind: &str) -> Result<(), Error> {
-        match self.rights.as_ref().map(|rights| rights.on_some(verb, kind)) {
-            None | Some(Verdict::Granted(_)) => Ok(()),
-            Some(_) => Err(denied_verb(verb, kind)),
+    /// Refuses what they may not do to any resource of any of these kinds.
+    pub fn permit_on_some(&self, verb: Verb, kinds: &[&str]) -> Result<(), Error> {
+        let Some(rights) = &self.rights else { return Ok(()) };
+        match kinds.iter().any(|kind| rights.on_some(verb, kind).is_granted()) {
+            true => Ok(()),
+            false => Err(denied_verb(verb, &kinds.join(", "))),
         }
     }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use hyperfleet_core::rules::{Needs, Outcome, Rulebook, WorkingSet, decide};
+use hyperfleet_core::rules::{Needs, Outcome, Rulebook, WorkingSet, answered, decide};
 use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, ResourceId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
@@ -340,19 +340,20 @@ fn deliberate(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) ->
     let answers = commands
         .iter()
         .map(|command| {
-            // Whoever only tries does so anew each time.
-            let retry = command.retry.as_ref().filter(|_| !command.dry_run);
-            if let Some(answer) = retry.and_then(|retry| set.answered(&rulebook.catalog, retry)) {
-                return answer;
-            }
             // A rule only reads the set, so a panic inside leaves nothing half done.
-            let decision = catch_unwind(AssertUnwindSafe(|| decide(rulebook, &set, command, now)))
-                .unwrap_or_else(|_| Err(Error::internal("a rule panicked")))?;
+            let decision = catch_unwind(AssertUnwindSafe(|| match answered(rulebook, &set, command, now) {
+                Some(again) => again.map(Err),
+                None => decide(rulebook, &set, command, now).map(Ok),
+            }));
+            let decision = match decision.unwrap_or_else(|_| Err(Error::internal("a rule panicked")))? {
+                Ok(decision) => decision,
+                Err(again) => return Ok(again),
+            };
             if command.dry_run {
                 return Ok(set.rehearse(decision));
             }
             let outcome = set.apply(decision, &command.caller, now);
-            if let Some(retry) = retry {
+            if let Some(retry) = &command.retry {
                 set.keep_answer(retry, &outcome, now);
             }
             Ok(outcome)

@@ -339,6 +339,19 @@ impl Store {
         id: ResourceId,
         generations: Vec<i64>,
     ) -> Result<Option<Past>, Error> {
+        // The way back may be long, and how long must be told to nobody who does not see the resource.
+        if !generations.is_empty() && self.rewound(sight, id, Vec::new()).await?.is_none() {
+            return Ok(None);
+        }
+        self.rewound(sight, id, generations).await
+    }
+
+    async fn rewound(
+        &self,
+        sight: &Sight,
+        id: ResourceId,
+        generations: Vec<i64>,
+    ) -> Result<Option<Past>, Error> {
         let found = self
             .door("past", async {
                 match &self.reader {

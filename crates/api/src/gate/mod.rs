@@ -15,7 +15,7 @@ use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use hyperfleet_auth::{Belonging, LEEWAY, Refusal, RefusalKind, Tenancy, Verified, Verifier};
-use hyperfleet_core::{Caller, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
+use hyperfleet_core::{Caller, Catalog, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
 use hyperfleet_service::request_ids::RequestIds;
@@ -98,7 +98,7 @@ impl Gate {
         self.verifier.is_some() || self.tenancy.is_some()
     }
 
-    async fn admit(&self, request: &Parts, demand: &Demand) -> Result<Visitor, Response> {
+    async fn admit(&self, catalog: &Catalog, request: &Parts, demand: &Demand) -> Result<Visitor, Response> {
         let headers = &request.headers;
         let verified = self.authenticate(headers).await.map_err(refused)?;
         let identity = match &verified {
@@ -114,16 +114,19 @@ impl Gate {
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
         let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
         let visitor = Visitor { identity, belonging, rights, expires, roles };
-        let place = request.extensions.get::<Arc<Place>>();
-        if let (Some(verb), Some(entity)) = (demand.verb, place.and_then(|place| place.entity.as_ref())) {
-            visitor.sight().permit_on_some(verb, &entity.kind).map_err(failed)?;
+        if let (Some(verb), Some(place)) = (demand.verb, request.extensions.get::<Arc<Place>>()) {
+            let kinds: Vec<&str> = match &place.entity {
+                Some(entity) => vec![&entity.kind],
+                None => catalog.kinds().map(|entity| &*entity.kind).collect(),
+            };
+            visitor.sight().permit_on_some(verb, &kinds).map_err(failed)?;
         }
         if let Some(limiter) = &self.limiter {
             let tenant = visitor.tenant().map_or("", Tenant::as_str);
             // Without tokens everyone has the same name, which is nobody's.
             let caller = match (&visitor.identity, request.extensions.get::<PeerAddr>()) {
                 (Ok(identity), _) if self.verifier.is_some() => format!("{tenant} identity {identity}"),
-                (_, Some(peer)) => format!("{tenant} address {}", peer.0.ip()),
+                (_, Some(peer)) => format!("{tenant} address {}", rate::site(peer.0.ip())),
                 (_, None) => format!("{tenant} address"),
             };
             limiter.spend(caller, demand.purpose, Instant::now()).map_err(failed)?;
@@ -248,7 +251,7 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
         Err(error) => return failed(error),
     };
     parts.extensions.insert(Arc::clone(&stay));
-    let response = match app.gate.admit(&parts, &demand).await {
+    let response = match app.gate.admit(app.catalog(), &parts, &demand).await {
         Ok(visitor) => {
             parts.extensions.insert(visitor);
             let mut response = next.run(Request::from_parts(parts, body)).await;

@@ -2,6 +2,7 @@
 //! own tokens and nobody else's.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -55,6 +56,15 @@ struct Buckets {
 struct Bucket {
     tokens: f64,
     at: Instant,
+}
+
+/// The address that someone is known by. A site has 2⁶⁴ addresses of version 6 and may use them all, so it is known by
+/// what they have in common.
+pub(crate) fn site(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+        address => address,
+    }
 }
 
 impl Budget {
@@ -145,6 +155,17 @@ mod tests {
             assert!(spend("ann", Purpose::Read, 60_000).is_ok(), "no more than a burst is saved");
         }
         assert!(spend("ann", Purpose::Read, 60_000).is_err());
+    }
+
+    #[test]
+    fn all_addresses_of_a_site_are_one_caller() {
+        let site_of = |address: &str| site(address.parse().unwrap()).to_string();
+        assert_eq!(site_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(site_of("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
+        assert_eq!(site_of("2001:db8:1:3::6"), "2001:db8:1:3::");
+        for whole in ["192.0.2.7", "::ffff:192.0.2.7"] {
+            assert_eq!(site_of(whole), "192.0.2.7", "an address of version 4 is someone's own");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ struct Labels {
 }
 
 /// A request that is inside until it [leaves](Self::leave), which is when the head of its answer is made at the latest:
-/// a client that reads slowly, or that watches for hours, holds a connection and no room.
+/// a client that sends or reads slowly, or that watches for hours, holds a connection and no room.
 #[derive(Debug)]
 pub(crate) struct Stay {
     room: Arc<Room>,
@@ -92,6 +92,11 @@ impl Room {
 
     /// Lets one more in, or sends it away.
     pub(crate) fn enter(self: &Arc<Self>, rank: Rank) -> Result<Stay, Error> {
+        self.take_in(rank)?;
+        Ok(Stay { room: Arc::clone(self), rank, left: AtomicBool::new(false) })
+    }
+
+    fn take_in(&self, rank: Rank) -> Result<(), Error> {
         let room = (self.limit * rank.share() / 100).max(1);
         let one_more = |inside: usize| (inside < room).then_some(inside + 1);
         if self.inside.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
@@ -100,7 +105,7 @@ impl Room {
             return Err(Error::new(ErrorKind::Overloaded, detail));
         }
         self.counts(rank).in_flight.inc();
-        Ok(Stay { room: Arc::clone(self), rank, left: AtomicBool::new(false) })
+        Ok(())
     }
 
     fn counts(&self, rank: Rank) -> &Counts {
@@ -115,6 +120,13 @@ impl Stay {
             self.room.counts(self.rank).in_flight.dec();
             self.room.inside.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+
+    /// Comes in again, if there is room, when the waiting is over.
+    pub(crate) fn come_back(&self) -> Result<(), Error> {
+        self.room.take_in(self.rank)?;
+        self.left.store(false, Ordering::Relaxed);
+        Ok(())
     }
 }
 

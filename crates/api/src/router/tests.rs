@@ -99,3 +99,27 @@ async fn the_router_and_the_document_know_the_same_operations() {
         assert_eq!(routed, documented);
     }
 }
+
+#[tokio::test]
+async fn no_kind_has_a_plural_that_is_a_word_of_the_routes() {
+    let app = app(deep()).await;
+    let document = Arc::new(Document::build(app.rulebook.view()));
+    let plurals: BTreeSet<String> = deep().into_iter().map(|kind| kind.plural).collect();
+    let mut words = BTreeSet::new();
+    for path in routes(&app, document).paths {
+        let Some(below) = path.strip_prefix(&format!("{BASE}/")) else { continue };
+        // Where a plural may stand: right below the version, and right below a resource.
+        let above = std::iter::once("{}").chain(below.split('/'));
+        let after_ids = above.zip(below.split('/')).filter(|(above, _)| above.starts_with('{'));
+        words.extend(after_ids.map(|(_, word)| word.to_owned()).filter(|word| !plurals.contains(word)));
+    }
+    for word in ["resources", "statuses", "diff"] {
+        assert!(words.contains(word), "{words:?}");
+    }
+    for word in words {
+        let mut kinds = deep();
+        kinds[1].plural.clone_from(&word);
+        let faults = Catalog::new(kinds).unwrap_err().join("\n");
+        assert!(faults.contains(&format!("entities[1].plural: '{word}' is taken")), "{faults}");
+    }
+}

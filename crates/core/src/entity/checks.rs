@@ -7,7 +7,7 @@ use super::EntityDescriptor;
 use crate::mapping::{MAX_TYPE_CHARS, Mapping};
 
 /// Segments that the API itself uses right below the version or below a resource.
-const TAKEN_PLURALS: [&str; 11] = [
+const TAKEN_PLURALS: [&str; 12] = [
     "force-delete",
     "resources",
     "openapi",
@@ -19,6 +19,7 @@ const TAKEN_PLURALS: [&str; 11] = [
     "statuses",
     "timeline",
     "explain",
+    "diff",
 ];
 
 /// Types of conditions that the API computes itself, besides those of adapters.

@@ -28,8 +28,8 @@ mod working_set;
 use std::sync::Arc;
 
 use crate::{
-    Caller, Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report, Resource,
-    ResourceId, Sight, SpecSchemas, Target, Timestamp, Verb, View,
+    Caller, Catalog, Command, Contract, Entity, Entry, Error, ErrorKind, Intent, MappingFailure, Report,
+    Resource, ResourceId, Sight, SpecSchemas, Target, Timestamp, Verb, View,
 };
 
 pub use dossier::Dossier;
@@ -152,6 +152,37 @@ pub fn decide(
         Intent::Report(submit) => report::decide(rulebook, set, submit, caller, now),
         Intent::Recompute(ids) => recompute::decide(rulebook, set, ids, now),
     }
+}
+
+/// What was answered to a command before, if it is one that comes again. Rights may have changed since: whoever lost
+/// those that it takes is told what they would be told without a key, and it is not done again.
+pub fn answered(
+    rulebook: &Rulebook,
+    set: &WorkingSet,
+    command: &Command,
+    now: Timestamp,
+) -> Option<Result<Outcome, Error>> {
+    // Whoever only tries does so anew each time.
+    let retry = command.retry.as_ref().filter(|_| !command.dry_run)?;
+    let sight = &command.caller.sight;
+    let verb = match &command.intent {
+        Intent::ForceDelete(_) => Verb::ForceDelete,
+        _ => Verb::Write,
+    };
+    let again = |kept: Resource| {
+        let permitted = match sight.sees(&kept)? {
+            true => sight.permit(verb, &kept),
+            false => Err(Error::new(
+                ErrorKind::ResourceDenied,
+                "What this request was answered with is not yours to read any more",
+            )),
+        };
+        if permitted.is_err() {
+            decide(rulebook, set, command, now)?;
+        }
+        permitted.map(|()| Outcome::Again(Box::new(kept)))
+    };
+    Some(set.answered(&rulebook.catalog, retry)?.and_then(again))
 }
 
 /// The resource that a path names, if the caller may do this to it, or the error that names the first part of the

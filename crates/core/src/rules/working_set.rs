@@ -128,16 +128,15 @@ impl WorkingSet {
         self.answers.insert(key, answer);
     }
 
-    /// What was answered to this request, if it came before.
-    pub fn answered(&self, catalog: &Catalog, retry: &Retry) -> Option<Result<Outcome, Error>> {
+    /// What was answered to this request, if it came before. Whether the caller may still be told is another question.
+    pub(super) fn answered(&self, catalog: &Catalog, retry: &Retry) -> Option<Result<Resource, Error>> {
         let kept = self.answers.get(&retry.key)?;
         if kept.body != retry.body {
             let message = "Idempotency-Key was used for a request with another body";
             let fault = Fault::new(FaultKind::Value, "Idempotency-Key", message).rule("unique");
             return Some(Err(Error::new(ErrorKind::Unprocessable, message).with_faults(vec![fault])));
         }
-        let resource = kept.answer.as_ref().clone().into_resource(catalog)?;
-        Some(Ok(Outcome::Again(Box::new(resource))))
+        kept.answer.as_ref().clone().into_resource(catalog).map(Ok)
     }
 
     /// Keeps what is answered to a request that may come again.

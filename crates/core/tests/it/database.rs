@@ -160,9 +160,11 @@ impl Database {
     pub(crate) fn load(&self, needs: &Needs, mut set: WorkingSet) -> Loaded {
         let catalog = self.rulebook.catalog.clone();
         let mut whole = needs.ids.clone();
+        let recalled: Vec<ResourceId> = set.loaded().map(|row| row.id).collect();
+        self.load_rows(&catalog, &whole, &BTreeSet::new(), &mut set);
         let mut counted = BTreeSet::new();
         let mut computed = needs.statuses.clone();
-        for root in needs.trees.iter().filter_map(|id| self.rows.get(id)) {
+        for root in needs.roots(&set).iter().filter_map(|id| self.rows.get(id)) {
             let below: Vec<_> =
                 self.rows.values().filter(|r| r.id == root.id || r.ancestors.contains(&root.id)).collect();
             for source in self.rows.values() {
@@ -184,7 +186,6 @@ impl Database {
             whole.extend(&row.ancestors);
         }
         computed.extend(&counted);
-        let recalled: Vec<ResourceId> = set.loaded().map(|row| row.id).collect();
         let there = |id: &&ResourceId| self.rows.get(id).is_some_and(|row| catalog.get(&row.kind).is_some());
         let light: BTreeSet<_> = computed.difference(&whole).filter(there).copied().collect();
         self.load_rows(&catalog, &whole, &light, &mut set);

@@ -9,6 +9,7 @@ mod histories;
 mod kinds;
 mod model;
 mod request;
+mod sights;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -37,6 +37,7 @@ mod overload;
 mod program;
 mod shutdown;
 mod tls;
+mod unseen;
 
 use std::time::Duration;
 

@@ -21,6 +21,7 @@ both_stores!(
     a_first_answer_outlives_its_resource,
     twins_at_the_same_moment_make_one,
     a_force_delete_is_answered_again,
+    another_precondition_is_refused,
 );
 both_stores!(config = TENANTS; a_key_belongs_to_its_tenant);
 
@@ -137,6 +138,17 @@ async fn a_force_delete_is_answered_again(app: &App) {
     assert!(is_replayed(&post("the cloud is gone").await.expect_status(204)));
     post("another reason").await.expect_status(422);
     app.post(&path).json(&json!({"reason": "without a key"})).await.expect_status(404);
+}
+
+async fn another_precondition_is_refused(app: &App) {
+    let cluster = app.create_cluster("stuck").await;
+    let tag = etag(&app.delete(href(&cluster)).await.expect_status(202)).to_owned();
+    let path = format!("{}/force-delete", href(&cluster));
+    let post = || app.post(&path).header(KEY, "k").json(&json!({"reason": "the cloud is gone"}));
+    post().header("if-match", &tag).await.expect_status(204);
+    post().header("if-match", "\"1\"").await.expect_status(422);
+    post().await.expect_status(422);
+    assert!(is_replayed(&post().header("if-match", &tag).await.expect_status(204)));
 }
 
 #[tokio::test]

@@ -233,13 +233,14 @@ pub(super) async fn load(
     }
 
     // What may disappear drags its surroundings in. That is rare, so it has flights of its own.
-    let trees = uuids(&needs.trees);
+    let roots = needs.roots(&set);
+    let trees = uuids(&roots);
     if !trees.is_empty() {
         load_trees(session, catalog, &trees, &mut set).await?;
     }
     let finalizing: Vec<Uuid> = set
         .loaded()
-        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !needs.trees.contains(&r.id))
+        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !roots.contains(&r.id))
         .map(|r| r.id.uuid())
         .collect();
     if !finalizing.is_empty() {

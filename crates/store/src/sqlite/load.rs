@@ -61,12 +61,13 @@ pub(super) fn load(
 
     // What may disappear drags its surroundings in.
     let mut surroundings = BTreeSet::new();
-    for id in &needs.trees {
+    let roots = needs.roots(set);
+    for id in &roots {
         surroundings.extend(load_tree(connection, catalog, *id, set)?);
     }
     let finalizing: Vec<ResourceId> = set
         .loaded()
-        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !needs.trees.contains(&r.id))
+        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !roots.contains(&r.id))
         .map(|r| r.id)
         .collect();
     for id in finalizing {

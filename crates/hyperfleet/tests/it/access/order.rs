@@ -19,6 +19,7 @@ const ALL: &str = r#"
 
 async fn each_check_comes_before_the_next(guarded: &Guarded) {
     let absent = format!("/clusters/{}", walk::NOBODY);
+    let of_any_kind = format!("/resources/{}", walk::NOBODY);
     let wrong = async |caller: &Caller<'_>, org: bool, method: &str, path: &str| {
         let asked = caller.call(method, path);
         let asked = if org { asked.header("x-org", "a") } else { asked };
@@ -38,7 +39,14 @@ async fn each_check_comes_before_the_next(guarded: &Guarded) {
         assert_refused(&wrong(&maker, false, "PATCH", &absent).await, 403, "AUZ-001");
         assert_refused(&wrong(&visitor, true, "PATCH", &absent).await, 403, "AUZ-003");
         assert_refused(&wrong(&maker, true, "DELETE", &absent).await, 403, "AUZ-003");
+        // Where any kind is served, the verb must be granted on one of them.
+        assert_refused(&wrong(&visitor, true, "PATCH", &of_any_kind).await, 403, "AUZ-003");
+        assert_refused(&wrong(&visitor, true, "POST", "/resources").await, 403, "AUZ-003");
+        assert_refused(&wrong(&visitor, true, "GET", &of_any_kind).await, 403, "AUZ-003");
+        assert_refused(&wrong(&maker, true, "DELETE", &of_any_kind).await, 403, "AUZ-003");
+        assert_refused(&wrong(&maker, true, "PUT", &format!("{of_any_kind}/statuses")).await, 403, "AUZ-003");
     }
+    assert_refused(&wrong(&maker, true, "PATCH", &of_any_kind).await, 400, "VAL-003");
     assert_refused(&wrong(&maker, true, "PATCH", &absent).await, 400, "VAL-003");
     let patch = json!({"spec": {"a": 1}});
     assert_refused(&maker.patch(&absent, &patch).header("x-org", "a").await, 404, "NTF-002");

@@ -3,6 +3,7 @@
 
 mod explained;
 mod labels;
+mod retries;
 mod told;
 mod watches;
 

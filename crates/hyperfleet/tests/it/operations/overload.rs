@@ -17,6 +17,7 @@ on_both_stores!(
     whatever_a_storm_is_told_is_true,
     an_answer_that_nobody_reads_takes_up_no_room,
     whoever_waits_for_something_to_happen_takes_up_no_room,
+    a_body_that_is_on_its_way_takes_up_no_room,
 );
 
 /// A server that answers so many at a time.
@@ -250,4 +251,62 @@ async fn whoever_waits_for_something_to_happen_takes_up_no_room(home: &Home) {
         let answer = waiting.await.unwrap().expect_status(200);
         assert_eq!(answer.header("x-hyperfleet-wait"), None, "{answer}");
     }
+}
+
+/// A request of which the server has the head and waits for the body.
+async fn half_sent(api: &Client, method: &str, path: &str, body: &Value) -> (TcpStream, String) {
+    let body = body.to_string();
+    let mut connection = TcpStream::connect(api.authority()).await.unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nexpect: 100-continue\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    connection.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    (connection, body)
+}
+
+/// Sends the rest; the answer's status.
+async fn complete((mut connection, body): (TcpStream, String)) -> String {
+    connection.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).await.unwrap();
+    answer["HTTP/1.1 ".len()..].split(' ').next().unwrap().to_owned()
+}
+
+async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
+    let server = narrow(home, 2).await;
+    let api = server.api();
+    let one = format!("{CLUSTERS}/{}", id(&create_cluster(&api, "patched").await));
+    let check = "/api/hyperfleet/v1/authz/check";
+    let mut halves = Vec::new();
+    for (method, path, body) in [
+        ("POST", CLUSTERS, cluster("slow")),
+        ("PATCH", &one, json!({"spec": {"n": 1}})),
+        ("PUT", &format!("{one}/statuses"), report()),
+        ("POST", check, json!({"verb": "read", "kind": "Cluster"})),
+    ] {
+        halves.push(half_sent(&api, method, path, &body).await);
+        in_flight(&server, [0, 0, 0]).await;
+    }
+    api.get(CLUSTERS).await.expect_status(200);
+    let mut answers = Vec::new();
+    for half in halves {
+        answers.push(complete(half).await);
+    }
+    assert_eq!(answers, ["201", "200", "201", "200"]);
+
+    // There must be room again when the body is there.
+    let half = half_sent(&api, "POST", CLUSTERS, &cluster("late")).await;
+    let held = home.hold_everything().await;
+    let create = sent(api.post(CLUSTERS).json(&cluster("first")));
+    in_flight(&server, [0, 1, 0]).await;
+    assert_eq!(complete(half).await, "503");
+    drop(held);
+    create.await.unwrap().expect_status(201);
+    in_flight(&server, [0, 0, 0]).await;
+    assert_eq!(api.get(CLUSTERS).await.expect_status(200).json()["total"], 3);
 }
