@@ -142,7 +142,7 @@ async fn a_force_delete_is_answered_again(app: &App) {
 
 async fn another_precondition_is_refused(app: &App) {
     let cluster = app.create_cluster("stuck").await;
-    let tag = etag(&app.delete(href(&cluster)).await.expect_status(202)).to_owned();
+    let tag = etag(&app.delete(href(&cluster)).await.expect_status(202));
     let path = format!("{}/force-delete", href(&cluster));
     let post = || app.post(&path).header(KEY, "k").json(&json!({"reason": "the cloud is gone"}));
     post().header("if-match", &tag).await.expect_status(204);
