@@ -11,6 +11,7 @@ use hyperfleet_core::{Error, ErrorKind};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::app::App;
 use crate::gate::Stay;
@@ -81,6 +82,7 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
         return Err(too_large(limit));
     }
     let mut whole = BytesMut::new();
+    let mut arrived = Arrived { on_the_way: &ON_THE_WAY, bytes: 0 };
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             Error::new(ErrorKind::MalformedBody, "The request body could not be read to its end.")
@@ -90,9 +92,38 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
         if whole.len() + data.len() > limit {
             return Err(too_large(limit));
         }
+        arrived.add(data.len())?;
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
+}
+
+/// The most that may be held of bodies that are on their way, in bytes.
+const MOST_ON_THE_WAY: usize = 256 << 20;
+
+static ON_THE_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// What has arrived of one body, until it is there.
+struct Arrived<'a> {
+    on_the_way: &'a AtomicUsize,
+    bytes: usize,
+}
+
+impl Arrived<'_> {
+    fn add(&mut self, bytes: usize) -> Result<(), Error> {
+        self.bytes += bytes;
+        if self.on_the_way.fetch_add(bytes, Ordering::Relaxed) + bytes > MOST_ON_THE_WAY {
+            let detail = "Too many request bodies are on their way. Please try again later.";
+            return Err(Error::new(ErrorKind::Overloaded, detail));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Arrived<'_> {
+    fn drop(&mut self) {
+        self.on_the_way.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 fn too_large(limit: usize) -> Error {
@@ -151,6 +182,17 @@ fn has_private_key(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bodies_on_their_way_are_bounded_and_make_room_when_they_are_there() {
+        let on_the_way = AtomicUsize::new(0);
+        let body = || Arrived { on_the_way: &on_the_way, bytes: 0 };
+        let mut first = body();
+        first.add(MOST_ON_THE_WAY).unwrap();
+        assert_eq!(body().add(1).unwrap_err().code(), "HYPERFLEET-SVC-001");
+        drop(first);
+        body().add(MOST_ON_THE_WAY).unwrap();
+    }
 
     #[test]
     fn what_is_no_json_document_is_refused_as_a_body() {
