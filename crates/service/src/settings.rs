@@ -23,7 +23,7 @@ pub use sources::{Source, Sources, environment};
 pub const ENVIRONMENT_PREFIX: &str = "HYPERFLEET_";
 
 /// One row of a table of settings.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Dotted path in the file, such as `server.port`.
     pub path: &'static str,

@@ -1,0 +1,42 @@
+//! What can go wrong with a broker, in words that hold no address, no credentials and no message.
+
+/// Why a broker did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BrokerError {
+    /// The settings name something that cannot be.
+    #[error("broker settings: {0}")]
+    Configuration(String),
+    /// The broker cannot be reached, or went away before it answered.
+    #[error("the broker cannot be reached: {0}")]
+    Unavailable(String),
+    /// The broker did not answer in time; whether it took the message is not known.
+    #[error("the broker did not confirm in time")]
+    TimedOut,
+    /// The broker answered, and its answer was no.
+    #[error("the broker refused: {0}")]
+    Refused(String),
+    /// No subscription took the event.
+    #[error("no subscription takes the events of topic {0}")]
+    Unroutable(String),
+    /// A subscription has more waiting than it may.
+    #[error("subscription {0} has too many events waiting")]
+    Full(String),
+    /// There is no dead letter with this id.
+    #[error("no dead letter has the id {0}")]
+    NoSuchLetter(String),
+}
+
+impl BrokerError {
+    /// One word of a small fixed set, for metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Configuration(_) => "configuration",
+            Self::Unavailable(_) => "unavailable",
+            Self::TimedOut => "timeout",
+            Self::Refused(_) => "refused",
+            Self::Unroutable(_) => "unroutable",
+            Self::Full(_) => "full",
+            Self::NoSuchLetter(_) => "no_such_letter",
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A look at what is published, for people. It takes nothing from any subscription, promises nothing about what
+//! was published before it began or while the broker was away, and leaves nothing behind.
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::backoff::Reconnect;
+use crate::broker::Look;
+use crate::event::{Event, NotAnEvent};
+use crate::message::Message;
+
+/// Messages that wait for a slow reader.
+const BACKLOG: usize = 256;
+
+/// A look at a topic, until it is dropped.
+#[derive(Debug)]
+pub struct Tail {
+    seen: mpsc::Receiver<Message>,
+    attached: watch::Receiver<bool>,
+    _ends_with_this: DropGuard,
+}
+
+/// A message that was seen on its way.
+#[derive(Debug, Clone)]
+pub struct Sighting {
+    /// The message.
+    pub body: Bytes,
+    /// The event, when the message is one.
+    pub event: Result<Event, NotAnEvent>,
+}
+
+impl Tail {
+    pub(crate) fn start(look: Look) -> Self {
+        let (sender, seen) = mpsc::channel(BACKLOG);
+        let (attach, attached) = watch::channel(false);
+        let closing = CancellationToken::new();
+        tokio::spawn(run(look, sender, attach, closing.clone()));
+        Self { seen, attached, _ends_with_this: closing.drop_guard() }
+    }
+
+    /// Waits until the look began.
+    pub async fn ready(&mut self) {
+        // The other end goes only with this one.
+        let _ = self.attached.wait_for(|attached| *attached).await;
+    }
+
+    /// The next message; waits for as long as it takes.
+    pub async fn next(&mut self) -> Option<Sighting> {
+        let message = self.seen.recv().await?;
+        Some(Sighting { event: Event::read(&message.body), body: message.body })
+    }
+}
+
+async fn run(
+    mut look: Look,
+    seen: mpsc::Sender<Message>,
+    attached: watch::Sender<bool>,
+    closing: CancellationToken,
+) {
+    let mut reconnect = Reconnect::default();
+    let endless = async {
+        loop {
+            let mut result = look.attach().await;
+            if result.is_ok() {
+                attached.send_replace(true);
+            }
+            while result.is_ok() {
+                result = match look.next().await {
+                    Ok(message) => {
+                        reconnect.reset();
+                        if seen.send(message).await.is_err() {
+                            return;
+                        }
+                        Ok(())
+                    }
+                    Err(error) => Err(error),
+                };
+            }
+            tokio::time::sleep(reconnect.next()).await;
+        }
+    };
+    closing.run_until_cancelled(endless).await;
+    look.close().await;
+}
