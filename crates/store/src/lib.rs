@@ -51,7 +51,7 @@ use uuid::Uuid;
 pub use feed::{
     Batch, Event, EventKind, Follower, Held, Present, Ring, SLICE_BYTES, Versioned, no_longer_kept,
 };
-pub use list::{ListQuery, Page, ReportPage, Slice, Start};
+pub use list::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
 pub use past::{Happening, Past, TimelinePage, TimelineQuery, TimelineStart};
@@ -294,12 +294,12 @@ impl Store {
         &self,
         sight: &Sight,
         resource: ResourceId,
-        slice: Slice,
+        slice: &Slice,
     ) -> Result<Option<(Resource, ReportPage)>, Error> {
         let reports = self
             .door("reports", async {
                 match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
+                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice.clone()).await,
                     Reader::Postgres(postgres) => postgres.reports(sight.tenant(), resource, slice).await,
                 }
             })

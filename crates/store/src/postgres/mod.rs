@@ -170,7 +170,7 @@ impl Postgres {
         &self,
         tenant: Option<&Tenant>,
         id: ResourceId,
-        slice: Slice,
+        slice: &Slice,
     ) -> Result<ReportPage, Failure> {
         let within = self.within(tenant);
         on_lease!(self.lists, |client| read::reports(client, within, id, slice))

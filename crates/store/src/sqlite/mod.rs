@@ -232,7 +232,7 @@ impl Sqlite {
         slice: Slice,
     ) -> Result<ReportPage, Failure> {
         let this = self.clone();
-        off_thread(move || read::reports(&this.reader(), id, slice)).await
+        off_thread(move || read::reports(&this.reader(), id, &slice)).await
     }
 
     pub(crate) async fn timeline(
