@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::request::Parts;
-use hyperfleet_core::{Catalog, Entity, Error, Fault, FaultKind, Faults, Resource, Target, echo};
+use hyperfleet_core::{Catalog, Entity, Error, Fault, FaultKind, Faults, Resource, Sight, Target, echo};
 
 use hyperfleet_service::problem::Failed;
 
@@ -127,6 +127,14 @@ impl Path {
     pub(crate) fn list_name(&self) -> String {
         let owners = self.owners.iter().map(|(kind, id)| format!("{kind}/{id}/"));
         owners.collect::<String>() + self.place.kind()
+    }
+
+    /// What a page token of a list below one resource is bound to: which list, the route, the resource, and the tenant
+    /// that sees it. No list of resources has a name like this.
+    pub(crate) fn part_name(&self, part: &str, sight: &Sight) -> String {
+        let tenant = sight.tenant().map(ToString::to_string).unwrap_or_default();
+        let id = self.id.as_deref().unwrap_or_default();
+        format!("{part}\n{tenant}\n{}/{id}", self.list_name())
     }
 
     /// The resource that the path names.

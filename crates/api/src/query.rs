@@ -3,6 +3,7 @@
 
 mod list;
 mod past;
+mod slice;
 mod wait;
 mod watch;
 
@@ -15,6 +16,7 @@ use crate::page_token::Seal;
 
 pub(crate) use list::{Criteria, ListParameters};
 pub(crate) use past::{DiffParameters, TimelineParameters, TimelineToken};
+pub(crate) use slice::SliceParameters;
 pub(crate) use wait::{Awaited, Wait};
 pub(crate) use watch::{WatchParameters, is_watch};
 
@@ -196,28 +198,6 @@ pub(crate) fn write(raw: Option<&str>, contract: Contract) -> Result<bool, Error
     let mut query = Query::new(raw, contract);
     let dry_run = query.word("dryRun", &[("true", true), ("false", false)]).unwrap_or(false);
     query.finish(dry_run)
-}
-
-/// The parameters of the list of reports on a resource.
-#[derive(Debug)]
-pub(crate) struct ReportListParameters {
-    /// Which page, from 1.
-    pub(crate) page: u64,
-    /// How many to a page.
-    pub(crate) page_size: u64,
-    /// Whether to count.
-    pub(crate) count: bool,
-}
-
-impl ReportListParameters {
-    /// Reads them.
-    pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
-        let mut query = Query::new(raw, contract);
-        let page = query.number("page", None).unwrap_or(1);
-        let page_size = page_size(&mut query);
-        let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
-        query.finish(Self { page, page_size, count })
-    }
 }
 
 /// What the size of a page is called.

@@ -54,8 +54,8 @@ pub(crate) fn report(report: &Report) -> Result<Bytes, Error> {
     serde_json::to_vec(report).map(Bytes::from).map_err(Error::internal)
 }
 
-/// A page of the reports on a resource.
-pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage) -> Result<Bytes, Error> {
+/// A page of the reports on a resource. `next` is the token of the page behind it.
+pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage, next: Option<&str>) -> Result<Bytes, Error> {
     let mut out = open(frame, found.items.len() * 1024);
     for (i, item) in found.items.iter().enumerate() {
         if i > 0 {
@@ -63,7 +63,7 @@ pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage) -> Result<Bytes, Er
         }
         serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
     }
-    close(&mut out, None, found.version);
+    close(&mut out, next, found.version);
     Ok(out.into())
 }
 

@@ -6,12 +6,11 @@ use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
 use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, Sight, SubmitReport, Timestamp};
-use hyperfleet_store::Slice;
 
 use crate::app::App;
 use crate::gate::{Identified, Visitor};
 use crate::place::Path;
-use crate::query::{self, ReportListParameters};
+use crate::query::{self, SliceParameters};
 use crate::resources::{Answer, find, json, owner};
 use crate::{body, decode_report, render};
 
@@ -22,12 +21,12 @@ pub(crate) async fn list(
     visitor: Visitor,
     RawQuery(raw): RawQuery,
 ) -> Answer {
-    let list = ReportListParameters::parse(raw.as_deref(), app.contract())?;
     let sight = visitor.sight();
-    let offset = (list.page - 1).saturating_mul(list.page_size);
-    let slice = Slice { offset, limit: list.page_size };
+    let route = path.part_name("statuses", &sight);
+    let sealed = (&app.seal, route.as_str());
+    let list = SliceParameters::parse(raw.as_deref(), app.contract(), sealed)?;
     let found = match ResourceId::parse(&path.target().id) {
-        Some(id) => app.store.reports(&sight, id, slice).await?,
+        Some(id) => app.store.reports(&sight, id, &list.slice).await?,
         None => None,
     };
     let found = found.filter(|(resource, _)| path.names(resource));
@@ -39,9 +38,11 @@ pub(crate) async fn list(
         kind: app.contract().names_lists.then_some("AdapterStatusList"),
         page: list.page,
         size: found.items.len(),
-        total: list.count.then_some(found.total),
+        total: found.total,
     };
-    Ok(json(StatusCode::OK, render::reports(&frame, &found)?))
+    let last = found.items.last().filter(|_| found.more);
+    let next = list.next(last.map(|report| report.adapter.as_str()), sealed)?;
+    Ok(json(StatusCode::OK, render::reports(&frame, &found, next.as_deref())?))
 }
 
 /// `PUT` and `POST` of `…/statuses`.

@@ -2,7 +2,7 @@
 
 use axum::extract::{RawQuery, State};
 use http::StatusCode;
-use hyperfleet_core::{ResourceId, Sight};
+use hyperfleet_core::ResourceId;
 use hyperfleet_store::TimelineQuery;
 
 use crate::app::App;
@@ -21,7 +21,7 @@ pub(crate) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     let sight = visitor.sight();
-    let route = name(&path, &sight);
+    let route = path.part_name("timeline", &sight);
     let list = TimelineParameters::parse(raw.as_deref(), app.contract(), (&app.seal, &route))?;
     let query = TimelineQuery { start: list.start, limit: list.page_size, count: list.count };
     let found = match ResourceId::parse(&path.target().id) {
@@ -44,11 +44,4 @@ pub(crate) async fn list(
         None => None,
     };
     Ok(json(StatusCode::OK, render::timeline(&frame, &found, next.as_deref())?))
-}
-
-/// What a page token is bound to: the route, the resource, and the tenant that sees it. No list of resources has a name
-/// like this.
-fn name(path: &Path, sight: &Sight) -> String {
-    let tenant = sight.tenant().map(ToString::to_string).unwrap_or_default();
-    format!("timeline\n{tenant}\n{}/{}", path.list_name(), path.target().id)
 }

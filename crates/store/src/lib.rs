@@ -22,108 +22,40 @@ mod migrations;
 mod past;
 mod pending;
 mod postgres;
+mod reader;
 mod recompute;
 mod report_row;
 mod retries;
 mod search;
 mod sqlite;
 mod surroundings;
+mod target;
 mod thread;
+mod upkeep;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{
-    Catalog, Command, Error, KEPT_FOR, Resource, ResourceId, Sight, Tenant, Timestamp, Version,
-};
+use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Tenant, Version};
 
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
 use feed::{Feed, Trail, TrailRow};
 use pending::{Pending, Stuck};
+use reader::{Reader, Reading};
 use tokio::sync::Semaphore;
-use uuid::Uuid;
 
 pub use feed::{
     Batch, Event, EventKind, Follower, Held, Present, Ring, SLICE_BYTES, Versioned, no_longer_kept,
 };
-pub use list::{ListQuery, Page, ReportPage, Slice, Start};
+pub use list::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
 pub use past::{Happening, Past, TimelinePage, TimelineQuery, TimelineStart};
 pub use postgres::SslMode;
-
-/// Which database, and how to reach it.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Target {
-    /// A SQLite file, or a database in memory that ends with the process.
-    Sqlite {
-        /// The file; `None` is memory.
-        path: Option<PathBuf>,
-    },
-    /// A PostgreSQL server.
-    Postgres {
-        /// `postgres://user:password@host:port/name`, without the parameters that the other members hold.
-        url: String,
-        /// How much TLS is demanded.
-        ssl_mode: SslMode,
-        /// Authorities to trust instead of the system's.
-        root_cert_file: Option<PathBuf>,
-    },
-}
-
-impl fmt::Debug for Target {
-    /// Without the URL, which holds a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite { path } => f.debug_struct("Sqlite").field("path", path).finish(),
-            Self::Postgres { ssl_mode, .. } => {
-                f.debug_struct("Postgres").field("ssl_mode", ssl_mode).finish_non_exhaustive()
-            }
-        }
-    }
-}
-
-impl fmt::Display for Target {
-    /// Where the data is, for people; nothing of a URL but its host and name.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlite { path: Some(path) } => write!(f, "SQLite, {}", path.display()),
-            Self::Sqlite { path: None } => f.write_str("SQLite in memory, gone when this ends"),
-            Self::Postgres { url, .. } => {
-                // Parameters and credentials may hold secrets, so they go first.
-                let place = url.split('?').next().unwrap_or_default();
-                let place = place.split_once("://").map_or("", |(_, rest)| rest);
-                write!(f, "PostgreSQL, {}", place.rsplit_once('@').map_or(place, |(_, place)| place))
-            }
-        }
-    }
-}
-
-/// How to work with the database.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Which database.
-    pub target: Target,
-    /// Connections for reads that are not point reads.
-    pub max_connections: usize,
-    /// Longest time for any one operation.
-    pub request_timeout: Duration,
-    /// How often to try again to reach the database at start.
-    pub connect_attempts: u32,
-    /// How long to wait between these tries.
-    pub connect_interval: Duration,
-    /// Commands that may wait for a commit before new ones are shed.
-    pub queue_limit: usize,
-    /// Whether to bring the schema up to date, or only to check it.
-    pub migrate: bool,
-    /// Whether there are tenants, for PostgreSQL to keep apart too.
-    pub tenants: bool,
-}
+pub use target::{Options, Target};
 
 /// The database, opened and at the right schema.
 #[derive(Clone)]
@@ -138,72 +70,8 @@ pub struct Store {
     catching_up: Arc<Semaphore>,
 }
 
-/// Who reads the feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    /// The one reader that all wait for.
-    First,
-    /// Someone who fell behind.
-    Behind,
-}
-
 /// How many who fell behind are served at a time.
 const CATCHING_UP: usize = 4;
-
-/// The side of a store that reads.
-#[derive(Clone)]
-enum Reader {
-    Sqlite(Arc<sqlite::Sqlite>),
-    Postgres(Arc<postgres::Postgres>),
-}
-
-impl Reader {
-    fn catalog(&self) -> &Catalog {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.catalog(),
-            Self::Postgres(postgres) => postgres.catalog(),
-        }
-    }
-
-    /// Up to where the past is forgotten, and the newest version.
-    async fn bounds(&self) -> Result<(Version, Version), Failure> {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.bounds().await,
-            Self::Postgres(postgres) => postgres.bounds().await,
-        }
-    }
-
-    /// What comes after `position` in the feed: as much of it as can be held, if anything can.
-    async fn trail(
-        &self,
-        reading: Reading,
-        position: Version,
-        time: Duration,
-    ) -> Result<Option<Trail>, Failure> {
-        let mut limit = feed::PAGE_SIZE;
-        loop {
-            let trail = match self {
-                Self::Sqlite(sqlite) => sqlite.trail(position, limit, time).await?,
-                Self::Postgres(postgres) => postgres.trail(reading, position, limit).await?,
-            };
-            if trail.is_some() || limit == 1 {
-                return Ok(trail);
-            }
-            limit = (limit / 4).max(1);
-        }
-    }
-
-    /// The secret with this name. Whoever asks first makes it.
-    async fn secret(&self, name: &str) -> Result<[u8; 64], OpenError> {
-        let fresh: Vec<u8> = (0..4).flat_map(|_| *Uuid::new_v4().as_bytes()).collect();
-        let kept = match self {
-            Self::Sqlite(sqlite) => sqlite.secret(name, fresh).await,
-            Self::Postgres(postgres) => postgres.secret(name, &fresh).await,
-        };
-        let kept = kept.map_err(|failure| OpenError::new(format!("no secret {name}: {}", failure.cause)))?;
-        kept.try_into().map_err(|_| OpenError::new(format!("the secret {name} is not of 64 bytes")))
-    }
-}
 
 /// The columns that make a resource, in the order in which both stores' `row` reads them.
 const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
@@ -294,12 +162,12 @@ impl Store {
         &self,
         sight: &Sight,
         resource: ResourceId,
-        slice: Slice,
+        slice: &Slice,
     ) -> Result<Option<(Resource, ReportPage)>, Error> {
         let reports = self
             .door("reports", async {
                 match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice).await,
+                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice.clone()).await,
                     Reader::Postgres(postgres) => postgres.reports(sight.tenant(), resource, slice).await,
                 }
             })
@@ -339,33 +207,15 @@ impl Store {
         id: ResourceId,
         generations: Vec<i64>,
     ) -> Result<Option<Past>, Error> {
-        // The way back may be long, and how long must be told to nobody who does not see the resource.
-        if !generations.is_empty() && self.rewound(sight, id, Vec::new()).await?.is_none() {
-            return Ok(None);
-        }
-        self.rewound(sight, id, generations).await
-    }
-
-    async fn rewound(
-        &self,
-        sight: &Sight,
-        id: ResourceId,
-        generations: Vec<i64>,
-    ) -> Result<Option<Past>, Error> {
-        let found = self
-            .door("past", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.past(id, generations, self.timeout).await,
-                    Reader::Postgres(postgres) => {
-                        postgres.past(sight.tenant(), &self.rulebook.catalog, id, &generations).await
-                    }
+        self.door("past", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.past(sight.clone(), id, generations, self.timeout).await,
+                Reader::Postgres(postgres) => {
+                    postgres.past(sight, &self.rulebook.catalog, id, &generations).await
                 }
-            })
-            .await?;
-        match found {
-            Some(past) if sight.sees(&past.newest)? => Ok(Some(past)),
-            _ => Ok(None),
-        }
+            }
+        })
+        .await
     }
 
     /// Up to where the past is forgotten, and the newest version.
@@ -417,73 +267,9 @@ impl Store {
         .await
     }
 
-    /// Shows in the metrics what waits for its adapters, and what has for longer than `threshold`.
-    pub async fn measure_pending(&self, threshold: Duration) -> Result<(), Error> {
-        let now = Timestamp::now();
-        let threshold = i64::try_from(threshold.as_micros()).unwrap_or(i64::MAX);
-        let stuck_before = Timestamp::from_micros(now.micros().saturating_sub(threshold));
-        let pending = self
-            .door("pending", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.pending(stuck_before).await,
-                    Reader::Postgres(postgres) => postgres.pending(stuck_before).await,
-                }
-            })
-            .await?;
-        self.metrics.fleet.show(&self.rulebook.catalog, &pending, now);
-        Ok(())
-    }
-
     /// Carries a command out. Answers after the commit.
     pub async fn execute(&self, command: Command) -> Result<Outcome, Error> {
         self.committer.execute(command, self.timeout).await
-    }
-
-    /// Asks the database whether it answers, within `timeout`.
-    pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
-        let ping = async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.ping().await,
-                Reader::Postgres(postgres) => postgres.ping().await,
-            }
-        };
-        let (open, in_use) = match &self.reader {
-            Reader::Sqlite(sqlite) => sqlite.connections(),
-            Reader::Postgres(postgres) => postgres.connections(),
-        };
-        self.metrics.connections_open.set(open as i64);
-        self.metrics.connections_in_use.set(in_use as i64);
-        self.measured("ping", timeout, ping).await
-    }
-
-    /// Removes history older than `before`, at most one small step of it. Returns how many rows
-    /// went; none means that there is nothing left to remove.
-    pub async fn prune_history(&self, before: Timestamp) -> Result<u64, Error> {
-        let pruned = self
-            .door("prune_history", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.clone().prune_history(before).await,
-                    Reader::Postgres(postgres) => postgres.prune_history(before).await,
-                }
-            })
-            .await?;
-        self.metrics.feed.pruned.inc_by(pruned);
-        let (forgotten, newest) = self.bounds().await?;
-        // Each version has its row.
-        self.metrics.feed.rows.set(newest.0 - forgotten.0);
-        Ok(pruned)
-    }
-
-    /// Removes answers that are too old to be given again, at most one small step of them. Returns how many went.
-    pub async fn prune_retries(&self) -> Result<u64, Error> {
-        let before = Timestamp::from_micros(Timestamp::now().micros() - KEPT_FOR);
-        self.door("prune_retries", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.clone().prune_retries(before).await,
-                Reader::Postgres(postgres) => postgres.prune_retries(before).await,
-            }
-        })
-        .await
     }
 
     async fn door<T>(

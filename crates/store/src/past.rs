@@ -120,7 +120,7 @@ impl Bounds {
 }
 
 /// A change that holds entries of a slice.
-pub(crate) struct ChangeRow<'a> {
+pub(crate) struct TimelineRow<'a> {
     pub(crate) version: i64,
     pub(crate) at: Timestamp,
     pub(crate) actor: &'a str,
@@ -139,7 +139,7 @@ impl TimelinePage {
     }
 
     /// Takes in the next older change.
-    pub(crate) fn take(&mut self, bounds: &Bounds, row: &ChangeRow<'_>) -> Result<(), Failure> {
+    pub(crate) fn take(&mut self, bounds: &Bounds, row: &TimelineRow<'_>) -> Result<(), Failure> {
         let entries: Vec<RawJson> = RawJson::from_stored(row.entries).parse()?;
         let visible = usize::try_from(row.visible).unwrap_or_default();
         let newest_first =

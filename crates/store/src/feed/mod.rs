@@ -23,7 +23,7 @@ pub use present::Present;
 pub(crate) use reader::PAGE_SIZE;
 pub(crate) use reader::run;
 pub use ring::{Held, Ring, SLICE_BYTES, Versioned};
-pub(crate) use trail::{ChangeRow, PAGE, STATES, Trail, TrailRow};
+pub(crate) use trail::{KeptChange, PAGE, STATES, Trail, TrailRow};
 
 /// One change: the resource before and after it.
 #[derive(Debug)]

@@ -78,9 +78,9 @@ pub(crate) static STATES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// One change.
+/// A change as it is kept: with the way back.
 #[derive(Debug)]
-pub(crate) struct ChangeRow {
+pub(crate) struct KeptChange {
     pub(crate) version: Version,
     pub(crate) resource: ResourceId,
     pub(crate) at: Timestamp,
@@ -88,7 +88,7 @@ pub(crate) struct ChangeRow {
     pub(crate) last: Option<Snapshot>,
 }
 
-impl ChangeRow {
+impl KeptChange {
     /// Reads what the store kept.
     pub(crate) fn new(
         version: i64,
@@ -108,12 +108,12 @@ impl ChangeRow {
 #[derive(Debug)]
 pub(crate) struct TrailRow {
     pub(crate) current: Option<Resource>,
-    pub(crate) change: Option<ChangeRow>,
+    pub(crate) change: Option<KeptChange>,
 }
 
 impl TrailRow {
     fn size(&self) -> usize {
-        let undo = |change: &ChangeRow| {
+        let undo = |change: &KeptChange| {
             change.undo.as_ref().map_or(0, Undo::size) + change.last.as_ref().map_or(0, Snapshot::size)
         };
         self.current.as_ref().map_or(0, printed_size) + self.change.as_ref().map_or(0, undo)

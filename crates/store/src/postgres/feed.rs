@@ -13,7 +13,7 @@ use super::row;
 use super::wall::{Prepared, Within};
 use crate::ListQuery;
 use crate::failure::Failure;
-use crate::feed::{ChangeRow, PAGE, STATES, Trail, TrailRow};
+use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
 use crate::search::{Dialect, Plan};
 
 /// Up to where the past is forgotten, and the newest version.
@@ -66,7 +66,7 @@ fn trail_row(catalog: &Catalog, found: &Row) -> Result<TrailRow, Failure> {
         None => None,
     };
     let change = match found.try_get::<_, Option<i64>>(19)? {
-        Some(version) => Some(ChangeRow::new(
+        Some(version) => Some(KeptChange::new(
             version,
             found.try_get::<_, Uuid>(20)?.into(),
             found.try_get::<_, DateTime<Utc>>(21)?.into(),

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant, Timestamp, Version, View};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -170,7 +170,7 @@ impl Postgres {
         &self,
         tenant: Option<&Tenant>,
         id: ResourceId,
-        slice: Slice,
+        slice: &Slice,
     ) -> Result<ReportPage, Failure> {
         let within = self.within(tenant);
         on_lease!(self.lists, |client| read::reports(client, within, id, slice))
@@ -199,13 +199,13 @@ impl Postgres {
 
     pub(crate) async fn past(
         &self,
-        tenant: Option<&Tenant>,
+        sight: &Sight,
         catalog: &Catalog,
         id: ResourceId,
         generations: &[i64],
     ) -> Result<Option<Past>, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| past::past(client, within, catalog, id, generations))
+        let within = self.within(sight.tenant());
+        on_lease!(self.lists, |client| past::past(client, within, catalog, sight, id, generations))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {

@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Client;
-use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Snapshot};
+use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Sight, Snapshot};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
-use crate::past::{Bounds, ChangeRow, STRIDE, slice_statement, step_back};
+use crate::past::{Bounds, STRIDE, TimelineRow, slice_statement, step_back};
 use crate::{COLUMNS, Past, TimelinePage, TimelineQuery};
 
 /// The changes of a resource up to a version, and their order. By changes_by_resource: were the resource given as equal,
@@ -80,7 +80,7 @@ pub(super) async fn timeline(
     let mut page = TimelinePage::new(found.try_get(20)?, found.try_get(21)?);
     for found in &rows {
         let Some(version) = found.try_get(22)? else { continue };
-        let change = ChangeRow {
+        let change = TimelineRow {
             version,
             at: found.try_get::<_, DateTime<Utc>>(23)?.into(),
             actor: found.try_get(24)?,
@@ -94,17 +94,22 @@ pub(super) async fn timeline(
     Ok(Some((resource, page)))
 }
 
-/// What the resource was at the ends of generations, which must be named newest first.
+/// What the resource was at the ends of generations, which must be named newest first; `None` unless it is in sight. The
+/// way back may be long, and how long must be told to nobody who does not see the resource.
 pub(super) async fn past(
     client: &Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    sight: &Sight,
     id: ResourceId,
     generations: &[i64],
 ) -> Result<Option<Past>, Failure> {
     let rows = Prepared::new(client, within, &NEWEST, true).await?.query(client, &[&id.uuid()]).await?;
     let Some(found) = rows.first() else { return Ok(None) };
     let Some(newest) = newest(catalog, found)? else { return Ok(None) };
+    if !sight.sees(&newest)? {
+        return Ok(None);
+    }
     let mut state = newest.clone();
     let mut past = Past::new(newest);
     for generation in generations {

@@ -139,29 +139,29 @@ pub(super) async fn reports(
     client: &deadpool_postgres::Client,
     within: Option<Within<'_>>,
     resource: ResourceId,
-    slice: Slice,
+    slice: &Slice,
 ) -> Result<ReportPage, Failure> {
     let text = format!(
         "select {REPORT_COLUMNS}, f.version,
-                (select count(*) from reports where resource_id = $1)
+                case when $2 then (select count(*) from reports where resource_id = $1) end
          from feed f left join (
-             select * from reports where resource_id = $1 order by adapter limit $2 offset $3
+             select * from reports where resource_id = $1 and adapter > $3 order by adapter limit $4 offset $5
          ) page on true
          order by adapter"
     );
-    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
-    let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
+    let (after, offset, limit) = slice.bounds();
     let statement = Prepared::new(client, within, &text, true).await?;
-    let rows = statement.query(client, &[&resource.uuid(), &limit, &offset]).await?;
-    let mut page =
-        ReportPage { version: Version::default(), total: 0, items: Vec::with_capacity(rows.len()) };
+    let values: [&(dyn ToSql + Sync); 5] = [&resource.uuid(), &slice.count, &after, &limit, &offset];
+    let rows = statement.query(client, &values).await?;
+    let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
     for found in &rows {
         page.version = Version(found.try_get(8)?);
-        page.total = found.try_get::<_, i64>(9)? as u64;
+        page.total = found.try_get::<_, Option<i64>>(9)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
             page.items.push(row::report(found)?.1);
         }
     }
+    page.more = slice.cut(&mut page.items);
     Ok(page)
 }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row};
 use super::{read, row};
 use crate::ListQuery;
 use crate::failure::Failure;
-use crate::feed::{ChangeRow, PAGE, STATES, Trail, TrailRow};
+use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
 
 /// Up to where the past is forgotten, and the newest version.
 pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
@@ -61,7 +61,7 @@ fn trail_row(catalog: &Catalog, found: &Row<'_>) -> Result<TrailRow, Failure> {
         None => None,
     };
     let change = match found.get::<_, Option<i64>>(19)? {
-        Some(version) => Some(ChangeRow::new(
+        Some(version) => Some(KeptChange::new(
             version,
             row::id(row::text(found, 20)?)?,
             Timestamp::from_micros(found.get(21)?),

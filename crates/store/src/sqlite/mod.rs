@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Sight, Timestamp, Version};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -232,7 +232,7 @@ impl Sqlite {
         slice: Slice,
     ) -> Result<ReportPage, Failure> {
         let this = self.clone();
-        off_thread(move || read::reports(&this.reader(), id, slice)).await
+        off_thread(move || read::reports(&this.reader(), id, &slice)).await
     }
 
     pub(crate) async fn timeline(
@@ -247,12 +247,13 @@ impl Sqlite {
 
     pub(crate) async fn past(
         self: &Arc<Self>,
+        sight: Sight,
         id: ResourceId,
         generations: Vec<i64>,
         time: Duration,
     ) -> Result<Option<Past>, Failure> {
         let this = self.clone();
-        self.scan(time, move |reader| past::past(reader, &this.catalog, id, &generations)).await
+        self.scan(time, move |reader| past::past(reader, &this.catalog, &sight, id, &generations)).await
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {

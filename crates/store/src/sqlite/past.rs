@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Snapshot, Timestamp};
+use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Sight, Snapshot, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{read, row};
 use crate::failure::Failure;
-use crate::past::{Bounds, ChangeRow, slice_statement, step_back};
+use crate::past::{Bounds, TimelineRow, slice_statement, step_back};
 use crate::{Past, TimelinePage, TimelineQuery};
 
 /// The changes of a resource up to a version, and their order. By changes_by_resource.
@@ -38,7 +38,7 @@ pub(super) fn timeline(
     let Bounds { version, index, changes, first, behind } = bounds;
     let mut rows = statement.query((id.to_string(), version, index, changes, first, behind))?;
     while let Some(found) = rows.next()? {
-        let change = ChangeRow {
+        let change = TimelineRow {
             version: found.get(0)?,
             at: Timestamp::from_micros(found.get(1)?),
             actor: row::text(found, 2)?,
@@ -52,15 +52,20 @@ pub(super) fn timeline(
     Ok(Some((resource, page)))
 }
 
-/// What the resource was at the ends of generations, which must be named newest first.
+/// What the resource was at the ends of generations, which must be named newest first; `None` unless it is in sight. The
+/// way back may be long, and how long must be told to nobody who does not see the resource.
 pub(super) fn past(
     connection: &Connection,
     catalog: &Catalog,
+    sight: &Sight,
     id: ResourceId,
     generations: &[i64],
 ) -> Result<Option<Past>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(newest) = newest(&snapshot, catalog, id)? else { return Ok(None) };
+    if !sight.sees(&newest)? {
+        return Ok(None);
+    }
     let mut state = newest.clone();
     let mut past = Past::new(newest);
     for generation in generations {

@@ -16,9 +16,10 @@ static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUM
 
 static REPORTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {REPORT_COLUMNS}, f.version, (select count(*) from reports where resource_id = ?1)
+        "select {REPORT_COLUMNS}, f.version,
+                case when ?2 then (select count(*) from reports where resource_id = ?1) end
          from feed f left join (
-             select * from reports where resource_id = ?1 order by adapter limit ?2 offset ?3
+             select * from reports where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
          ) page on true
          order by adapter"
     )
@@ -152,20 +153,20 @@ pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<()
 pub(super) fn reports(
     connection: &Connection,
     resource: ResourceId,
-    slice: Slice,
+    slice: &Slice,
 ) -> Result<ReportPage, Failure> {
     let mut statement = connection.prepare_cached(&REPORTS)?;
-    let limit = i64::try_from(slice.limit).unwrap_or(i64::MAX);
-    let offset = i64::try_from(slice.offset).unwrap_or(i64::MAX);
-    let mut rows = statement.query((resource.to_string(), limit, offset))?;
-    let mut page = ReportPage { version: Version::default(), total: 0, items: Vec::new() };
+    let (after, offset, limit) = slice.bounds();
+    let mut rows = statement.query((resource.to_string(), slice.count, after, limit, offset))?;
+    let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
     while let Some(found) = rows.next()? {
         page.version = Version(found.get(8)?);
-        page.total = found.get::<_, i64>(9)? as u64;
+        page.total = found.get::<_, Option<i64>>(9)?.map(|n| n as u64);
         if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
             page.items.push(row::report(found)?);
         }
     }
+    page.more = slice.cut(&mut page.items);
     Ok(page)
 }
 

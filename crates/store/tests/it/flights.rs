@@ -11,7 +11,7 @@ use hyperfleet_core::{
     Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
     Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
-use hyperfleet_store::{Metrics, Options, Slice, SslMode, Store, Target};
+use hyperfleet_store::{Metrics, Options, Slice, SliceStart, SslMode, Store, Target};
 use hyperfleet_testkit::{Database, Postgres, eventually};
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -116,7 +116,11 @@ impl Replica {
     async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
         let reports = self
             .store
-            .reports(&Sight::everything(), id, Slice { offset: 0, limit: 10 })
+            .reports(
+                &Sight::everything(),
+                id,
+                &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
+            )
             .await
             .unwrap()
             .unwrap()

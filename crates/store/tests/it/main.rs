@@ -15,7 +15,7 @@ use hyperfleet_core::{
     Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent, MANDATORY,
     RawJson, ReportedStatus, Resource, ResourceId, Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
-use hyperfleet_store::{Metrics, Options, Slice, Store, Target};
+use hyperfleet_store::{Metrics, Options, Slice, SliceStart, Store, Target};
 use prometheus_client::registry::Registry;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -200,7 +200,7 @@ async fn a_status_that_turns_and_turns_back_in_one_commit_holds_since_the_second
 
     let kept = embedded
         .store
-        .reports(&Sight::everything(), id, Slice { offset: 0, limit: 10 })
+        .reports(&Sight::everything(), id, &Slice { start: SliceStart::Offset(0), limit: 10, count: true })
         .await
         .unwrap()
         .unwrap()

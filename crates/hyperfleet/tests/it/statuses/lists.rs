@@ -1,7 +1,7 @@
 //! `GET …/statuses`: one report per adapter, by name, in pages.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::support::*;
@@ -10,6 +10,10 @@ both_stores!(
     a_resource_without_reports_has_an_empty_list,
     reports_are_listed_by_adapter_in_the_order_of_code_points,
     pages_cut_the_list_without_a_gap_or_an_overlap,
+    tokens_lead_through_the_list_as_page_numbers_do,
+    reports_that_come_meanwhile_move_nothing_that_a_token_leads_to,
+    a_token_leads_to_what_is_behind_its_adapter_until_the_resource_is_gone,
+    a_token_is_good_for_its_reports_on_its_route_alone,
     every_bad_parameter_of_the_list_is_reported_at_once,
     the_version_is_the_counter_at_the_snapshot,
     other_methods_are_refused_with_those_that_work,
@@ -94,6 +98,116 @@ async fn pages_cut_the_list_without_a_gap_or_an_overlap(app: &App) {
     let uncounted = app.get(&format!("{path}?total=none&pageSize=2")).await.expect_status(200).json();
     assert_eq!((uncounted.get("total"), &uncounted["size"]), (None, &json!(2)));
     assert_eq!(adapters(app, &format!("{path}?page=&pageSize=%20&size=&total=")).await.len(), 20);
+}
+
+/// The page behind this one.
+fn next(path: &str, list: &Value) -> Option<String> {
+    list.get("next_page_token").map(|token| format!("{path}?pageToken={}", text(token)))
+}
+
+async fn tokens_lead_through_the_list_as_page_numbers_do(app: &App) {
+    let cluster = app.create_cluster("tokens").await;
+    let path = format!("{}/statuses", href(&cluster));
+    let all = [" ", "'", "10", "2", "B", "a", "a b", "\u{e9}", "\u{1d11e}"];
+    for adapter in all {
+        app.report(&cluster, &report(adapter, 1, "True", &at(0))).await.expect_status(201);
+    }
+    for size in [1, 2, 4, 8, 9, 10] {
+        let mut further = Some(format!("{path}?total=exact"));
+        for (number, page) in all.chunks(size).enumerate() {
+            let by_token =
+                app.get(&format!("{}&size={size}", further.unwrap())).await.expect_status(200).json();
+            let names: Vec<&str> =
+                by_token["items"].as_array().unwrap().iter().map(|item| text(&item["adapter"])).collect();
+            assert_eq!(names, page, "page {number} of {size}");
+            assert_eq!((&by_token["page"], &by_token["total"]), (&json!(number + 1), &json!(9)));
+            let by_number = format!("{path}?page={}&pageSize={size}", number + 1);
+            assert_eq!(app.get(&by_number).await.expect_status(200).json(), by_token);
+            further = next(&path, &by_token);
+        }
+        assert_eq!(further, None);
+    }
+    let first = app.get(&format!("{path}?pageSize=4")).await.expect_status(200).json();
+    let rest = format!("{}&total=none&pageSize=500", next(&path, &first).unwrap());
+    let rest = app.get(&rest).await.expect_status(200).json();
+    assert_eq!((rest.get("total"), &rest["size"], &rest["page"]), (None, &json!(5), &json!(2)));
+}
+
+async fn reports_that_come_meanwhile_move_nothing_that_a_token_leads_to(app: &App) {
+    let cluster = app.create_cluster("moving").await;
+    let path = format!("{}/statuses", href(&cluster));
+    let name = |number: usize| format!("adapter-{number:02}");
+    let before: Vec<String> = (10..20).map(name).collect();
+    for adapter in &before {
+        app.report(&cluster, &report(adapter, 1, "True", &at(0))).await.expect_status(201);
+    }
+    let (mut seen, mut further, mut total) = (Vec::new(), Some(format!("{path}?total=exact")), 10);
+    while let Some(page) = further {
+        let list = app.get(&format!("{page}&pageSize=3")).await.expect_status(200).json();
+        assert_eq!(list["total"], total);
+        seen.extend(list["items"].as_array().unwrap().iter().map(|item| text(&item["adapter"]).to_owned()));
+        further = next(&path, &list);
+        // One in front of all, where numbered pages would shift, and one that is there says something new.
+        let new = name(9 - (total - 10));
+        app.report(&cluster, &report(&new, 1, "True", &at(0))).await.expect_status(201);
+        app.report(&cluster, &report(&before[5], 1, "False", &at(total as u32))).await.expect_status(201);
+        total += 1;
+    }
+    assert_eq!(seen, before);
+}
+
+async fn a_token_leads_to_what_is_behind_its_adapter_until_the_resource_is_gone(app: &App) {
+    let cluster = app.create_cluster("going").await;
+    let path = format!("{}/statuses", href(&cluster));
+    for adapter in ["b", "d", "f"] {
+        app.report(&cluster, &report(adapter, 1, "True", &at(0))).await.expect_status(201);
+    }
+    let first = app.get(&format!("{path}?pageSize=1")).await.expect_status(200).json();
+    app.report(&cluster, &report("c", 1, "True", &at(0))).await.expect_status(201);
+    let rest = app.get(&next(&path, &first).unwrap()).await.expect_status(200).json();
+    let names: Vec<&str> =
+        rest["items"].as_array().unwrap().iter().map(|item| text(&item["adapter"])).collect();
+    assert_eq!(names, ["c", "d", "f"]);
+    app.remove(&cluster).await;
+    app.force_delete(&cluster).await;
+    app.get(&next(&path, &first).unwrap()).await.expect_status(404);
+}
+
+async fn a_token_is_good_for_its_reports_on_its_route_alone(app: &App) {
+    let cluster = app.create_cluster("bound").await;
+    let pool = app.create_nodepool(&cluster, "pool").await;
+    let other = app.create_nodepool(&cluster, "other").await;
+    for adapter in ["a", "b", "c"] {
+        for resource in [&pool, &other] {
+            app.report(resource, &report(adapter, 1, "True", &at(0))).await.expect_status(201);
+        }
+    }
+    let path = format!("{}/statuses", href(&pool));
+    let list = async |path: &str| app.get(&format!("{path}?pageSize=1")).await.expect_status(200).json();
+    let first = list(&path).await;
+    let token = text(&first["next_page_token"]);
+    app.get(&format!("{path}?pageToken={token}")).await.expect_status(200);
+    let (timeline, pools) = (list(&format!("{}/timeline", href(&pool))).await, list("/nodepools").await);
+    let (head, last) = token.split_at(token.len() - 1);
+    let altered = format!("{head}{}", if last == "A" { "B" } else { "A" });
+    for (path, token) in [
+        (format!("/resources/{}/statuses", id(&pool)), token),
+        (format!("{}/nodepools/{}/statuses", href(&cluster), id(&pool)), token),
+        (format!("{}/statuses", href(&other)), token),
+        (format!("{}/timeline", href(&pool)), token),
+        ("/nodepools".to_owned(), token),
+        (path.clone(), text(&timeline["next_page_token"])),
+        (path.clone(), text(&pools["next_page_token"])),
+        (path.clone(), altered.as_str()),
+        (path.clone(), &token[..token.len() / 2]),
+        (path.clone(), "x"),
+    ] {
+        let refused = app.get(&format!("{path}?pageToken={token}")).await.expect_status(400);
+        assert_eq!(refused.problem_code(), "HYPERFLEET-VAL-004", "{path}: {refused}");
+        assert_eq!(refused.json()["errors"][0]["field"], "pageToken", "{path}");
+    }
+    let both = app.get(&format!("{path}?pageToken={token}&page=2")).await.expect_status(400);
+    assert_eq!(both.json()["errors"][0]["field"], "page");
 }
 
 async fn every_bad_parameter_of_the_list_is_reported_at_once(app: &App) {

@@ -12,7 +12,7 @@ use hyperfleet_core::{
     Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, Sight, SpecSchemas, Submission,
     SubmitReport, Timestamp,
 };
-use hyperfleet_store::{ListQuery, Metrics, Options, Slice, Start, Store, Target};
+use hyperfleet_store::{ListQuery, Metrics, Options, Slice, SliceStart, Start, Store, Target};
 use serde_json::{Value, json};
 
 use super::steps::{Deed, Draft, Step, latest};
@@ -141,10 +141,10 @@ impl Fleet {
                 Intent::Report(SubmitReport { target: named(target?), submission })
             }
             Deed::Confirm { report, later } => {
-                let slice = Slice { offset: 0, limit: 10 };
+                let slice = Slice { start: SliceStart::Offset(0), limit: 10, count: false };
                 let stored = self.doors[0]
                     .store
-                    .reports(&Sight::everything(), target?.id, slice)
+                    .reports(&Sight::everything(), target?.id, &slice)
                     .await
                     .unwrap()?
                     .1

@@ -76,6 +76,17 @@ async fn a_page_token_is_good_for_one_tenant(app: &App) {
     let all = system(app).get("/clusters?pageSize=2").await.expect_status(200).json();
     let next = format!("/clusters?pageToken={}", text(&all["next_page_token"]));
     assert_refused(&a.get(&next).await, 400, "VAL-004");
+    // Reports of one resource, which the system sees too.
+    let statuses = format!("{}/statuses", href(&rest["items"][0]));
+    for adapter in ["one", "two"] {
+        let mut report = report();
+        report["adapter"] = adapter.into();
+        a.call("PUT", &statuses).json(&report).await.expect_status(201);
+    }
+    let page = a.get(&format!("{statuses}?pageSize=1")).await.expect_status(200).json();
+    let next = format!("{statuses}?pageToken={}", text(&page["next_page_token"]));
+    assert_refused(&system(app).get(&next).await, 400, "VAL-004");
+    a.get(&next).await.expect_status(200);
 }
 
 async fn tenancy_is_shown_and_searched(app: &App) {
