@@ -25,12 +25,12 @@ pub(crate) struct Failure {
 
 impl Failure {
     /// Something did not work.
-    fn new(text: impl std::fmt::Display) -> Self {
+    pub(crate) fn new(text: impl std::fmt::Display) -> Self {
         Self { text: text.to_string(), code: 1 }
     }
 
     /// The command was called or configured wrongly.
-    fn usage(text: impl std::fmt::Display) -> Self {
+    pub(crate) fn usage(text: impl std::fmt::Display) -> Self {
         Self { text: text.to_string(), code: 2 }
     }
 }

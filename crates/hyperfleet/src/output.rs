@@ -1,8 +1,42 @@
-//! How the binary speaks: data to stdout, talk to stderr, colours only where a person reads.
+//! How the binary speaks: data to stdout, talk to stderr, colours only where a person reads. Everything that a
+//! server said passes [`text::clean`] on its way to a terminal; nothing else in the binary writes to either stream.
+
+pub(crate) mod age;
+pub(crate) mod ask;
+pub(crate) mod form;
+pub(crate) mod json;
+pub(crate) mod jsonpath;
+pub(crate) mod paint;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod tree;
+pub(crate) mod yaml;
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use hyperfleet_service::settings;
+
+use paint::Tone;
+
+/// What `--color` asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Colours {
+    /// Where a terminal is, unless the environment says otherwise.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+static COLOURS: OnceLock<Colours> = OnceLock::new();
+
+/// Settles `--color` for the whole process; the first call counts.
+pub(crate) fn choose_colours(choice: Colours) {
+    let _ = COLOURS.set(choice);
+}
 
 /// Prints data. A closed pipe is the reader's choice and no error of ours.
 pub(crate) fn data(text: &str) {
@@ -11,31 +45,61 @@ pub(crate) fn data(text: &str) {
     let _ = stdout.flush();
 }
 
+/// Prints data, and says whether anybody still reads it: what prints for ever must end with its reader.
+pub(crate) fn data_is_read(text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}
+
 /// Prints a line of talk.
 pub(crate) fn talk(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Red, for what went wrong.
-pub(crate) fn red(text: &str) -> String {
-    styled(text, "1;31")
+/// Whether data is read by a person.
+pub(crate) fn data_on_terminal() -> bool {
+    std::io::stdout().is_terminal()
 }
 
-/// Bold, for what matters.
-pub(crate) fn bold(text: &str) -> String {
-    styled(text, "1")
+/// Whether talk is read by a person.
+pub(crate) fn talk_on_terminal() -> bool {
+    std::io::stderr().is_terminal()
 }
 
-/// Dim, for what explains.
-pub(crate) fn dim(text: &str) -> String {
-    styled(text, "2")
+/// Whether data may have colours.
+pub(crate) fn data_colours() -> bool {
+    colours(data_on_terminal())
 }
 
-fn styled(text: &str, style: &str) -> String {
-    let plain = settings::environment().get("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if std::io::stderr().is_terminal() && !plain {
-        format!("\x1b[{style}m{text}\x1b[0m")
-    } else {
-        text.to_owned()
+/// Whether talk may have colours.
+pub(crate) fn talk_colours() -> bool {
+    colours(talk_on_terminal())
+}
+
+/// `--color`, over `NO_COLOR`, over `CLICOLOR_FORCE`, over what is at the other end.
+fn colours(terminal: bool) -> bool {
+    let environment = settings::environment();
+    let set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
+    match COLOURS.get().copied().unwrap_or_default() {
+        Colours::Always => true,
+        Colours::Never => false,
+        Colours::Auto if environment.get("NO_COLOR").is_some_and(|value| !value.is_empty()) => false,
+        Colours::Auto if set("CLICOLOR_FORCE") => true,
+        Colours::Auto => terminal && environment.get("TERM").is_none_or(|term| term != "dumb"),
     }
+}
+
+/// Red talk, for what went wrong.
+pub(crate) fn red(text: &str) -> String {
+    paint::paint(text, Tone::Failure, talk_colours())
+}
+
+/// Bold talk, for what matters.
+pub(crate) fn bold(text: &str) -> String {
+    paint::paint(text, Tone::Strong, talk_colours())
+}
+
+/// Dim talk, for what explains.
+pub(crate) fn dim(text: &str) -> String {
+    paint::paint(text, Tone::Faint, talk_colours())
 }

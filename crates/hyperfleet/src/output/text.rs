@@ -1,0 +1,78 @@
+//! Foreign text on its way to a terminal: nothing in it may move the cursor, change the colours or turn the
+//! reading direction, and its width is counted in columns, not in characters.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use unicode_width::UnicodeWidthStr as _;
+
+/// The text on one line: everything that a terminal would act on, or that would hide what is there, is spelt out.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.chars().any(acts) { Cow::Owned(spelt(text, |_| false)) } else { Cow::Borrowed(text) }
+}
+
+/// The same, but lines stay lines.
+pub(crate) fn clean_lines(text: &str) -> Cow<'_, str> {
+    let stays = |c: char| c == '\n' || c == '\t';
+    if text.chars().any(|c| acts(c) && !stays(c)) {
+        Cow::Owned(spelt(text, stays))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// How many columns it takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Control characters, and format characters that reorder or hide what stands around them.
+pub(crate) fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match c {
+            c if !acts(c) || stays(c) => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c => {
+                let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_spelt_out() {
+        assert_eq!(clean("a\x1b[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
+        assert_eq!(clean_lines("a\n\tb\x07"), "a\n\tb\\u{7}");
+        assert!(matches!(clean("héllo 世界"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!((width("abc"), width("世界"), width("e\u{301}")), (3, 4, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_acts_is_left(text in any::<String>()) {
+            prop_assert!(!clean(&text).chars().any(acts));
+            prop_assert!(!clean_lines(&text).chars().any(|c| acts(c) && c != '\n' && c != '\t'));
+        }
+    }
+}
