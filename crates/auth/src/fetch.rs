@@ -2,7 +2,7 @@
 //! needed once an hour, and reads the authorities' certificates each time, because they change too.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,10 +13,8 @@ use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use hyperfleet_service::authorities::{self, AuthoritiesError};
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -27,25 +25,13 @@ use crate::location::{self, MAX_REDIRECTS};
 /// The largest set of keys.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 
-/// Where systems keep the certificates of the authorities that they trust.
-const SYSTEM_ROOTS: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
-
 /// Why there are no keys; for the log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    #[error("cannot read the certificates of authorities in {}: {reason}", file.display())]
-    Roots { file: PathBuf, reason: String },
-    #[error("this system has no certificates of authorities")]
-    NoRoots,
-    #[error("TLS cannot be set up: {0}")]
-    Tls(rustls::Error),
+    #[error("{0}")]
+    Authorities(#[from] AuthoritiesError),
     #[error("cannot connect: {0}")]
     Connect(io::Error),
     #[error("the connection broke: {0}")]
@@ -130,68 +116,9 @@ where
 
 async fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, FetchError> {
     let ca_file = ca_file.map(Path::to_owned);
-    let roots = tokio::task::spawn_blocking(move || match ca_file {
-        Some(file) => own_roots(&file),
-        None => system_roots(&SYSTEM_ROOTS),
-    })
-    .await
-    .map_err(|error| FetchError::Body(error.into()))??;
-    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(FetchError::Tls)?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut config = tokio::task::spawn_blocking(move || authorities::client_config(ca_file.as_deref()))
+        .await
+        .map_err(|error| FetchError::Body(error.into()))??;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(TlsConnector::from(Arc::new(config)))
-}
-
-/// Every certificate of a file that somebody configured must be good.
-fn own_roots(file: &Path) -> Result<RootCertStore, FetchError> {
-    let fail = |reason: String| FetchError::Roots { file: file.to_owned(), reason };
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| fail(error.to_string()))? {
-        let certificate = certificate.map_err(|error| fail(error.to_string()))?;
-        roots.add(certificate).map_err(|error| fail(error.to_string()))?;
-    }
-    if roots.is_empty() { Err(fail("it holds none".to_owned())) } else { Ok(roots) }
-}
-
-/// The system's bundle may hold some that are too odd to be read.
-fn system_roots(bundles: &[&str]) -> Result<RootCertStore, FetchError> {
-    for file in bundles {
-        if let Ok(certificates) = CertificateDer::pem_file_iter(file) {
-            let mut roots = RootCertStore::empty();
-            roots.add_parsable_certificates(certificates.filter_map(Result::ok));
-            if !roots.is_empty() {
-                return Ok(roots);
-            }
-        }
-    }
-    Err(FetchError::NoRoots)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_bundle_with_a_certificate_is_the_systems_whatever_else_it_holds() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = |name: &str, content: &str| {
-            let path = directory.path().join(name);
-            std::fs::write(&path, content).unwrap();
-            path.to_str().unwrap().to_owned()
-        };
-        let certificate =
-            rcgen::generate_simple_self_signed(vec!["ca.example".to_owned()]).unwrap().cert.pem();
-        let odd = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        let (empty, mixed) = (file("empty", ""), file("mixed", &format!("{odd}{certificate}")));
-
-        let roots = |bundles: &[&str]| system_roots(bundles).map(|roots| roots.len());
-        assert_eq!(roots(&["/nonexistent", &empty, &mixed]).ok(), Some(1));
-        assert!(matches!(roots(&["/nonexistent", &empty]), Err(FetchError::NoRoots)));
-        // What somebody configured must be good as a whole.
-        assert!(own_roots(Path::new(&mixed)).is_err());
-        assert!(own_roots(Path::new(&empty)).is_err());
-    }
 }

@@ -2,6 +2,7 @@
 //! and shutdown. It knows no role; the API is its first user.
 #![forbid(unsafe_code)]
 
+pub mod authorities;
 pub mod build_info;
 pub mod health;
 pub mod listener;

@@ -1,0 +1,126 @@
+//! The client itself: where the server is, its connections, the token, and on whose behalf a call is made.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HeaderName, USER_AGENT};
+use http::uri::Scheme;
+use http::{HeaderMap, HeaderValue};
+use http_body_util::Full;
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyperfleet_service::authorities;
+
+use crate::connect::Connector;
+use crate::error::Error;
+use crate::settings::{Origin, Retry, Settings};
+use crate::token::Tokens;
+
+/// Servers close idle connections too; whoever closes first wins nothing.
+const IDLE: Duration = Duration::from_secs(50);
+const MAX_IDLE: usize = 64;
+/// How often a silent HTTP/2 connection is asked whether it is alive.
+const PING: Duration = Duration::from_secs(15);
+
+/// A client of one server. Clones are cheap and share connections.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) shared: Arc<Shared>,
+    /// Headers of the calls made through this value.
+    pub(crate) context: Arc<HeaderMap>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) origin: Origin,
+    pub(crate) pool: Pool<Connector, Full<Bytes>>,
+    pub(crate) tokens: Option<Tokens>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) timeout: Duration,
+    pub(crate) retry: Retry,
+    pub(crate) watch_silence: Duration,
+}
+
+/// On whose behalf calls are made: what ties them to a trace or to the request that caused them.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+    /// What the server calls the request in its log and its problems.
+    pub request_id: Option<String>,
+}
+
+impl Client {
+    /// A client by these settings. Nothing is connected yet, and the server need not be there.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let origin = Origin::parse(&settings.base_url)?;
+        let tls = match origin.scheme == Scheme::HTTPS {
+            true => Some(
+                authorities::client_config(settings.ca_file.as_deref())
+                    .map_err(|error| Error::Configuration(error.to_string()))?,
+            ),
+            false => None,
+        };
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MAX_IDLE)
+            .http2_keep_alive_interval(PING)
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .build(Connector::new(tls, settings.timeout));
+        let mut headers = HeaderMap::new();
+        insert(&mut headers, USER_AGENT.as_str(), &settings.user_agent)?;
+        for (name, value) in &settings.headers {
+            insert(&mut headers, name, value)?;
+        }
+        let shared = Shared {
+            origin,
+            pool,
+            tokens: settings.token.map(Tokens::new),
+            headers,
+            timeout: settings.timeout,
+            retry: settings.retry,
+            watch_silence: settings.watch_silence,
+        };
+        Ok(Self { shared: Arc::new(shared), context: Arc::default() })
+    }
+
+    /// The same client, for calls on somebody's behalf.
+    pub fn in_context(&self, context: &Context) -> Result<Self, Error> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [("traceparent", &context.traceparent), ("x-request-id", &context.request_id)] {
+            if let Some(value) = value {
+                insert(&mut headers, name, value)?;
+            }
+        }
+        Ok(Self { shared: self.shared.clone(), context: Arc::new(headers) })
+    }
+
+    /// The server, without the path of the API.
+    pub fn base_url(&self) -> String {
+        self.shared.origin.root()
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("base_url", &self.base_url()).finish_non_exhaustive()
+    }
+}
+
+/// Adds a header that somebody configured. The value is not repeated: it may be a secret.
+fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Error> {
+    let wrong = || Error::Configuration(format!("the header {name:?} cannot be sent"));
+    let key = HeaderName::try_from(name).map_err(|_| wrong())?;
+    let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
+    value.set_sensitive(sounds_secret(key.as_str()));
+    headers.insert(key, value);
+    Ok(())
+}
+
+fn sounds_secret(name: &str) -> bool {
+    ["auth", "token", "secret", "password", "cookie", "credential", "api-key", "apikey"]
+        .iter()
+        .any(|word| name.contains(word))
+}

@@ -1,0 +1,212 @@
+//! What can go wrong, by what the caller can do about it. A problem body becomes a [`Problem`]; whatever answers
+//! without one (a proxy, an older server) still becomes one, by its status.
+
+use std::fmt;
+use std::time::Duration;
+
+use hyperfleet_core::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::request::Answer;
+
+/// The longest text that is taken over from an answer.
+const MAX_TEXT: usize = 4096;
+
+/// Why a call failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The server refused.
+    #[error("{0}")]
+    Problem(Box<Problem>),
+    /// No connection, or it broke.
+    #[error("{url} cannot be reached: {why}")]
+    Unreachable {
+        /// What was asked for.
+        url: String,
+        /// The cause.
+        why: String,
+    },
+    /// No whole answer in time.
+    #[error("{url} gave no answer within {after:?}")]
+    TimedOut {
+        /// What was asked for.
+        url: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// An answer that the API does not give.
+    #[error("{url} answered with something else than the API does: {why}")]
+    Malformed {
+        /// What was asked for.
+        url: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The server does not know watches.
+    #[error("the server does not know watches")]
+    NoWatch,
+    /// The request could not be put together.
+    #[error("{0}")]
+    Invalid(String),
+    /// The settings are of no use.
+    #[error("{0}")]
+    Configuration(String),
+}
+
+impl Error {
+    /// The problem, if the server refused.
+    pub fn problem(&self) -> Option<&Problem> {
+        match self {
+            Self::Problem(problem) => Some(problem),
+            _ => None,
+        }
+    }
+
+    /// The status of the answer, if the server refused.
+    pub fn status(&self) -> Option<u16> {
+        self.problem().map(|problem| problem.status)
+    }
+
+    /// There is no such resource or route.
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// Another state than the call needs: a name that is taken, a version that has moved, a deletion under way.
+    pub fn is_conflict(&self) -> bool {
+        self.status() == Some(409)
+    }
+
+    /// Not logged in, or not allowed.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.status(), Some(401 | 403))
+    }
+
+    /// The same call may succeed later without anybody doing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Problem(problem) => matches!(problem.status, 408 | 429 | 500..),
+            Self::Unreachable { .. } | Self::TimedOut { .. } => true,
+            Self::Malformed { .. } | Self::NoWatch | Self::Invalid(_) | Self::Configuration(_) => false,
+        }
+    }
+
+    /// When the server wants to be asked again.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.problem().and_then(|problem| problem.retry_after)
+    }
+}
+
+/// A refusal, as the server explained it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: u16,
+    /// Such as `HYPERFLEET-CNF-002`; empty if the answer had none.
+    pub code: String,
+    /// What kind of thing is wrong.
+    pub title: String,
+    /// What is wrong, in a sentence.
+    pub detail: String,
+    /// Every fault, for validation.
+    pub errors: Vec<FieldError>,
+    /// What to tell whoever reads the server's log.
+    pub trace_id: Option<String>,
+    /// When to ask again.
+    pub retry_after: Option<Duration>,
+    /// The version that the call was bound to.
+    pub expected_version: Option<u64>,
+    /// The version that there is.
+    pub actual_version: Option<u64>,
+    /// The problem body as it came.
+    pub body: Map<String, Value>,
+}
+
+/// One fault of a request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FieldError {
+    /// A path in the body, or the name of a parameter.
+    pub field: String,
+    /// What is wrong there.
+    pub message: String,
+    /// The rule that it breaks.
+    pub constraint: Option<String>,
+    /// What was given.
+    pub value: Option<Value>,
+}
+
+impl Problem {
+    /// What an answer that is no success means.
+    pub(crate) fn of(answer: &Answer) -> Self {
+        let body = match serde_json::from_slice(&answer.body) {
+            Ok(Value::Object(body)) => body,
+            _ => Map::new(),
+        };
+        let text = |member: &str| body.get(member).and_then(Value::as_str).map(printable);
+        let number = |member: &str| body.get(member).and_then(Value::as_u64);
+        let reason = answer.status.canonical_reason().unwrap_or("Unknown Status");
+        let errors = body.get("errors").and_then(Value::as_array).into_iter().flatten();
+        Self {
+            status: answer.status.as_u16(),
+            code: text("code").unwrap_or_default(),
+            title: text("title").unwrap_or_else(|| reason.to_owned()),
+            // `reason` is where servers before problem bodies put the sentence.
+            detail: text("detail").or_else(|| text("reason")).unwrap_or_default(),
+            errors: errors.map(FieldError::of).collect(),
+            trace_id: text("trace_id").or_else(|| answer.header("x-request-id").map(printable)),
+            retry_after: retry_after(answer).or_else(|| number("retry_after").map(Duration::from_secs)),
+            expected_version: number("expected_version"),
+            actual_version: number("actual_version"),
+            body,
+        }
+    }
+
+    /// Whether a fault concerns this field.
+    pub(crate) fn concerns(&self, field: &str) -> bool {
+        self.errors.iter().any(|error| error.field == field)
+    }
+}
+
+impl FieldError {
+    fn of(value: &Value) -> Self {
+        let text = |member: &str| value.get(member).and_then(Value::as_str).map(printable);
+        Self {
+            field: text("field").unwrap_or_default(),
+            message: text("message").unwrap_or_default(),
+            constraint: text("constraint"),
+            value: value.get("value").cloned(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.status, self.title)?;
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        if !self.code.is_empty() {
+            write!(f, " ({})", self.code)?;
+        }
+        for error in self.errors.iter().filter(|error| error.message != self.detail) {
+            write!(f, "; {}: {}", error.field, error.message)?;
+        }
+        Ok(())
+    }
+}
+
+/// `Retry-After`, in either of its forms.
+pub(crate) fn retry_after(answer: &Answer) -> Option<Duration> {
+    let text = answer.header("retry-after")?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
+    // A moment that has passed means now.
+    Some((at.to_utc() - Timestamp::now().utc()).to_std().unwrap_or_default())
+}
+
+/// Text of a stranger, fit to be shown: bounded, and without what would steer a terminal. A search's fault spans lines.
+fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || *c == '\n').take(MAX_TEXT).collect()
+}

@@ -1,0 +1,188 @@
+//! Lists, page by page. Pages are followed by their tokens; a server that gives none (the Go implementation) is asked
+//! by page numbers instead, and by `size`, which both know.
+
+use std::collections::VecDeque;
+
+use futures_util::stream::{self, Stream};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::path::Collection;
+use crate::request::{Answer, Request};
+use crate::resource::Resource;
+
+/// What of a list is wanted, and how.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListQuery {
+    /// The filter language.
+    pub search: Option<String>,
+    /// Such as `name` or `created_time desc,name`.
+    pub order_by: Option<String>,
+    /// How many to a page.
+    pub page_size: Option<u64>,
+    /// Where the page before ended.
+    pub page_token: Option<String>,
+    /// Which page, from 1; not beside a token.
+    pub page: Option<u64>,
+    /// Only these members.
+    pub fields: Option<String>,
+    /// Whether to count, which takes time.
+    pub total: bool,
+    /// Whether to include what is being deleted.
+    pub show_deleted: bool,
+    /// Which kind, on the list of all.
+    pub kind: Option<String>,
+    /// Only those that refer to this: ref type and id.
+    pub referring_to: Option<(String, String)>,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// How many there are on all pages, if that was asked for.
+    pub total: Option<u64>,
+    /// The version of the snapshot: a watch from here misses nothing.
+    pub version: Option<u64>,
+    /// The token of the next page; the last has none.
+    pub next: Option<String>,
+}
+
+impl<T: DeserializeOwned> Page<T> {
+    pub(crate) fn read(answer: &Answer) -> Result<Self, Error> {
+        let mut body: Value = answer.json()?;
+        let Some(Value::Array(items)) = body.get_mut("items").map(Value::take) else {
+            return Err(answer.malformed("a list without items"));
+        };
+        let items = items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        let next = body.get("next_page_token").and_then(Value::as_str).filter(|token| !token.is_empty());
+        Ok(Self {
+            items: items.map_err(|fault| answer.malformed(fault.to_string()))?,
+            total: body.get("total").and_then(Value::as_u64),
+            version: body.get("version").and_then(Value::as_u64),
+            next: next.map(str::to_owned),
+        })
+    }
+}
+
+/// Where somebody is who turns pages by number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Paging {
+    turned: u64,
+    seen: u64,
+}
+
+impl Paging {
+    /// The number of the page to ask for.
+    pub(crate) fn number(&self) -> u64 {
+        self.turned + 1
+    }
+
+    /// Counts a page; whether there is another.
+    pub(crate) fn turn<T>(&mut self, page: &Page<T>) -> bool {
+        self.turned += 1;
+        self.seen += page.items.len() as u64;
+        !page.items.is_empty() && page.total.is_some_and(|total| self.seen < total)
+    }
+}
+
+impl Request {
+    /// A page of a list.
+    pub fn list(collection: &Collection, query: &ListQuery) -> Self {
+        let (ref_type, ref_target) = query.referring_to.clone().unzip();
+        let request = Self::get(collection.to_string())
+            .maybe("search", query.search.as_ref())
+            .maybe("orderBy", query.order_by.as_ref())
+            .maybe("size", query.page_size.as_ref())
+            .maybe("pageToken", query.page_token.as_ref())
+            .maybe("page", query.page.as_ref())
+            .maybe("fields", query.fields.as_ref())
+            .flag("showDeleted", query.show_deleted)
+            .maybe("kind", query.kind.as_ref())
+            .maybe("ref_type", ref_type.as_ref())
+            .maybe("ref_target_id", ref_target.as_ref());
+        if query.total { request } else { request.param("total", "none") }
+    }
+}
+
+impl Client {
+    /// One page.
+    pub async fn list(&self, collection: &Collection, query: &ListQuery) -> Result<Page<Resource>, Error> {
+        Page::read(&self.ask(Request::list(collection, query)).await?)
+    }
+
+    /// Everything of a list that is small enough to be held at once.
+    pub(crate) async fn whole<T: DeserializeOwned>(&self, request: Request) -> Result<Vec<T>, Error> {
+        let mut paging = Paging::default();
+        let (mut all, mut turned) = (Vec::new(), request.clone());
+        loop {
+            let answer = self.ask(turned).await?;
+            let page: Page<T> = Page::read(&answer)?;
+            let more_by_number = paging.turn(&page);
+            let is_empty = page.items.is_empty();
+            all.extend(page.items);
+            turned = match page.next {
+                Some(token) if !is_empty => request.clone().param("pageToken", &token),
+                None if more_by_number => request.clone().param("page", &paging.number()),
+                _ => return Ok(all),
+            };
+        }
+    }
+
+    /// Every resource of a list, page after page as they are wanted.
+    pub fn pages(
+        &self,
+        collection: &Collection,
+        query: &ListQuery,
+    ) -> impl Stream<Item = Result<Resource, Error>> + Send + Unpin + 'static + use<> {
+        let turning = Turning {
+            client: self.clone(),
+            collection: collection.clone(),
+            query: query.clone(),
+            paging: Paging::default(),
+            ready: VecDeque::new(),
+            is_last: false,
+        };
+        Box::pin(stream::try_unfold(turning, |mut turning| async move {
+            Ok(turning.next().await?.map(|resource| (resource, turning)))
+        }))
+    }
+}
+
+struct Turning {
+    client: Client,
+    collection: Collection,
+    query: ListQuery,
+    paging: Paging,
+    ready: VecDeque<Resource>,
+    is_last: bool,
+}
+
+impl Turning {
+    async fn next(&mut self) -> Result<Option<Resource>, Error> {
+        while self.ready.is_empty() && !self.is_last {
+            let request = Request::list(&self.collection, &self.query);
+            let answer = self.client.ask(request).await?;
+            let page: Page<Resource> = Page::read(&answer)?;
+            let more_by_number = self.paging.turn(&page);
+            match page.next {
+                Some(token) if self.query.page_token.as_ref() == Some(&token) => {
+                    return Err(answer.malformed("a page that leads to itself"));
+                }
+                Some(token) => {
+                    self.query.page_token = Some(token);
+                    self.query.page = None;
+                }
+                None if self.query.page_token.is_none() && more_by_number => {
+                    self.query.page = Some(self.query.page.unwrap_or(1) + 1);
+                }
+                None => self.is_last = true,
+            }
+            self.ready = page.items.into();
+        }
+        Ok(self.ready.pop_front())
+    }
+}

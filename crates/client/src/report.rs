@@ -1,0 +1,173 @@
+//! Reports of adapters: reading those that are there, and sending one.
+
+use http::{Method, StatusCode};
+use hyperfleet_core::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::path::ItemPath;
+use crate::request::Request;
+use crate::resource::{Condition, Status, text, time};
+
+/// How many reports are asked for at once.
+const PAGE: u64 = 100;
+
+/// What an adapter has reported, as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdapterReport(Map<String, Value>);
+
+/// A report to send.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NewReport {
+    /// Who reports.
+    pub adapter: String,
+    /// On which generation.
+    pub observed_generation: i64,
+    /// As of when; without it, as of its arrival.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_time: Option<Timestamp>,
+    /// What was found.
+    pub conditions: Vec<NewCondition>,
+    /// Whatever else the adapter has to say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// About the work itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NewCondition {
+    /// What is claimed: `Available`, `Applied` and `Health` must be there.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether it holds.
+    pub status: Status,
+    /// Why, for machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Why, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What came of a report.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reported {
+    /// It is kept.
+    Stored(AdapterReport),
+    /// The server knows something newer, or cannot use it.
+    Discarded,
+}
+
+impl NewCondition {
+    /// A finding without reasons.
+    pub fn new(kind: impl Into<String>, status: Status) -> Self {
+        Self { kind: kind.into(), status, reason: None, message: None }
+    }
+}
+
+impl AdapterReport {
+    /// Who reported.
+    pub fn adapter(&self) -> &str {
+        text(&self.0, "adapter")
+    }
+
+    /// On which generation.
+    pub fn observed_generation(&self) -> i64 {
+        self.0.get("observed_generation").and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    /// What was found.
+    pub fn conditions(&self) -> Vec<Condition> {
+        let conditions = self.0.get("conditions").and_then(Value::as_array);
+        conditions.into_iter().flatten().map(Condition::of).collect()
+    }
+
+    /// One finding.
+    pub fn condition(&self, kind: &str) -> Option<Condition> {
+        self.conditions().into_iter().find(|condition| condition.kind == kind)
+    }
+
+    /// Whatever else the adapter had to say.
+    pub fn data(&self) -> Option<&Value> {
+        self.0.get("data")
+    }
+
+    /// About the work itself.
+    pub fn metadata(&self) -> Option<&Value> {
+        self.0.get("metadata")
+    }
+
+    /// When the adapter first reported.
+    pub fn created_time(&self) -> Option<Timestamp> {
+        time(self.0.get("created_time"))
+    }
+
+    /// When it last did.
+    pub fn last_report_time(&self) -> Option<Timestamp> {
+        time(self.0.get("last_report_time"))
+    }
+
+    /// Every member as it came.
+    pub fn raw(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl Serialize for AdapterReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for AdapterReport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let members = Map::deserialize(deserializer)?;
+        match members.get("adapter") {
+            Some(Value::String(_)) => Ok(Self(members)),
+            _ => Err(serde::de::Error::custom("a report names its adapter")),
+        }
+    }
+}
+
+impl Request {
+    /// The first page of the reports on a resource.
+    pub fn reports(item: &ItemPath) -> Self {
+        Self::get(item.statuses()).param("size", &PAGE)
+    }
+
+    /// Sends a report.
+    pub fn report(item: &ItemPath, report: &NewReport, dry_run: bool) -> Self {
+        Self::new(Method::PUT, item.statuses()).flag("dryRun", dry_run).json(report)
+    }
+}
+
+impl Client {
+    /// All reports on a resource.
+    pub async fn reports(&self, item: &ItemPath) -> Result<Vec<AdapterReport>, Error> {
+        self.whole(Request::reports(item)).await
+    }
+
+    /// Sends a report. A repetition is the same report, so a lost answer does no harm.
+    pub async fn report(&self, item: &ItemPath, report: &NewReport) -> Result<Reported, Error> {
+        self.report_maybe(item, report, false).await
+    }
+
+    /// Sends a report, or only asks what would come of it.
+    pub async fn report_maybe(
+        &self,
+        item: &ItemPath,
+        report: &NewReport,
+        dry_run: bool,
+    ) -> Result<Reported, Error> {
+        let answer = self.ask(Request::report(item, report, dry_run)).await?;
+        match answer.status {
+            StatusCode::NO_CONTENT => Ok(Reported::Discarded),
+            _ => Ok(Reported::Stored(answer.json()?)),
+        }
+    }
+}

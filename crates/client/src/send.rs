@@ -1,0 +1,174 @@
+//! The way to the server and back: one attempt bounded in time and bytes, and further ones where that can do no harm.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use crate::client::Client;
+use crate::error::Error;
+use crate::path::BASE;
+use crate::request::{Answer, Request};
+use crate::retry::{Outcome, Repetition};
+
+/// The largest answer that is read.
+const MAX_BODY: usize = 64 << 20;
+
+impl Client {
+    /// Sends a request and brings the answer, whatever its status. It is repeated as the settings say, after failures
+    /// that leave no doubt that repeating does no harm.
+    pub async fn send(&self, request: Request) -> Result<Answer, Error> {
+        self.send_within(&request, self.shared.timeout).await
+    }
+
+    /// The answer, if it is a success.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Error> {
+        self.send(request).await?.accepted()
+    }
+
+    /// The same, where one attempt may take this long.
+    pub(crate) async fn send_within(&self, request: &Request, timeout: Duration) -> Result<Answer, Error> {
+        let retry = &self.shared.retry;
+        let repetition = Repetition::of(request);
+        let started = Instant::now();
+        let mut failures = 0;
+        loop {
+            let outcome = self.attempt(request, timeout).await;
+            failures += 1;
+            if failures >= retry.attempts || !repetition.allowed_after(&outcome) {
+                return outcome.into_result();
+            }
+            let pause = retry.pause(failures, outcome.retry_after());
+            if started.elapsed().saturating_add(pause) > retry.within {
+                return outcome.into_result();
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn attempt(&self, request: &Request, timeout: Duration) -> Outcome {
+        let url = match self.url(request) {
+            Ok(url) => url,
+            Err(error) => return Outcome::NotSent(error),
+        };
+        let asked = asked(request, &url);
+        let started = Instant::now();
+        let attempt = async {
+            let response = self.exchange(request).await?;
+            let (head, body) = response.into_parts();
+            let answer = |body: Bytes| Answer {
+                asked: asked.clone(),
+                status: head.status,
+                headers: head.headers.clone(),
+                body,
+            };
+            match Limited::new(body, MAX_BODY).collect().await {
+                Ok(body) => Ok(answer(body.to_bytes())),
+                Err(fault) if fault.is::<LengthLimitError>() => {
+                    let why = format!("its body is larger than {MAX_BODY} bytes");
+                    Err(Outcome::Lost(answer(Bytes::new()).malformed(why)))
+                }
+                Err(fault) => {
+                    let why = format!("the answer broke off: {}", causes(&*fault));
+                    Err(Outcome::Lost(Error::Unreachable { url: asked.clone(), why }))
+                }
+            }
+        };
+        let outcome = match tokio::time::timeout(timeout, attempt).await {
+            Ok(Ok(answer)) => Outcome::Answered(answer),
+            Ok(Err(outcome)) => outcome,
+            Err(_) => Outcome::Lost(Error::TimedOut { url: asked.clone(), after: timeout }),
+        };
+        let took = started.elapsed();
+        match &outcome {
+            Outcome::Answered(answer) => {
+                tracing::debug!(request = asked, status = answer.status.as_u16(), ?took);
+            }
+            Outcome::NotSent(error) | Outcome::Lost(error) => {
+                tracing::debug!(request = asked, %error, ?took);
+            }
+        }
+        outcome
+    }
+
+    /// Sends it once and returns when the head of the answer is there. A token that is not taken any more is replaced
+    /// and sent again: what was refused for its token was not carried out.
+    pub(crate) async fn exchange(&self, request: &Request) -> Result<Response<Incoming>, Outcome> {
+        let Some(tokens) = &self.shared.tokens else { return self.exchange_as(request, None).await };
+        let token = tokens.header().await.map_err(Outcome::NotSent)?;
+        let response = self.exchange_as(request, Some(token.clone())).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        match tokens.instead_of(&token).await {
+            Some(fresh) => self.exchange_as(request, Some(fresh)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn exchange_as(
+        &self,
+        request: &Request,
+        token: Option<HeaderValue>,
+    ) -> Result<Response<Incoming>, Outcome> {
+        let url = self.url(request).map_err(Outcome::NotSent)?;
+        let asked = asked(request, &url);
+        let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
+        *message.method_mut() = request.method.clone();
+        *message.uri_mut() =
+            url.parse().map_err(|_| Outcome::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
+        *message.headers_mut() = self.headers(request, token);
+        self.shared.pool.request(message).await.map_err(|fault| {
+            let error = Error::Unreachable { url: asked, why: causes(&fault) };
+            if fault.is_connect() { Outcome::NotSent(error) } else { Outcome::Lost(error) }
+        })
+    }
+
+    /// Everything that is sent along: what is configured, then what the call is part of, then what the request says.
+    pub(crate) fn headers(&self, request: &Request, token: Option<HeaderValue>) -> HeaderMap {
+        let mut headers = self.shared.headers.clone();
+        headers
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static("application/json, application/problem+json"));
+        for (name, value) in self.context.iter().chain(&request.headers) {
+            headers.insert(name, value.clone());
+        }
+        if let Some(token) = token {
+            headers.insert(AUTHORIZATION, token);
+        }
+        headers
+    }
+
+    /// The whole URL.
+    pub(crate) fn url(&self, request: &Request) -> Result<String, Error> {
+        let target = request.target();
+        let base = if target.starts_with("/api/hyperfleet") { "" } else { BASE };
+        match target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+            true => Ok(format!("{}{base}{target}", self.shared.origin.root())),
+            false => Err(Error::Invalid(format!("{:?} is no path", request.path))),
+        }
+    }
+}
+
+/// What was asked, for errors and the log. Parameters are left out: a search may say more than a log should.
+pub(crate) fn asked(request: &Request, url: &str) -> String {
+    format!("{} {}", request.method, url.split('?').next().unwrap_or_default())
+}
+
+/// What is behind an error, innermost last, each said once.
+pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
+}

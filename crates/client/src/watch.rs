@@ -1,0 +1,362 @@
+//! A watch that does not end: what happens to a list, told once and in order, across cut connections, restarted servers
+//! and expired tokens. A task of its own reads the stream and goes on behind the last version that it was told; whoever
+//! asks for the next event may stop asking at any moment without losing one.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, Response, StatusCode};
+use http_body_util::{BodyExt as _, Collected, Limited};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::error::{Error, Problem};
+use crate::path::Collection;
+use crate::request::{Answer, Request};
+use crate::resource::Resource;
+use crate::send::{asked, causes};
+use crate::settings::Retry;
+
+const NDJSON: &str = "application/x-ndjson";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The longest line: an event with one resource.
+const MAX_LINE: usize = 16 << 20;
+/// The longest explanation of a refusal that is read.
+const MAX_REFUSAL: usize = 1 << 20;
+/// How many events are read ahead.
+const AHEAD: usize = 16;
+/// What the server says when the past that somebody asks for is not kept any more.
+const FORGOTTEN: &str = "HYPERFLEET-VAL-004";
+
+/// How long to wait before connecting again; a watch never gives up.
+const BACK_OFF: Retry = Retry {
+    attempts: u32::MAX,
+    first_pause: Duration::from_millis(500),
+    longest_pause: Duration::from_secs(30),
+    within: Duration::MAX,
+};
+
+/// What to watch of a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchQuery {
+    /// The filter language.
+    pub search: Option<String>,
+    /// From behind this version; without it the present state comes first.
+    pub since: Option<u64>,
+    /// Only these members.
+    pub fields: Option<String>,
+    /// Whether to include what is being deleted.
+    pub show_deleted: bool,
+    /// Which kind, on the list of all.
+    pub kind: Option<String>,
+}
+
+/// Something that happened to a list. Versions grow.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatchEvent {
+    /// A resource came into the list.
+    Added {
+        /// The version of the change.
+        version: u64,
+        /// The resource afterwards.
+        resource: Resource,
+    },
+    /// A resource of the list changed.
+    Modified {
+        /// The version of the change.
+        version: u64,
+        /// The resource afterwards.
+        resource: Resource,
+    },
+    /// A resource left the list, or is gone.
+    Deleted {
+        /// The version of the change.
+        version: u64,
+        /// The resource as it was last.
+        resource: Resource,
+    },
+    /// Everything up to this version has been told.
+    Bookmark {
+        /// Which.
+        version: u64,
+    },
+    /// The server cannot go on from where we were. Forget what you know: the present state follows, as [`Self::Added`].
+    Restart,
+}
+
+/// A watch. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    events: mpsc::Receiver<Result<WatchEvent, Error>>,
+    link: watch::Receiver<Link>,
+    _follower: JoinSet<()>,
+}
+
+/// How the connection is.
+#[derive(Debug, Clone)]
+enum Link {
+    Opening,
+    Up,
+    Down(Error),
+}
+
+impl Request {
+    /// A stream of changes behind a version.
+    pub fn watch(collection: &Collection, query: &WatchQuery) -> Self {
+        Self::get(collection.to_string())
+            .param("watch", "true")
+            .maybe("search", query.search.as_ref())
+            .maybe("since", query.since.as_ref())
+            .maybe("fields", query.fields.as_ref())
+            .flag("showDeleted", query.show_deleted)
+            .maybe("kind", query.kind.as_ref())
+            .header(ACCEPT, HeaderValue::from_static(NDJSON))
+    }
+}
+
+impl Client {
+    /// Watches a list. The connection is made, and made again, in the background.
+    pub fn watch(&self, collection: &Collection, query: &WatchQuery) -> Watch {
+        let (out, events) = mpsc::channel(AHEAD);
+        let (state, link) = watch::channel(Link::Opening);
+        let follower = Follower {
+            client: self.clone(),
+            request: Request::watch(collection, &WatchQuery { since: None, ..query.clone() }),
+            first_since: query.since,
+            position: query.since,
+            out,
+            state,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(follower.run());
+        Watch { events, link, _follower: tasks }
+    }
+}
+
+impl Watch {
+    /// What happened next. Failures that pass by themselves are not told: the watch goes on when it can. A refusal is an
+    /// error, and asking again tries again after a pause; [`Error::NoWatch`] is final.
+    pub async fn next(&mut self) -> Result<WatchEvent, Error> {
+        match self.events.recv().await {
+            Some(event) => event,
+            // The only thing that ends it from that side.
+            None => Err(Error::NoWatch),
+        }
+    }
+
+    /// Whether there is a connection at the moment.
+    pub fn is_connected(&self) -> bool {
+        matches!(*self.link.borrow(), Link::Up)
+    }
+
+    /// Why there is no connection, if one was lost or refused.
+    pub fn trouble(&self) -> Option<Error> {
+        match &*self.link.borrow() {
+            Link::Down(error) => Some(error.clone()),
+            Link::Opening | Link::Up => None,
+        }
+    }
+}
+
+/// One line of the stream.
+#[derive(Debug, Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    version: u64,
+    #[serde(default)]
+    object: Option<Value>,
+    #[serde(default)]
+    code: Option<String>,
+}
+
+/// The task that reads the stream.
+struct Follower {
+    client: Client,
+    request: Request,
+    /// Where to begin, as the caller said it.
+    first_since: Option<u64>,
+    /// Up to where everything has been told.
+    position: Option<u64>,
+    out: mpsc::Sender<Result<WatchEvent, Error>>,
+    state: watch::Sender<Link>,
+}
+
+/// Why a connection is over.
+enum End {
+    /// Nobody listens any more.
+    Unheard,
+    /// The server cannot go on from where we are.
+    Forgotten,
+    /// Something is wrong; try again.
+    Failed(Error),
+    /// The server does not know watches.
+    NoWatch,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut failures = 0;
+        loop {
+            let before = self.position;
+            let end = self.follow().await;
+            failures = if self.position == before { failures + 1 } else { 1 };
+            let (event, error) = match end {
+                End::Unheard => return,
+                End::NoWatch => (Some(Err(Error::NoWatch)), Error::NoWatch),
+                End::Forgotten => {
+                    self.position = None;
+                    let error = broken(&self.request.path, "the version that was told last is not kept");
+                    (Some(Ok(WatchEvent::Restart)), error)
+                }
+                End::Failed(error) if error.is_transient() => (None, error),
+                End::Failed(error) => (Some(Err(error.clone())), error),
+            };
+            let is_final = matches!(error, Error::NoWatch);
+            let pause = BACK_OFF.pause(failures, error.retry_after());
+            tracing::debug!(watch = self.request.path, %error, ?pause, "the watch lost its connection");
+            self.state.send_replace(Link::Down(error));
+            if let Some(event) = event
+                && (self.out.send(event).await.is_err() || is_final)
+            {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Follows one connection to its end.
+    async fn follow(&mut self) -> End {
+        let (response, url) = match self.open().await {
+            Ok(opened) => opened,
+            Err(end) => return end,
+        };
+        self.state.send_replace(Link::Up);
+        let mut body = response.into_body();
+        let mut buffer = BytesMut::new();
+        let silence = self.client.shared.watch_silence;
+        loop {
+            let data = match tokio::time::timeout(silence, body.frame()).await {
+                Err(_) => return End::Failed(Error::TimedOut { url: url.clone(), after: silence }),
+                // What is left in the buffer is half an event, which will be told again.
+                Ok(None) => return End::Failed(broken(&url, "the stream ended")),
+                Ok(Some(Err(fault))) => return End::Failed(broken(&url, causes(&fault))),
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+            };
+            let mut searched = buffer.len();
+            buffer.extend_from_slice(&data);
+            while let Some(end) = buffer[searched..].iter().position(|byte| *byte == b'\n') {
+                let line = buffer.split_to(searched + end + 1);
+                searched = 0;
+                if let Err(end) = self.tell(&line, &url).await {
+                    return end;
+                }
+            }
+            if buffer.len() > MAX_LINE {
+                let why = format!("an event is longer than {MAX_LINE} bytes");
+                return End::Failed(Error::Malformed { url, why });
+            }
+        }
+    }
+
+    /// Opens a stream behind what has been told.
+    async fn open(&self) -> Result<(Response<Incoming>, String), End> {
+        let mut request = self.request.clone();
+        match self.position {
+            Some(position) if self.first_since == self.position => {
+                request = request.param("since", &position);
+            }
+            Some(position) => {
+                request.headers.insert(LAST_EVENT_ID, position.into());
+            }
+            None => {}
+        }
+        let url = self.client.url(&request).map_err(End::Failed)?;
+        let url = asked(&request, &url);
+        let timeout = self.client.shared.timeout;
+        let late = |_| End::Failed(Error::TimedOut { url: url.clone(), after: timeout });
+        let response = tokio::time::timeout(timeout, self.client.exchange(&request)).await.map_err(late)?;
+        let response = response.map_err(|outcome| match outcome.into_result() {
+            Err(error) => End::Failed(error),
+            Ok(answer) => End::Failed(answer.malformed("no stream")),
+        })?;
+        let media_type =
+            response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match response.status() {
+            StatusCode::OK if media_type == NDJSON => Ok((response, url)),
+            // A list, from a server that ignores what it does not know.
+            StatusCode::OK if media_type == "application/json" => Err(End::NoWatch),
+            StatusCode::NOT_ACCEPTABLE => Err(End::NoWatch),
+            StatusCode::OK => {
+                let why = format!("a watch of the type {media_type:?}");
+                Err(End::Failed(Error::Malformed { url, why }))
+            }
+            _ => Err(self.refused(response, url, timeout).await),
+        }
+    }
+
+    /// What a refusal means.
+    async fn refused(&self, response: Response<Incoming>, url: String, timeout: Duration) -> End {
+        let (head, body) = response.into_parts();
+        let body = tokio::time::timeout(timeout, Limited::new(body, MAX_REFUSAL).collect()).await;
+        // The status alone says enough.
+        let body = body.ok().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
+        let answer = Answer { asked: url, status: head.status, headers: head.headers, body };
+        let problem = Problem::of(&answer);
+        let about_since = problem.concerns("since") || problem.concerns("Last-Event-ID");
+        match answer.status {
+            StatusCode::BAD_REQUEST if problem.concerns("watch") => End::NoWatch,
+            StatusCode::GONE => End::Forgotten,
+            StatusCode::BAD_REQUEST if about_since && self.position.is_some() => End::Forgotten,
+            _ => match answer.accepted() {
+                Err(error) => End::Failed(error),
+                Ok(answer) => End::Failed(answer.malformed("no stream")),
+            },
+        }
+    }
+
+    /// Tells one event.
+    async fn tell(&mut self, line: &[u8], url: &str) -> Result<(), End> {
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let malformed = |why: String| End::Failed(Error::Malformed { url: url.to_owned(), why });
+        let line: Line = serde_json::from_slice(line).map_err(|fault| malformed(fault.to_string()))?;
+        let version = line.version;
+        let resource = || {
+            let object = line.object.clone().and_then(Resource::from_value);
+            object
+                .map(|object| object.at(Some(version)))
+                .ok_or_else(|| malformed("an event without its object".into()))
+        };
+        let event = match line.kind.as_str() {
+            "ADDED" => Some(WatchEvent::Added { version, resource: resource()? }),
+            "MODIFIED" => Some(WatchEvent::Modified { version, resource: resource()? }),
+            "DELETED" => Some(WatchEvent::Deleted { version, resource: resource()? }),
+            "BOOKMARK" => Some(WatchEvent::Bookmark { version }),
+            "ERROR" if line.code.as_deref() == Some(FORGOTTEN) => return Err(End::Forgotten),
+            "ERROR" => {
+                // From version 0 nobody can go on: nothing was told yet.
+                self.position = Some(version).filter(|version| *version > 0).or(self.position);
+                return Err(End::Failed(broken(url, "the server asked to come again")));
+            }
+            // Of a later release.
+            _ => None,
+        };
+        if let Some(event) = event {
+            self.out.send(Ok(event)).await.map_err(|_| End::Unheard)?;
+        }
+        self.position = Some(version);
+        Ok(())
+    }
+}
+
+fn broken(url: &str, why: impl Into<String>) -> Error {
+    Error::Unreachable { url: url.to_owned(), why: why.into() }
+}
