@@ -32,7 +32,7 @@ impl Kind {
 }
 
 impl Client {
-    /// The kinds that the server has, owners before what they own.
+    /// The kinds that the server has, in the order of its configuration.
     pub async fn kinds(&self) -> Result<Vec<Kind>, Error> {
         let answer = self.ask(Request::get("/openapi")).await?;
         let mut document: Value = answer.json()?;

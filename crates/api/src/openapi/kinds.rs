@@ -36,11 +36,22 @@ pub(super) fn describe(document: &mut Value, catalog: &Catalog) {
         listed["enum"] = json!(kinds);
     }
 
+    document["x-hyperfleet-kinds"] = catalog.kinds().map(summary).collect();
+
     let mut operation_ids = operation_ids(document);
     for entity in catalog.kinds() {
         let pattern = if entity.parent.is_none() { &root } else { &child };
         pattern.write(document, &catalog.lineage(entity), &aliases, &mut operation_ids);
     }
+}
+
+/// A kind for clients that work with any: all they need to find its routes.
+fn summary(entity: &Arc<Entity>) -> Value {
+    let mut summary = json!({ "kind": &*entity.kind, "plural": &*entity.plural });
+    if let Some(parent) = &entity.parent {
+        summary["parent_kind"] = json!(&*parent.kind);
+    }
+    summary
 }
 
 /// The names by which a pattern speaks of its kind.

@@ -94,6 +94,24 @@ fn the_written_document_is_what_the_default_kinds_get() {
 }
 
 #[test]
+fn clients_find_every_kind_with_its_paths_and_its_owner() {
+    let deep = vec![
+        kind("Disk", "disks", Some("Pool")),
+        kind("Pool", "node-pools", Some("Site")),
+        kind("Site", "sites", None),
+    ];
+    assert_eq!(
+        document(deep)["x-hyperfleet-kinds"],
+        json!([
+            {"kind": "Disk", "plural": "disks", "parent_kind": "Pool"},
+            {"kind": "Pool", "plural": "node-pools", "parent_kind": "Site"},
+            {"kind": "Site", "plural": "sites"},
+        ])
+    );
+    assert_eq!(document(vec![])["x-hyperfleet-kinds"], json!([]));
+}
+
+#[test]
 fn every_reference_resolves() {
     for kinds in catalogs() {
         let document = document(kinds);
