@@ -52,7 +52,8 @@ pub struct Page<T> {
 }
 
 impl<T: DeserializeOwned> Page<T> {
-    pub(crate) fn read(answer: &Answer) -> Result<Self, Error> {
+    /// The page that an answer holds.
+    pub fn read(answer: &Answer) -> Result<Self, Error> {
         let mut body: Value = answer.json()?;
         let Some(Value::Array(items)) = body.get_mut("items").map(Value::take) else {
             return Err(answer.malformed("a list without items"));

@@ -24,7 +24,7 @@ const MAX_PATH: usize = 256;
 
 /// Every path below `path` at which `before` and `after` differ. Objects are compared member by
 /// member, everything else as a whole.
-pub(crate) fn diff(path: &str, before: &Value, after: &Value) -> Vec<FieldChange> {
+pub fn diff(path: &str, before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut changes = Vec::new();
     walk(path, before, after, &mut changes);
     changes

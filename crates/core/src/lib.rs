@@ -48,7 +48,7 @@ pub use command::{
 pub use condition::{Condition, Status, last_updated_times, statuses, with_last_updated_times};
 pub use contract::{Contract, PageRules};
 pub use decimal::Decimal;
-pub use diff::FieldChange;
+pub use diff::{FieldChange, diff};
 pub use entity::{
     Catalog, Entity, EntityDescriptor, OnParentDelete, Parent, ReferenceDescriptor, ReferenceRule,
 };
@@ -60,6 +60,7 @@ pub use json::{MAX_DEPTH, RawJson, check_text, document_faults, json_text, same}
 pub use json_patch::Operation;
 pub use labels::{Labels, check_labels};
 pub use mapping::{ConditionDescriptor, ExpressionDescriptor, Mapping, MappingFailure, OutputDescriptor};
+pub use merge_patch::merge;
 pub use name::check_name;
 pub use nearest::nearest;
 pub use past::{Snapshot, Undo, wish_changes};

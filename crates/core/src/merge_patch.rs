@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Merges `patch` into `target`. Recursion is bounded by the depth of the parsed patch.
-pub(crate) fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

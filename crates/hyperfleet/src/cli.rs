@@ -8,6 +8,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hyperfleet_api::config::KEYS;
 use hyperfleet_service::settings::Sources;
 
+use crate::commands::{
+    api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login, man,
+    patch, report, statuses, timeline, tree, wait, whoami, why,
+};
+use crate::output::Colours;
+
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
@@ -16,7 +22,8 @@ const STYLES: Styles = Styles::styled()
 
 const FIRST_STEPS: &str = "First steps:
   hyperfleet up                     everything in one process, data in ./hyperfleet.db
-  curl localhost:8000/api/hyperfleet/v1/clusters
+  hyperfleet create cluster my-first --label environment=dev
+  hyperfleet get clusters           then: describe, tree, why, apply -f, delete
   open http://localhost:8000/api/hyperfleet/v1/openapi.html
 
 In production:
@@ -33,7 +40,51 @@ pub(crate) fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(FIRST_STEPS)
-        .subcommands([up(), serve(), migrate(), config(), dev(), version(), completion()])
+        .arg(
+            Arg::new("color")
+                .long("color")
+                .value_name("WHEN")
+                .value_parser(["auto", "always", "never"])
+                .default_value("auto")
+                .global(true)
+                .hide_short_help(true)
+                .help("Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE"),
+        )
+        .subcommands([up(), serve(), migrate(), config()])
+        .subcommands(fleet())
+        .subcommands([login::command(), context::command(), whoami::command(), dev(), version()])
+        .subcommands([complete::script_command(), complete::command(), man::command()])
+}
+
+/// What works on the resources of a server: looking first, changing after.
+fn fleet() -> [Command; 16] {
+    [
+        get::command(),
+        describe::command(),
+        tree::command(),
+        why::command(),
+        timeline::command(),
+        statuses::command(),
+        wait::command(),
+        create::command(),
+        apply::command(),
+        diff::command(),
+        patch::command(),
+        label::command(),
+        delete::command(),
+        force_delete::command(),
+        report::command(),
+        api::command(),
+    ]
+}
+
+/// What `--color` asked for.
+pub(crate) fn colours(matches: &ArgMatches) -> Colours {
+    match matches.get_one::<String>("color").map(String::as_str) {
+        Some("always") => Colours::Always,
+        Some("never") => Colours::Never,
+        _ => Colours::Auto,
+    }
 }
 
 fn up() -> Command {
@@ -117,18 +168,6 @@ fn version() -> Command {
             .default_value("text")
             .help("Form of the output"),
     )
-}
-
-fn completion() -> Command {
-    Command::new("completion")
-        .about("Print a completion script for your shell")
-        .arg(
-            Arg::new("shell")
-                .required(true)
-                .value_parser(value_parser!(clap_complete::Shell))
-                .help("The shell"),
-        )
-        .after_help("Try it:\n  source <(hyperfleet completion bash)")
 }
 
 /// `--config` and a flag per key.

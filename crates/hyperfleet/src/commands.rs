@@ -1,11 +1,32 @@
 //! One function per command, and how a failure ends the process.
 
+pub(crate) mod api;
+pub(crate) mod apply;
+pub(crate) mod complete;
 mod config;
+pub(crate) mod context;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod describe;
 mod dev;
+pub(crate) mod diff;
+pub(crate) mod force_delete;
+pub(crate) mod get;
+pub(crate) mod label;
+pub(crate) mod login;
+pub(crate) mod man;
 mod migrate;
+pub(crate) mod patch;
+pub(crate) mod report;
 mod serve;
+pub(crate) mod statuses;
+pub(crate) mod timeline;
+pub(crate) mod tree;
 mod up;
 mod version;
+pub(crate) mod wait;
+pub(crate) mod whoami;
+pub(crate) mod why;
 
 use std::process::ExitCode;
 
@@ -13,9 +34,43 @@ use clap::ArgMatches;
 use hyperfleet_service::settings::Faults;
 use hyperfleet_service::shutdown::Signals;
 
-use crate::{cli, output};
+use crate::remote;
+
+/// How a command ends: the exit codes, which scripts rely on. They are written down in `docs/cli.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The server refused for a reason without a code of its own, or something else did not work.
+    Failed = 1,
+    /// The command was called or configured wrongly.
+    Usage = 2,
+    /// What it is about is not there.
+    NotFound = 3,
+    /// The state is another than it needs: a name that is taken, a version that has moved, a deletion under way.
+    Conflict = 4,
+    /// Not logged in, or not allowed.
+    NotAllowed = 5,
+    /// The server cannot be reached or has no room; the same may work later.
+    Unreachable = 6,
+    /// What was waited for did not come in time.
+    TimedOut = 7,
+    /// There are differences (`diff`).
+    Differs = 8,
+}
+
+impl From<Exit> for u8 {
+    fn from(exit: Exit) -> Self {
+        exit as Self
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(u8::from(exit))
+    }
+}
 
 /// Why a command ends without success.
+#[derive(Debug)]
 pub(crate) struct Failure {
     /// For the person.
     pub(crate) text: String,
@@ -26,12 +81,17 @@ pub(crate) struct Failure {
 impl Failure {
     /// Something did not work.
     pub(crate) fn new(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string(), code: 1 }
+        Self::with(Exit::Failed, text)
     }
 
     /// The command was called or configured wrongly.
     pub(crate) fn usage(text: impl std::fmt::Display) -> Self {
-        Self { text: text.to_string(), code: 2 }
+        Self::with(Exit::Usage, text)
+    }
+
+    /// Something that a script tells by its exit code.
+    pub(crate) fn with(exit: Exit, text: impl std::fmt::Display) -> Self {
+        Self { text: text.to_string(), code: exit.into() }
     }
 }
 
@@ -50,15 +110,28 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("config", matches)) => config::run(matches),
         Some(("dev", matches)) => dev::run(matches),
         Some(("version", matches)) => version::run(matches),
-        Some(("completion", matches)) => {
-            let shell = matches.get_one::<clap_complete::Shell>("shell").copied();
-            let mut script = Vec::new();
-            if let Some(shell) = shell {
-                clap_complete::generate(shell, &mut cli::command(), "hyperfleet", &mut script);
-            }
-            output::data(&String::from_utf8_lossy(&script));
-            Ok(ExitCode::SUCCESS)
-        }
+        Some(("get", matches)) => remote::run(matches, get::run),
+        Some(("describe", matches)) => remote::run(matches, describe::run),
+        Some(("tree", matches)) => remote::run(matches, tree::run),
+        Some(("why", matches)) => remote::run(matches, why::run),
+        Some(("timeline", matches)) => remote::run(matches, timeline::run),
+        Some(("statuses", matches)) => remote::run(matches, statuses::run),
+        Some(("wait", matches)) => remote::run(matches, wait::run),
+        Some(("create", matches)) => remote::run(matches, create::run),
+        Some(("apply", matches)) => remote::run(matches, apply::run),
+        Some(("diff", matches)) => remote::run(matches, diff::run),
+        Some(("patch", matches)) => remote::run(matches, patch::run),
+        Some(("label", matches)) => remote::run(matches, label::run),
+        Some(("delete", matches)) => remote::run(matches, delete::run),
+        Some(("force-delete", matches)) => remote::run(matches, force_delete::run),
+        Some(("report", matches)) => remote::run(matches, report::run),
+        Some(("api", matches)) => remote::run(matches, api::run),
+        Some(("whoami", matches)) => remote::run(matches, whoami::run),
+        Some(("login", matches)) => login::run(matches),
+        Some(("context", matches)) => context::run(matches),
+        Some(("completion", matches)) => complete::script(matches),
+        Some(("__complete", matches)) => complete::run(matches),
+        Some(("man", matches)) => man::run(matches),
         _ => Err(Failure::usage("no such command; see hyperfleet --help")),
     }
 }

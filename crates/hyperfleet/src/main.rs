@@ -1,12 +1,13 @@
 //! The one binary: the server roles and the tools around them.
 //!
-//! Data goes to stdout, talk to stderr. Exit codes: 0 done, 1 failed, 2 wrong usage or
-//! configuration, 128 + n ended by signal n while starting or by a second signal.
+//! Data goes to stdout, talk to stderr. Exit codes: 0 done, 2 wrong usage or configuration, 128 + n ended by signal n
+//! while starting or by a second signal; the others are [`commands::Exit`].
 #![forbid(unsafe_code)]
 
 mod cli;
 mod commands;
 mod output;
+mod remote;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,7 @@ const BUILD: BuildInfo = BuildInfo {
 
 fn main() -> ExitCode {
     let matches = cli::command().get_matches();
+    output::choose_colours(cli::colours(&matches));
     let result = commands::run(&matches);
     hyperfleet_service::logging::flush();
     match result {

@@ -1,0 +1,84 @@
+//! What a person sees of a long apply: a line per resource on stdout, a bar on a terminal, a summary at the end.
+
+use std::process::ExitCode;
+
+use hyperfleet_service::shutdown::Signal;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::write::Outcome;
+use super::{common_exit, tell_failure};
+use crate::output::paint::{Tone, paint};
+use crate::output::{self};
+
+/// Counts, and what shows them.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    total: usize,
+    created: usize,
+    changed: usize,
+    unchanged: usize,
+    printed: usize,
+    failures: Vec<u8>,
+    dry_run: bool,
+}
+
+impl Progress {
+    /// Of so many documents. Without a terminal there is no bar.
+    pub(super) fn new(total: usize, dry_run: bool) -> Self {
+        let bar = if total > 1 && output::talk_on_terminal() {
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(total as u64).with_style(style)
+        } else {
+            ProgressBar::hidden()
+        };
+        Self { bar, total, created: 0, changed: 0, unchanged: 0, printed: 0, failures: Vec::new(), dry_run }
+    }
+
+    /// One more is done.
+    pub(super) fn done(&mut self, called: &str, outcome: &Outcome) {
+        let (word, tone) = match outcome {
+            Outcome::Created => ("created", Tone::Good),
+            Outcome::Changed => ("changed", Tone::Pending),
+            Outcome::Unchanged => ("unchanged", Tone::Faint),
+            Outcome::Printed | Outcome::Failed(_) => ("", Tone::Plain),
+        };
+        match outcome {
+            Outcome::Created => self.created += 1,
+            Outcome::Changed => self.changed += 1,
+            Outcome::Unchanged => self.unchanged += 1,
+            Outcome::Printed => self.printed += 1,
+            Outcome::Failed(failure) => self.failures.push(failure.code),
+        }
+        let dry = if self.dry_run { " (dry run)" } else { "" };
+        self.bar.suspend(|| match outcome {
+            Outcome::Printed => {}
+            Outcome::Failed(failure) => tell_failure(called, failure),
+            _ => output::data(&format!("{called} {}{dry}\n", paint(word, tone, output::data_colours()))),
+        });
+        self.bar.inc(1);
+    }
+
+    /// The summary, and how the command ends.
+    pub(super) fn finish(self, interrupted: Option<Signal>) -> ExitCode {
+        self.bar.finish_and_clear();
+        let done = self.created + self.changed + self.unchanged + self.printed + self.failures.len();
+        if self.printed == 0 {
+            let failed = format!("{} failed", self.failures.len());
+            let failed = if self.failures.is_empty() { failed } else { output::red(&failed) };
+            output::talk(&format!(
+                "{} created, {} changed, {} unchanged, {failed}",
+                self.created, self.changed, self.unchanged
+            ));
+        }
+        if let Some(signal) = interrupted {
+            output::talk(&format!(
+                "interrupted: {} not done; run it again, and it goes on from here",
+                self.total - done
+            ));
+            return ExitCode::from(signal.exit_code());
+        }
+        common_exit(&self.failures)
+    }
+}

@@ -1,0 +1,157 @@
+//! `hyperfleet delete`: shows what goes with it, asks, and asks the server for the deletion.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use hyperfleet_client::{ListQuery, Page, Request, Resource};
+
+use super::apply::{common_exit, dry_run, tell_failure};
+use super::wait::{self, Awaited};
+use super::{Failure, tree};
+use crate::output;
+use crate::output::ask::confirm;
+use crate::output::paint::{Tone, paint};
+use crate::output::tree::Branch;
+use crate::remote::target::{self, Found, Prefer};
+use crate::remote::{Session, selector, session};
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("delete")
+        .about("Delete resources with what is below them, after a look and a question")
+        .args([
+            target::words("KIND NAME..., KIND/NAME..., or a KIND with -l, --search or --all"),
+            target::within(),
+            Arg::new("selector").short('l').long("selector").value_name("LABELS").help("All of the kind with these labels"),
+            Arg::new("search").long("search").value_name("QUERY").help("All of the kind that this finds"),
+            Arg::new("all").long("all").action(ArgAction::SetTrue).conflicts_with_all(["selector", "search"]).help("All of the kind"),
+            yes(),
+            Arg::new("wait").long("wait").action(ArgAction::SetTrue).help("Wait until they are gone"),
+            wait::timeout(),
+            dry_run(),
+        ])
+        .after_help("Try it:\n  hyperfleet delete cluster prod-1 --wait\n  hyperfleet delete clusters -l environment=dev -y");
+    session::arguments(command)
+}
+
+/// `-y`.
+pub(crate) fn yes() -> Arg {
+    Arg::new("yes").short('y').long("yes").action(ArgAction::SetTrue).help("Do not ask")
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let found = found(session, matches).await?;
+    let dry = matches.get_flag("dry-run");
+    if found.is_empty() {
+        output::talk("nothing found");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !session.prints_curl() && !dry && !matches.get_flag("yes") {
+        let (roots, size) = preview(session, &found).await?;
+        for root in &roots {
+            output::talk(root.render(output::talk_colours()).trim_end());
+        }
+        let question = match size {
+            1 => format!("Delete {}?", found[0].called()),
+            size => format!("Delete these {size} resources?"),
+        };
+        if !confirm(&question)? {
+            output::talk("nothing was deleted");
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+    let mut failures = Vec::new();
+    let mut asked = Vec::new();
+    for one in found {
+        match session.call(Request::delete(&one.item(), None, dry)).await {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                let verb = if dry { "would be deleted (dry run)" } else { "deletion requested" };
+                let verb = paint(verb, Tone::Pending, output::data_colours());
+                output::data(&format!("{} {verb}\n", one.called()));
+                asked.push(one);
+            }
+            Err(error) => {
+                let failure = Failure::from(error);
+                if matches.get_many::<String>("what").is_some_and(|words| words.len() <= 2)
+                    && asked.is_empty()
+                    && failures.is_empty()
+                {
+                    return Err(failure);
+                }
+                tell_failure(&one.called(), &failure);
+                failures.push(failure.code);
+            }
+        }
+    }
+    if matches.get_flag("wait") && !dry {
+        let timeout = matches.get_one::<Duration>("timeout").copied().unwrap_or_default();
+        wait::all(session, &asked, &Awaited::Deletion, timeout).await?;
+    }
+    Ok(common_exit(&failures))
+}
+
+/// What is to be deleted: by name, or all of a kind that is selected.
+async fn found(session: &Session, matches: &ArgMatches) -> Result<Vec<Found>, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
+    let search = selector::search(text("selector"), text("search"))?;
+    let by_kind =
+        target::parse(session.kinds().await?, &words)?.into_iter().filter(|one| one.path.is_empty());
+    let kinds: Vec<_> = by_kind.map(|one| one.kind).collect();
+    if kinds.is_empty() {
+        return match search {
+            Some(_) => Err(Failure::usage("a selection needs a kind alone, without names")),
+            None => target::several(session, matches, Prefer::Active).await,
+        };
+    }
+    if search.is_none() && !matches.get_flag("all") {
+        return Err(Failure::usage("which ones? Say names, -l, --search, or --all"));
+    }
+    let owner = target::owner(session, matches).await?;
+    let mut found = Vec::new();
+    for kind in kinds {
+        let lists = match &owner {
+            Some(owner) => target::lists_below(session, &kind, owner).await?,
+            None => vec![kind.collection()],
+        };
+        let query = ListQuery {
+            search: search.clone(),
+            order_by: Some("name".to_owned()),
+            page_size: Some(500),
+            ..ListQuery::default()
+        };
+        for list in lists {
+            let page: Page<Resource> = session.pages(Request::list(&list, &query), None).await?;
+            found.extend(page.items.into_iter().map(|resource| Found { kind: kind.clone(), resource }));
+        }
+    }
+    Ok(found)
+}
+
+/// The trees that would go, and how many resources they are.
+async fn preview(session: &Session, found: &[Found]) -> Result<(Vec<Branch>, usize), Failure> {
+    let mut roots = Vec::new();
+    for one in found {
+        roots.push(below(session, one).await?);
+    }
+    let size = roots.iter().map(Branch::size).sum();
+    Ok((roots, size))
+}
+
+/// A resource with all that is below it. Boxed, because it nests as deep as the kinds do.
+fn below<'a>(
+    session: &'a Session,
+    found: &'a Found,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<Branch, Failure>> + 'a>> {
+    Box::pin(async move {
+        let mut branch = Branch::new(found.called());
+        for kind in session.kinds().await?.children(&found.kind.kind) {
+            for resource in tree::children(session, found, kind).await? {
+                let child = Found { kind: kind.clone(), resource };
+                branch.below.push(below(session, &child).await?);
+            }
+        }
+        Ok(branch)
+    })
+}

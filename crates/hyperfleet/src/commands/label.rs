@@ -1,0 +1,79 @@
+//! `hyperfleet label`: sets labels by `key=value`, and removes them by `key-`.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use serde_json::{Map, Value, json};
+
+use super::apply::dry_run;
+use super::{Failure, patch};
+use crate::remote::resources::output_argument;
+use crate::remote::target::{self, Prefer};
+use crate::remote::{Session, session};
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("label")
+        .about("Set and remove labels of a resource")
+        .args([
+            Arg::new("what")
+                .value_name("WHAT")
+                .action(ArgAction::Append)
+                .num_args(2..)
+                .required(true)
+                .allow_hyphen_values(false)
+                .help("KIND NAME or KIND/NAME, then key=value to set and key- to remove"),
+            target::within(),
+            dry_run(),
+            output_argument(),
+        ])
+        .after_help("Try it:\n  hyperfleet label cluster prod-1 environment=production tier-");
+    session::arguments(command)
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
+    let (names, labels) = split(&words)?;
+    let wanted = target::parse(session.kinds().await?, names)?;
+    let owner = target::owner(session, matches).await?;
+    let [wanted] = wanted.as_slice() else {
+        return Err(Failure::usage("this works on one resource at a time"));
+    };
+    let found = target::resolve(session, wanted, owner.as_ref(), Prefer::Active).await?;
+    patch::send(session, matches, &found, &json!({"labels": labels}), None).await
+}
+
+/// The words that name the resource, and the labels behind them.
+fn split(words: &[String]) -> Result<(&[String], Map<String, Value>), Failure> {
+    let is_label = |word: &String| word.contains('=') || word.ends_with('-');
+    let first = words.iter().position(is_label).unwrap_or(words.len());
+    let (names, labels) = words.split_at(first);
+    if labels.is_empty() {
+        return Err(Failure::usage("which labels? Say key=value to set one, key- to remove one"));
+    }
+    Ok((names, labels.iter().map(|word| pair(word)).collect::<Result<_, _>>()?))
+}
+
+/// `key=value`, or `key-` as a null.
+pub(crate) fn pair(text: &str) -> Result<(String, Value), Failure> {
+    match (text.split_once('='), text.strip_suffix('-')) {
+        (Some((key, value)), _) if !key.is_empty() => Ok((key.to_owned(), value.into())),
+        (None, Some(key)) if !key.is_empty() => Ok((key.to_owned(), Value::Null)),
+        _ => Err(Failure::usage(format!("{text:?} is no label: say key=value, or key- to remove one"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_behind_the_name() {
+        let words = ["cluster", "prod-1", "a=b", "c-", "d="].map(str::to_owned);
+        let (names, labels) = split(&words).unwrap();
+        assert_eq!(names, ["cluster", "prod-1"]);
+        assert_eq!(Value::Object(labels), json!({"a": "b", "c": null, "d": ""}));
+        assert!(split(&["cluster".to_owned(), "x".to_owned()]).is_err());
+        assert!(split(&["cluster/x".to_owned(), "=".to_owned()]).is_err());
+        assert!(split(&["cluster/x".to_owned(), "a=b".to_owned(), "prod".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,131 @@
+//! `hyperfleet timeline`: what happened to a resource, newest first, also after it is gone.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command, value_parser};
+use hyperfleet_client::{Request, TimelineEntry, TimelineQuery};
+use hyperfleet_core::Timestamp;
+use serde_json::{Value, json};
+
+use super::Failure;
+use crate::output;
+use crate::output::form::Form;
+use crate::output::paint::Tone;
+use crate::output::table::{Cell, Table};
+use crate::remote::resources::{brief, output_argument, since};
+use crate::remote::target::{self, Prefer};
+use crate::remote::{Session, session};
+
+const PAGE: u64 = 100;
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("timeline")
+        .about("Show what happened to a resource, newest first")
+        .args([
+            target::one(),
+            target::within(),
+            Arg::new("limit").long("limit").value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).default_value("50").help("No more than this many entries"),
+            output_argument(),
+        ])
+        .after_help("Try it:\n  hyperfleet timeline cluster prod-1\n\nOf what is gone, say the id: hyperfleet timeline cluster 0198c0de-1111-7abc-8def-000000000001");
+    session::arguments(command)
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let item = match target::single(session, matches, Prefer::Active).await {
+        Ok(found) => found.item(),
+        // The timeline of what is gone is still there, by its id alone.
+        Err(failure) => gone(session, matches).await?.ok_or(failure)?,
+    };
+    let limit = matches.get_one::<u64>("limit").copied().unwrap_or(PAGE);
+    let query = TimelineQuery { page_size: Some(limit.min(PAGE)), ..TimelineQuery::default() };
+    let request = Request::timeline(&item, &query);
+    if session.prints_curl() {
+        session.call(request).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    match matches.get_one::<Form>("output") {
+        Some(form @ (Form::Json | Form::Yaml | Form::JsonPath(_))) => {
+            let page = session.pages::<Value>(request, Some(limit)).await?;
+            if let Some(text) = form.value(&json!({"kind": "TimelineList", "items": page.items})) {
+                output::data(&text.map_err(Failure::usage)?);
+            }
+        }
+        _ => {
+            let page = session.pages::<TimelineEntry>(request, Some(limit)).await?;
+            output::data(&table(&page.items, Timestamp::now()).render(output::data_colours()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn gone(
+    session: &Session,
+    matches: &ArgMatches,
+) -> Result<Option<hyperfleet_client::ItemPath>, Failure> {
+    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
+    let wanted = target::parse(session.kinds().await?, &words)?;
+    Ok(match wanted.as_slice() {
+        [one] => match one.path.as_slice() {
+            [id] if target::looks_like_an_id(id) => Some(one.kind.collection().item(id)),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// Entries as rows.
+pub(crate) fn table(entries: &[TimelineEntry], now: Timestamp) -> Table {
+    let mut table = Table::new(&["action", "by", "what", "age"]);
+    for entry in entries {
+        let by = entry
+            .adapter
+            .as_ref()
+            .map_or_else(|| entry.actor.clone(), |adapter| format!("adapter {adapter}"));
+        table.row(vec![
+            Cell::new(&entry.action, tone(entry)),
+            by.into(),
+            what(entry).into(),
+            since(Some(entry.time), now).into(),
+        ]);
+    }
+    table
+}
+
+fn tone(entry: &TimelineEntry) -> Tone {
+    match entry.action.as_str() {
+        "condition_changed" => {
+            match entry.changes.first().and_then(|change| change.to.as_ref()).and_then(Value::as_str) {
+                Some(status) => Tone::of_status(status),
+                None => Tone::Plain,
+            }
+        }
+        "deleted" | "force_deleted" | "deletion_requested" => Tone::Bad,
+        "created" => Tone::Good,
+        _ => Tone::Plain,
+    }
+}
+
+fn what(entry: &TimelineEntry) -> String {
+    const MOST: usize = 3;
+    let mut parts: Vec<String> = entry
+        .changes
+        .iter()
+        .take(MOST)
+        .map(|change| {
+            let path = change.path.strip_prefix("status.conditions.").unwrap_or(&change.path);
+            match (&change.from, &change.to) {
+                (Some(from), Some(to)) => format!("{path}: {} → {}", brief(from), brief(to)),
+                (None, Some(to)) => format!("{path}: {}", brief(to)),
+                (Some(_), None) => format!("{path} removed"),
+                (None, None) => path.to_owned(),
+            }
+        })
+        .collect();
+    if entry.changes.len() > MOST {
+        parts.push(format!("and {} more", entry.changes.len() - MOST));
+    }
+    parts.extend(entry.reason.clone());
+    parts.join("; ")
+}

@@ -1,0 +1,121 @@
+//! `hyperfleet tree`: a resource with everything below it, each with its adapters, so that one look shows what is not
+//! well and where.
+
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use hyperfleet_client::{AdapterReport, Kind, ListQuery, Page, Request, Resource};
+
+use super::Failure;
+use crate::output;
+use crate::output::paint::{Tone, paint};
+use crate::output::text::clean;
+use crate::output::tree::Branch;
+use crate::remote::resources::standing;
+use crate::remote::target::{self, Found, Prefer, called};
+use crate::remote::{Session, session};
+
+/// As many of a kind are shown below one owner.
+const MAX_SIBLINGS: usize = 1_000;
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("tree")
+        .about("Show a resource with everything below it and its adapters")
+        .args([
+            target::one(),
+            target::within(),
+            Arg::new("no-adapters")
+                .long("no-adapters")
+                .action(ArgAction::SetTrue)
+                .help("Leave the adapters out"),
+        ])
+        .after_help("Try it:\n  hyperfleet tree cluster prod-1");
+    session::arguments(command)
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let found = target::single(session, matches, Prefer::Active).await?;
+    let adapters = !matches.get_flag("no-adapters");
+    if session.prints_curl() {
+        session.call(Request::get(found.item().to_string())).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tree = branch(session, &found, adapters).await?;
+    output::data(&tree.render(output::data_colours()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A resource with what is below it. Boxed, because it nests as deep as the kinds do.
+fn branch<'a>(
+    session: &'a Session,
+    found: &'a Found,
+    adapters: bool,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<Branch, Failure>> + 'a>> {
+    Box::pin(async move {
+        let mut branch = Branch::new(line(&found.kind, &found.resource));
+        if adapters {
+            let reports: Page<AdapterReport> =
+                session.pages(Request::get(found.item().statuses()), None).await?;
+            branch.below.extend(reports.items.iter().map(|report| adapter(report, &found.resource)));
+        }
+        for kind in session.kinds().await?.children(&found.kind.kind) {
+            for resource in children(session, found, kind).await? {
+                let child = Found { kind: kind.clone(), resource };
+                branch.below.push(self::branch(session, &child, adapters).await?);
+            }
+        }
+        Ok(branch)
+    })
+}
+
+/// What of a kind is below a resource, being deleted or not.
+pub(crate) async fn children(
+    session: &Session,
+    owner: &Found,
+    kind: &Kind,
+) -> Result<Vec<Resource>, Failure> {
+    let query = ListQuery {
+        order_by: Some("name".to_owned()),
+        page_size: Some(500),
+        show_deleted: true,
+        ..ListQuery::default()
+    };
+    let list = owner.item().below(&kind.plural);
+    Ok(session.pages(Request::list(&list, &query), Some(MAX_SIBLINGS)).await?.items)
+}
+
+fn line(kind: &Kind, resource: &Resource) -> String {
+    let colours = output::data_colours();
+    let (status, tone) = standing(resource);
+    let mut line = format!(
+        "{}  {}",
+        paint(&called(&kind.kind, resource.name()), Tone::Strong, colours),
+        paint(status, tone, colours)
+    );
+    let reason = resource.condition("Reconciled").filter(|condition| !condition.is_true());
+    if let Some(condition) = reason {
+        line.push_str(&paint(&format!(" ({})", clean(&condition.reason)), Tone::Faint, colours));
+    }
+    line
+}
+
+fn adapter(report: &AdapterReport, resource: &Resource) -> Branch {
+    let colours = output::data_colours();
+    let shown = if resource.is_finalizing() { "Finalized" } else { "Available" };
+    let condition = report.condition(shown).or_else(|| report.condition("Available"));
+    let mut line = paint(&format!("adapter {}", clean(report.adapter())), Tone::Plain, colours);
+    if let Some(condition) = condition {
+        let status = condition.status.name();
+        let said = format!("{}={status}", clean(&condition.kind));
+        line.push_str(&format!("  {}", paint(&said, Tone::of_status(status), colours)));
+        if !condition.is_true() && !condition.reason.is_empty() {
+            line.push_str(&paint(&format!(" ({})", clean(&condition.reason)), Tone::Faint, colours));
+        }
+    }
+    if report.observed_generation() < resource.generation() {
+        let behind =
+            format!(" (of generation {}, not {})", report.observed_generation(), resource.generation());
+        line.push_str(&paint(&behind, Tone::Pending, colours));
+    }
+    Branch::new(line)
+}

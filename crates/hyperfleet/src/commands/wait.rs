@@ -1,0 +1,168 @@
+//! `hyperfleet wait`: until a condition has a status, or until a resource is gone. The server tells when, nobody polls.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use hyperfleet_client::{Request, Waited};
+
+use super::{Exit, Failure};
+use crate::output;
+use crate::output::paint::{Tone, paint};
+use crate::output::text::clean;
+use crate::remote::session::{duration, spoken};
+use crate::remote::target::{self, Found, Prefer};
+use crate::remote::{Session, session};
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("wait")
+        .about("Wait until a condition holds, or until a resource is gone")
+        .args([
+            target::words("KIND NAME..., or KIND/NAME...; an id stands for any name"),
+            target::within(),
+            Arg::new("for").long("for").value_name("WHAT").default_value("condition=Reconciled").value_parser(Awaited::parse).help("condition=NAME, condition=NAME=True|False, or delete"),
+            timeout(),
+        ])
+        .after_help("Try it:\n  hyperfleet wait cluster prod-1 --for condition=Reconciled --timeout 10m\n  hyperfleet wait cluster/prod-1 --for delete\n\nIt ends with 0 when all hold, with 7 when the time is over, and with 3 when one is gone that should not be.");
+    session::arguments(command)
+}
+
+/// `--timeout`.
+pub(crate) fn timeout() -> Arg {
+    Arg::new("timeout")
+        .long("timeout")
+        .value_name("DURATION")
+        .value_parser(duration)
+        .default_value("5m")
+        .help("How long to wait at the most")
+}
+
+/// What to wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    Condition(String, String),
+    Deletion,
+}
+
+impl Awaited {
+    fn parse(text: &str) -> Result<Self, String> {
+        if matches!(text, "delete" | "deleted" | "deletion") {
+            return Ok(Self::Deletion);
+        }
+        let rest =
+            text.strip_prefix("condition=").ok_or("condition=NAME, condition=NAME=STATUS, or delete")?;
+        let (kind, status) = rest.split_once('=').unwrap_or((rest, "True"));
+        let status = match status.to_ascii_lowercase().as_str() {
+            "true" => "True",
+            "false" => "False",
+            "unknown" => "Unknown",
+            _ => return Err("a status is True, False or Unknown".to_owned()),
+        };
+        if kind.is_empty() {
+            Err("which condition?".to_owned())
+        } else {
+            Ok(Self::Condition(kind.to_owned(), status.to_owned()))
+        }
+    }
+
+    fn spelt(&self) -> String {
+        match self {
+            Self::Condition(kind, status) => format!("{kind}={status}"),
+            Self::Deletion => "deleted".to_owned(),
+        }
+    }
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let awaited = matches.get_one::<Awaited>("for").cloned().unwrap_or(Awaited::Deletion);
+    let timeout = matches.get_one::<Duration>("timeout").copied().unwrap_or_default();
+    let found = match target::several(session, matches, Prefer::Active).await {
+        Ok(found) => found,
+        // What is not there is as gone as it can be.
+        Err(failure) if awaited == Awaited::Deletion && failure.code == u8::from(Exit::NotFound) => {
+            output::talk(&failure.text);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Err(failure) => return Err(failure),
+    };
+    if session.prints_curl() {
+        for one in &found {
+            session.call(Request::wait(&one.item(), &awaited.spelt(), timeout)).await?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    all(session, &found, &awaited, timeout).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for all of them, as long as the slowest takes.
+pub(crate) async fn all(
+    session: &Session,
+    found: &[Found],
+    awaited: &Awaited,
+    timeout: Duration,
+) -> Result<(), Failure> {
+    let waits = found.iter().map(|one| async move {
+        session.tell(&format!("GET {}?waitFor={}", one.item(), awaited.spelt()));
+        (one, session.client.get_waiting(&one.item(), &awaited.spelt(), timeout).await)
+    });
+    let mut worst: Option<Failure> = None;
+    for (one, waited) in futures_util::future::join_all(waits).await {
+        let failure = match (waited, awaited) {
+            (Err(error), _) => Failure::from(error),
+            (Ok(Waited::Holds(_)), _) => {
+                told(one, &awaited.spelt());
+                continue;
+            }
+            (Ok(Waited::Gone), Awaited::Deletion) => {
+                told(one, "gone");
+                continue;
+            }
+            (Ok(Waited::Gone), Awaited::Condition(..)) => {
+                Failure::with(Exit::NotFound, format!("{} is gone", one.called()))
+            }
+            (Ok(Waited::TimedOut(resource)), _) => {
+                let state =
+                    resource.condition("Reconciled").map(|condition| condition.message).unwrap_or_default();
+                let why = if state.is_empty() { String::new() } else { format!("\n  {}", clean(&state)) };
+                let awaited = match awaited {
+                    Awaited::Deletion => "is still there".to_owned(),
+                    Awaited::Condition(..) => format!("has no {}", awaited.spelt()),
+                };
+                Failure::with(
+                    Exit::TimedOut,
+                    format!("{} {awaited} after {}{why}", one.called(), spoken(timeout)),
+                )
+            }
+        };
+        if let Some(known) = &worst {
+            output::talk(&format!("{} {}", output::red("error:"), known.text));
+        }
+        worst = Some(failure);
+    }
+    worst.map_or(Ok(()), Err)
+}
+
+fn told(one: &Found, what: &str) {
+    let what = paint(&clean(what), Tone::Good, output::data_colours());
+    output::data(&format!("{} {what}\n", one.called()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_wait_for_is_read_as_people_write_it() {
+        for (text, spelt) in [
+            ("condition=Reconciled", "Reconciled=True"),
+            ("condition=DnsSuccessful=false", "DnsSuccessful=False"),
+            ("delete", "deleted"),
+        ] {
+            assert_eq!(Awaited::parse(text).unwrap().spelt(), spelt);
+        }
+        for text in ["Reconciled", "condition=", "condition=A=maybe"] {
+            assert!(Awaited::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The names of owners: a resource knows its owner by id, people know it by name. They are asked for together, some
+//! dozens to a request, up to the root.
+
+use std::collections::HashMap;
+
+use hyperfleet_client::{Collection, ListQuery, Page, Request, Resource};
+
+use super::Session;
+use super::kinds::singular;
+use super::target::quoted;
+use crate::commands::Failure;
+use crate::output::text::clean;
+
+/// As many ids fit into one search with room to spare.
+const AT_ONCE: usize = 80;
+/// Ownership nests no deeper than kinds do; a server that says otherwise is not followed for ever.
+const MAX_DEPTH: usize = 32;
+
+/// Owners by id.
+#[derive(Debug, Default)]
+pub(crate) struct Owners(HashMap<String, Resource>);
+
+impl Owners {
+    /// All owners of these, and theirs.
+    pub(crate) async fn of(session: &Session, resources: &[Resource]) -> Result<Self, Failure> {
+        let mut known = Self::default();
+        let mut wanted = missing(&known, resources);
+        for _ in 0..MAX_DEPTH {
+            if wanted.is_empty() {
+                break;
+            }
+            let mut found = Vec::new();
+            for ids in wanted.chunks(AT_ONCE) {
+                let ids: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
+                let query = ListQuery {
+                    search: Some(format!("id in [{}]", ids.join(","))),
+                    fields: Some("kind,name,owner_references".to_owned()),
+                    show_deleted: true,
+                    page_size: Some(AT_ONCE as u64),
+                    ..ListQuery::default()
+                };
+                let answer = session.look(Request::list(&Collection::any(), &query)).await?;
+                found.extend(Page::<Resource>::read(&answer)?.items);
+            }
+            wanted = missing(&known, &found);
+            known.0.extend(found.into_iter().map(|one| (one.id().to_owned(), one)));
+            wanted.retain(|id| !known.0.contains_key(id));
+        }
+        Ok(known)
+    }
+
+    /// `cluster/prod-1`, or the owner's id if its name is not known; empty for what belongs to nothing.
+    pub(crate) fn owner_of(&self, resource: &Resource) -> String {
+        match resource.owner() {
+            Some(owner) => match self.0.get(&owner.id) {
+                Some(known) => format!("{}/{}", singular(&owner.kind), known.name()),
+                None => format!("{}/{}", singular(&owner.kind), owner.id),
+            },
+            None => String::new(),
+        }
+    }
+
+    /// `nodepool/prod-1/workers`.
+    pub(crate) fn path_of(&self, resource: &Resource) -> String {
+        let mut names = vec![resource.name()];
+        let mut next = resource.owner();
+        while let Some(known) =
+            next.and_then(|owner| self.0.get(&owner.id)).filter(|_| names.len() < MAX_DEPTH)
+        {
+            names.push(known.name());
+            next = known.owner();
+        }
+        names.push("");
+        names.reverse();
+        clean(&format!("{}{}", singular(resource.kind()), names.join("/"))).into_owned()
+    }
+}
+
+fn missing(known: &Owners, resources: &[Resource]) -> Vec<String> {
+    let mut ids: Vec<String> = resources
+        .iter()
+        .filter_map(|resource| resource.owner().map(|owner| owner.id))
+        .filter(|id| !known.0.contains_key(id))
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

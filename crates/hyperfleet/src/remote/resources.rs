@@ -1,0 +1,211 @@
+//! Resources in the form that `-o` asks for: as columns for people, as names for other commands, or as data.
+
+use clap::Arg;
+use hyperfleet_client::Resource;
+use hyperfleet_core::Timestamp;
+use serde_json::{Value, json};
+
+use super::Session;
+use super::owners::Owners;
+use super::target::called;
+use crate::commands::Failure;
+use crate::output::age::{age, span};
+use crate::output::form::Form;
+use crate::output::paint::Tone;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, json};
+
+/// `-o`.
+pub(crate) fn output_argument() -> Arg {
+    Arg::new("output")
+        .short('o')
+        .long("output")
+        .value_name("FORM")
+        .value_parser(|text: &str| text.parse::<Form>())
+        .help("table, wide, json, yaml, name or jsonpath=TEMPLATE")
+}
+
+/// How a resource is doing, in a word.
+pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
+    let reconciled = resource.condition("Reconciled");
+    match reconciled {
+        _ if resource.is_finalizing() => ("Finalizing", Tone::Pending),
+        Some(condition) if condition.is_true() => ("Reconciled", Tone::Good),
+        Some(condition) if condition.reason == "ReconciledNotAvailable" => ("Degraded", Tone::Bad),
+        Some(_) => ("Reconciling", Tone::Pending),
+        None => ("Unknown", Tone::Faint),
+    }
+}
+
+/// How long ago a moment was.
+pub(crate) fn since(moment: Option<Timestamp>, now: Timestamp) -> String {
+    moment.map(|moment| age(&moment.to_string(), now)).unwrap_or_default()
+}
+
+/// Which columns there are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns {
+    /// Resources of several kinds: names carry their kind.
+    pub(crate) mixed: bool,
+    pub(crate) owner: bool,
+    pub(crate) wide: bool,
+}
+
+impl Columns {
+    /// Those that show what differs among these.
+    pub(crate) fn of(resources: &[Resource], wide: bool) -> Self {
+        let mixed = resources.windows(2).any(|two| two[0].kind() != two[1].kind());
+        Self { mixed, owner: resources.iter().any(|resource| resource.owner().is_some()), wide }
+    }
+
+    /// An empty table of them.
+    pub(crate) fn table(self) -> Table {
+        let mut head = vec!["name"];
+        if self.owner {
+            head.push("owner");
+        }
+        head.extend(["status", "gen"]);
+        if self.wide {
+            head.extend(["adapters", "reason", "id", "labels"]);
+        }
+        head.extend(["since", "age"]);
+        Table::new(&head)
+    }
+
+    /// One row.
+    pub(crate) fn row(self, resource: &Resource, owners: &Owners, now: Timestamp) -> Vec<Cell> {
+        let name =
+            if self.mixed { called(resource.kind(), resource.name()) } else { resource.name().to_owned() };
+        let mut cells = vec![Cell::new(&name, Tone::Strong)];
+        if self.owner {
+            cells.push(owners.owner_of(resource).into());
+        }
+        let (status, tone) = standing(resource);
+        cells.push(Cell::new(status, tone));
+        cells.push(resource.generation().to_string().into());
+        let reconciled = resource.condition("Reconciled");
+        if self.wide {
+            cells.push(adapters(resource));
+            cells.push(
+                reconciled.as_ref().map(|condition| condition.reason.as_str()).unwrap_or_default().into(),
+            );
+            cells.push(Cell::new(resource.id(), Tone::Faint));
+            let labels: Vec<String> =
+                resource.labels().map(|(key, value)| format!("{key}={value}")).collect();
+            cells.push(labels.join(",").into());
+        }
+        let flipped = reconciled.and_then(|condition| condition.last_transition_time);
+        cells.push(Cell::new(&since(flipped, now), Tone::Faint));
+        cells.push(since(resource.created_time(), now).into());
+        cells
+    }
+}
+
+/// How many of the adapters that have reported are well.
+fn adapters(resource: &Resource) -> Cell {
+    let conditions = resource.conditions();
+    let reported: Vec<_> = conditions.iter().filter(|one| one.kind.ends_with("Successful")).collect();
+    let well = reported.iter().filter(|one| one.is_true()).count();
+    let tone = if well == reported.len() { Tone::Plain } else { Tone::Bad };
+    Cell::new(&format!("{well}/{}", reported.len()), tone)
+}
+
+/// Prints resources. `many` says whether a list was asked for, whatever it holds.
+pub(crate) async fn print(
+    session: &Session,
+    resources: &[Resource],
+    many: bool,
+    form: &Form,
+) -> Result<(), Failure> {
+    match form {
+        Form::Table | Form::Wide => {
+            let columns = Columns::of(resources, matches!(form, Form::Wide));
+            let owners =
+                if columns.owner { Owners::of(session, resources).await? } else { Owners::default() };
+            let mut table = columns.table();
+            let now = Timestamp::now();
+            for resource in resources {
+                table.row(columns.row(resource, &owners, now));
+            }
+            if table.is_empty() {
+                output::talk("nothing found");
+            } else {
+                output::data(&table.render(output::data_colours()));
+            }
+            Ok(())
+        }
+        Form::Name => {
+            let owners = Owners::of(session, resources).await?;
+            let lines: String =
+                resources.iter().map(|resource| format!("{}\n", owners.path_of(resource))).collect();
+            output::data(&lines);
+            Ok(())
+        }
+        form => {
+            let value = match resources {
+                [one] if !many => Value::Object(one.raw().clone()),
+                all => list(all),
+            };
+            match form.value(&value) {
+                Some(text) => {
+                    output::data(&text.map_err(Failure::usage)?);
+                    Ok(())
+                }
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// Resources as a list of the API would have them.
+fn list(resources: &[Resource]) -> Value {
+    let kind = match resources.first() {
+        Some(first) if resources.iter().all(|one| one.kind() == first.kind()) => {
+            format!("{}List", first.kind())
+        }
+        _ => "ResourceList".to_owned(),
+    };
+    let items: Vec<Value> = resources.iter().map(|one| Value::Object(one.raw().clone())).collect();
+    json!({"kind": kind, "items": items})
+}
+
+/// What became of a resource: a line, or the resource itself where `-o` asks for it.
+pub(crate) fn print_outcome(resource: &Resource, verb: &str, form: Option<&Form>) -> Result<(), Failure> {
+    match form.and_then(|form| form.value(&Value::Object(resource.raw().clone()))) {
+        Some(text) => output::data(&text.map_err(Failure::usage)?),
+        None if matches!(form, Some(Form::Name)) => {
+            output::data(&format!("{}\n", called(resource.kind(), resource.name())));
+        }
+        None => {
+            let tone = if verb.contains("unchanged") { Tone::Faint } else { Tone::Good };
+            let verb = output::paint::paint(verb, tone, output::data_colours());
+            output::data(&format!("{} {verb}\n", called(resource.kind(), resource.name())));
+        }
+    }
+    Ok(())
+}
+
+/// A JSON value as a person reads it in the middle of a sentence, cut where it gets long.
+pub(crate) fn brief(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = match value {
+        Value::String(text) => output::text::clean(text).into_owned(),
+        other => json::compact(other),
+    };
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    let cut: String = text.chars().take(LONGEST - 1).collect();
+    format!("{cut}…")
+}
+
+/// A moment with how long ago it was.
+pub(crate) fn moment(time: Option<Timestamp>, now: Timestamp) -> String {
+    match time {
+        Some(time) => {
+            let micros = now.micros().saturating_sub(time.micros()).max(0);
+            format!("{time} ({} ago)", span(std::time::Duration::from_micros(micros.unsigned_abs())))
+        }
+        None => String::new(),
+    }
+}
