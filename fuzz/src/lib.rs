@@ -4,14 +4,18 @@
 //! the corpus on any toolchain. They must not repeat how a text is read, or they would repeat its faults.
 #![forbid(unsafe_code)]
 
+mod accept;
 mod candidates;
 mod filter;
 mod headers;
+mod idempotency_key;
 mod pattern;
 mod refusal;
 mod token;
 
+pub use accept::accept;
 pub use headers::headers;
+pub use idempotency_key::key;
 pub use pattern::like;
 pub use token::token;
 

@@ -187,3 +187,40 @@ fn headers_of_the_corpus_cut_joined_and_changed_are_read_as_what_they_say() {
         }
     }
 }
+
+#[test]
+fn lists_of_media_ranges_cut_joined_and_changed_are_read_as_what_they_name() {
+    let seeds: Vec<String> = corpus("accept").into_iter().map(|(_, text)| text).collect();
+    for seed in &seeds {
+        for (before, behind) in cuts(seed) {
+            hyperfleet_fuzz::accept(before);
+            hyperfleet_fuzz::accept(behind);
+            for more in [",", ";", "/", "*", "*/*", ";q=0", ";q=", "q=1", "1e9", " ", "\t", "\"", "é", "\0"]
+            {
+                hyperfleet_fuzz::accept(&format!("{before}{more}{behind}"));
+            }
+        }
+        for other in &seeds {
+            for joint in ["", ",", ";", ", "] {
+                hyperfleet_fuzz::accept(&format!("{seed}{joint}{other}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_cut_joined_and_changed_are_taken_to_the_letter_or_refused() {
+    let seeds: Vec<String> = corpus("idempotency_key").into_iter().map(|(_, text)| text).collect();
+    for seed in &seeds {
+        for (before, behind) in cuts(seed) {
+            hyperfleet_fuzz::key(before);
+            hyperfleet_fuzz::key(behind);
+            for more in ["\n", "\r\n", " ", "\t", "\0", "\u{7f}", "é", "x"] {
+                hyperfleet_fuzz::key(&format!("{before}{more}{behind}"));
+            }
+        }
+        for other in &seeds {
+            hyperfleet_fuzz::key(&format!("{seed}{other}"));
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod decode_report;
 mod explain;
 pub mod gate;
 mod info;
+mod leases;
 mod observe;
 pub mod openapi;
 mod page_token;

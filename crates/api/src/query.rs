@@ -1,6 +1,7 @@
 //! Query parameters. An unknown one is refused, so that a misspelt `dryRun` or filter never does
 //! the real thing; a blank value counts as absent; every bad parameter is reported at once.
 
+mod leases;
 mod list;
 mod past;
 mod slice;
@@ -14,6 +15,7 @@ use serde_json::Value;
 
 use crate::page_token::Seal;
 
+pub(crate) use leases::LeaseListParameters;
 pub(crate) use list::{Criteria, ListParameters};
 pub(crate) use past::{DiffParameters, TimelineParameters, TimelineToken};
 pub(crate) use slice::SliceParameters;

@@ -1,10 +1,10 @@
-//! Answers as JSON text: one resource, a page of resources, a report, the reports on a resource, its timeline.
+//! Answers as JSON text: one resource, a page of resources, a report, the reports on a resource, its timeline, leases.
 
 use std::io::Write as _;
 
 use bytes::Bytes;
 use hyperfleet_core::{Error, Projection, Report, Resource, Version, View, printed_size};
-use hyperfleet_store::{Page, ReportPage, TimelinePage};
+use hyperfleet_store::{LeasePage, Page, ReportPage, TimelinePage};
 
 /// One resource.
 pub(crate) fn resource(
@@ -45,7 +45,7 @@ pub(crate) fn list(
         }
         view.write(&mut out, item, fields)?;
     }
-    close(&mut out, next, found.version);
+    close(&mut out, next, Some(found.version));
     Ok(out.into())
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage, next: Option<&str>)
         }
         serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
     }
-    close(&mut out, next, found.version);
+    close(&mut out, next, Some(found.version));
     Ok(out.into())
 }
 
@@ -84,7 +84,20 @@ pub(crate) fn timeline(frame: &Frame<'_>, found: &TimelinePage, next: Option<&st
         out.push(b',');
         out.extend_from_slice(&item.entry.as_str().as_bytes()[1..]);
     }
-    close(&mut out, next, found.version);
+    close(&mut out, next, Some(found.version));
+    Ok(out.into())
+}
+
+/// A page of leases. They have no part in the version counter. `next` is the token of the page behind it.
+pub(crate) fn leases(frame: &Frame<'_>, found: &LeasePage, next: Option<&str>) -> Result<Bytes, Error> {
+    let mut out = open(frame, found.items.len() * 256);
+    for (i, item) in found.items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
+    }
+    close(&mut out, next, None);
     Ok(out.into())
 }
 
@@ -104,12 +117,15 @@ fn open(frame: &Frame<'_>, size: usize) -> Vec<u8> {
 }
 
 /// A list behind its last item.
-fn close(out: &mut Vec<u8>, next: Option<&str>, version: Version) {
+fn close(out: &mut Vec<u8>, next: Option<&str>, version: Option<Version>) {
     out.push(b']');
     if let Some(token) = next {
         print(out, format_args!(",\"next_page_token\":\"{token}\""));
     }
-    print(out, format_args!(",\"version\":{version}}}"));
+    if let Some(version) = version {
+        print(out, format_args!(",\"version\":{version}"));
+    }
+    out.push(b'}');
 }
 
 fn print(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {

@@ -269,7 +269,7 @@ fn needs_owner(app: &App, entity: Option<&Entity>) -> Error {
     )
 }
 
-fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch>, Error> {
+pub(crate) fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch>, Error> {
     let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
     if values.is_empty() {
         return Ok(None);
@@ -308,7 +308,7 @@ pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {
     response
 }
 
-fn header(response: &mut Response, name: HeaderName, value: &str) {
+pub(crate) fn header(response: &mut Response, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router, middleware};
 use hyperfleet_core::BASE;
 use tower_http::compression::CompressionLayer;
@@ -13,10 +13,13 @@ use crate::app::App;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
-use crate::{explain, gate, info, past, resources, statuses, timeline, unmatched, whoami};
+use crate::{explain, gate, info, leases, past, resources, statuses, timeline, unmatched, whoami};
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
+
+/// What leases are below.
+pub(crate) const LEASES: &str = "leases";
 
 /// Below this a compressed body saves less than it costs.
 const WORTH_COMPRESSING: u64 = 256;
@@ -68,6 +71,8 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
     };
     routes.add(&format!("{BASE}/whoami"), guarded(get(whoami::whoami)));
     routes.add(&format!("{BASE}/authz/check"), guarded(post(whoami::check)));
+    routes.add(&format!("{BASE}/{LEASES}"), guarded(get(leases::list)));
+    routes.add(&format!("{BASE}/{LEASES}/{{group}}/{{name}}"), guarded(put(leases::put)));
 
     for place in Place::all(view.catalog) {
         let collection = format!("{BASE}{}", place.collection_path());

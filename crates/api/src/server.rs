@@ -266,7 +266,7 @@ async fn measure_pending(store: Store, threshold: Duration) {
     }
 }
 
-/// Keeps history to its retention and forgets old answers, in small steps that never hold up a writer for long.
+/// Keeps history to its retention and forgets old answers and leases, in small steps that never hold up a writer for long.
 async fn prune_history(store: Store, retention: Duration) {
     let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
     loop {
@@ -276,6 +276,7 @@ async fn prune_history(store: Store, retention: Duration) {
             .saturating_sub(i64::try_from(retention.as_micros()).unwrap_or(i64::MAX));
         while is_more("history", store.prune_history(Timestamp::from_micros(cutoff)).await) {}
         while is_more("kept answers", store.prune_retries().await) {}
+        while is_more("leases", store.prune_leases().await) {}
     }
 }
 

@@ -58,7 +58,7 @@ pub(crate) async fn check(
 
 fn answer(verdict: Option<Verdict>, reserved: bool) -> Response {
     let (allowed, rule) = match verdict {
-        _ if reserved => (false, "a system caller may write nothing but reports".to_owned()),
+        _ if reserved => (false, "a system caller may write nothing but reports and leases".to_owned()),
         None => (true, "roles are off".to_owned()),
         Some(Verdict::Granted(role)) => (true, format!("role {role}")),
         Some(Verdict::NotThisResource) => (false, "no rule that grants this covers the labels".to_owned()),

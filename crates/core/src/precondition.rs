@@ -67,15 +67,17 @@ impl IfMatch {
         if self.matches(resource.version) {
             return Ok(());
         }
+        Err(self.conflict(&resource.kind, &resource.id.to_string(), resource.version))
+    }
+
+    /// The conflict with what is at another version.
+    pub(crate) fn conflict(&self, kind: &str, id: &str, actual: Version) -> Error {
         let expected = self.as_sent();
         let detail = format!(
-            "{} '{}' was modified by another request. Expected version {}, found version {}.",
-            resource.kind,
-            resource.id,
+            "{kind} '{id}' was modified by another request. Expected version {}, found version {actual}.",
             expected.as_str().map_or_else(|| expected.to_string(), crate::echo),
-            resource.version
         );
-        Err(Error::new(ErrorKind::VersionConflict { expected, actual: resource.version }, detail))
+        Error::new(ErrorKind::VersionConflict { expected, actual }, detail)
     }
 
     /// What the caller expects, as a number where it is one.

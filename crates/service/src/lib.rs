@@ -2,9 +2,11 @@
 //! and shutdown. It knows no role; the API is its first user.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 pub mod authorities;
 pub mod build_info;
 pub mod health;
+pub mod idempotency_key;
 pub mod listener;
 pub mod logging;
 pub mod metrics;

@@ -15,6 +15,7 @@ mod failure;
 mod feed;
 mod feed_metrics;
 mod fleet_metrics;
+mod leases;
 mod list;
 mod memory;
 mod metrics;
@@ -50,6 +51,7 @@ use tokio::sync::Semaphore;
 pub use feed::{
     Batch, Event, EventKind, Follower, Held, Present, Ring, SLICE_BYTES, Versioned, no_longer_kept,
 };
+pub use leases::LeasePage;
 pub use list::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};

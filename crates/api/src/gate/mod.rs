@@ -15,7 +15,9 @@ use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use hyperfleet_auth::{Belonging, LEEWAY, Refusal, RefusalKind, Tenancy, Verified, Verifier};
-use hyperfleet_core::{Caller, Catalog, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb};
+use hyperfleet_core::{
+    BASE, Caller, Catalog, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb,
+};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
 use hyperfleet_service::request_ids::RequestIds;
@@ -23,6 +25,7 @@ use tokio::sync::watch;
 
 use crate::app::App;
 use crate::place::Place;
+use crate::router::LEASES;
 use rate::{Limiter, Purpose};
 use room::Rank;
 
@@ -114,8 +117,9 @@ impl Gate {
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
         let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
         let visitor = Visitor { identity, belonging, rights, expires, roles };
-        if let (Some(verb), Some(place)) = (demand.verb, request.extensions.get::<Arc<Place>>()) {
-            let kinds: Vec<&str> = match &place.entity {
+        if let Some(verb) = demand.verb {
+            let place = request.extensions.get::<Arc<Place>>();
+            let kinds: Vec<&str> = match place.and_then(|place| place.entity.as_ref()) {
                 Some(entity) => vec![&entity.kind],
                 None => catalog.kinds().map(|entity| &*entity.kind).collect(),
             };
@@ -145,7 +149,7 @@ impl Gate {
         let Some(tenancy) = &self.tenancy else { return Ok(None) };
         let belonging = tenancy.belonging(headers)?;
         if belonging == Belonging::System && demand.writes && demand.verb != Some(Verb::Report) {
-            let detail = "A system caller may write nothing but reports";
+            let detail = "A system caller may write nothing but reports and leases";
             return Err(Error::new(ErrorKind::PermissionDenied, detail));
         }
         Ok(Some(belonging))
@@ -164,9 +168,16 @@ impl Gate {
 }
 
 impl Demand {
-    /// By method and route: a path that ends in `statuses` takes reports, one that ends in `force-delete` ends waiting.
+    /// By method and route: a path that ends in `statuses` takes reports, one that ends in `force-delete` ends waiting,
+    /// and leases are for those who report.
     fn of(request: &Parts) -> Self {
         let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let area = route.strip_prefix(BASE).and_then(|below| below.split('/').nth(1));
+        if area == Some(LEASES) {
+            let writes = request.method == Method::PUT;
+            let purpose = if writes { Purpose::Report } else { Purpose::Read };
+            return Self { verb: Some(Verb::Report), writes, purpose, rank: Rank::Report };
+        }
         let last = route.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let about_resources = request.extensions.get::<Arc<Place>>().is_some();
         let verb = match (&request.method, last) {

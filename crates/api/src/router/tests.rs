@@ -110,7 +110,9 @@ async fn no_kind_has_a_plural_that_is_a_word_of_the_routes() {
         let Some(below) = path.strip_prefix(&format!("{BASE}/")) else { continue };
         // Where a plural may stand: right below the version, and right below a resource.
         let above = std::iter::once("{}").chain(below.split('/'));
-        let after_ids = above.zip(below.split('/')).filter(|(above, _)| above.starts_with('{'));
+        let after_ids = above
+            .zip(below.split('/'))
+            .filter(|(above, word)| above.starts_with('{') && !word.starts_with('{'));
         words.extend(after_ids.map(|(_, word)| word.to_owned()).filter(|word| !plurals.contains(word)));
     }
     for word in ["resources", "statuses", "diff"] {

@@ -4,8 +4,8 @@
 use std::io::Write as _;
 
 use http::HeaderMap;
-use http::header::ACCEPT;
 use hyperfleet_core::{Error, ErrorKind, Version, echo};
+use hyperfleet_service::accept;
 
 /// How events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,39 +21,14 @@ const FORMS: [Form; 2] = [Form::Sse, Form::Ndjson];
 impl Form {
     /// The one that the caller likes best.
     pub(super) fn negotiate(headers: &HeaderMap) -> Result<Self, Error> {
-        let texts: Vec<_> =
-            headers.get_all(ACCEPT).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
-        let accept = texts.join(",");
-        if accept.trim().is_empty() {
-            return Ok(Self::Sse);
-        }
-        // Of the ranges that a form is in, the one that says most about it counts.
-        let liking = |form: Self| accept.split(',').filter_map(|range| form.liking(range)).max();
-        let best = FORMS.into_iter().rev().max_by_key(|form| liking(*form).map(|(_, quality)| quality));
-        match best {
-            Some(best) if liking(best).is_some_and(|(_, quality)| quality > 0) => Ok(best),
-            _ => Err(Error::new(
-                ErrorKind::NotAcceptable,
-                format!(
-                    "A watch is {} or {}, none of which Accept allows: {}",
-                    Self::Sse.media_type(),
-                    Self::Ndjson.media_type(),
-                    echo(&accept)
-                ),
-            )),
-        }
-    }
-
-    /// How much a media range says about this form, and how much it wants it, in thousandths.
-    fn liking(self, range: &str) -> Option<(usize, u32)> {
-        let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
-        let range = parts.next()?;
-        let (kind, _) = self.media_type().split_once('/')?;
-        let precision = ["*/*".to_owned(), format!("{kind}/*"), self.media_type().to_owned()];
-        let precision = precision.iter().position(|known| *known == range)?;
-        let quality = parts.find_map(|part| part.strip_prefix("q=").map(str::to_owned));
-        let quality = quality.and_then(|q| q.parse::<f32>().ok()).unwrap_or(1.0).clamp(0.0, 1.0);
-        Some((precision, (quality * 1000.0) as u32))
+        let accept = accept::accepted(headers);
+        let best = accept::preferred(&accept, &FORMS.map(Self::media_type));
+        FORMS.into_iter().find(|form| Some(form.media_type()) == best).ok_or_else(|| {
+            let [sse, ndjson] = FORMS.map(Self::media_type);
+            let detail =
+                format!("A watch is {sse} or {ndjson}, none of which Accept allows: {}", echo(&accept));
+            Error::new(ErrorKind::NotAcceptable, detail)
+        })
     }
 
     /// Its name.
@@ -81,6 +56,7 @@ impl Form {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use http::header::ACCEPT;
     use proptest::prelude::*;
 
     #[test]

@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, reason = "a wrong answer fails the test")]
 
+mod leases;
 mod order;
 mod rates;
 mod roles;
@@ -248,6 +249,7 @@ async fn operations(app: &App) -> Vec<(String, String, bool)> {
 fn body(method: &str, path: &str, kind: &str) -> Option<Value> {
     let last = path.rsplit('/').next().unwrap();
     match (method, last) {
+        ("PUT", _) if path.contains("/leases/") => Some(json!({"holder": "walk", "ttl": "10s"})),
         ("PUT" | "POST", "statuses") => Some(report()),
         ("POST", "force-delete") => Some(json!({"reason": "the test wants it gone"})),
         ("POST", "check") => Some(json!({"verb": "read", "kind": "Cluster"})),

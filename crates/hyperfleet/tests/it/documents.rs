@@ -143,6 +143,11 @@ async fn the_examples_of_requests_succeed(app: &App) {
     };
     let mut sent = 0;
     for (method, template, media_type, body) in requests(&document) {
+        if template.contains("/leases/") {
+            let path = template.replace(['{', '}'], "");
+            app.call(&method, &path).header("content-type", &media_type).json(&body).await.expect_status(200);
+            continue;
+        }
         let flat_child = owner(&template);
         let path = match &flat_child {
             Some(_) if template.matches('{').count() == 0 => {

@@ -11,6 +11,7 @@ mod explain;
 mod guides;
 mod histories;
 mod hostile;
+mod leases;
 mod lists;
 mod operations;
 mod past;

@@ -8,6 +8,7 @@ mod connect;
 mod feed;
 mod lane;
 mod lease;
+mod leases;
 mod listen;
 mod load;
 mod migrate;
@@ -27,7 +28,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
+use hyperfleet_core::{Catalog, Claim, Error, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
 
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -36,7 +37,8 @@ use crate::feed::{Feed, Trail, TrailRow};
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
 use crate::{
-    ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage, TimelineQuery,
+    LeasePage, ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage,
+    TimelineQuery,
 };
 
 use connect::Address;
@@ -206,6 +208,48 @@ impl Postgres {
     ) -> Result<Option<Past>, Failure> {
         let within = self.within(sight.tenant());
         on_lease!(self.lists, |client| past::past(client, within, catalog, sight, id, generations))
+    }
+
+    pub(crate) async fn leases(
+        &self,
+        tenant: Option<&Tenant>,
+        scope: &str,
+        group: &str,
+        slice: &Slice,
+    ) -> Result<LeasePage, Failure> {
+        let within = self.within(tenant);
+        on_lease!(self.lists, |client| leases::list(client, within, scope, group, slice))
+    }
+
+    /// Decides on what is there, and writes if that still is. Whoever was too late decides anew: another was faster, so
+    /// it does not go on for ever.
+    pub(crate) async fn claim(
+        &self,
+        scope: &str,
+        claim: &Claim,
+    ) -> Result<Result<hyperfleet_core::Lease, Error>, Failure> {
+        let mut tried = None;
+        loop {
+            let (now, found) = on_lease!(self.lists, |client| leases::find(client, scope, claim))?;
+            // A write whose answer was lost is done again, and then comes too late by itself.
+            if let Some(lease) = tried.filter(|tried| found.as_ref() == Some(tried)) {
+                return Ok(Ok(lease));
+            }
+            let lease = match claim.decide(found.as_ref(), now) {
+                Ok(lease) => lease,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            let found = found.map(|lease| lease.version);
+            let put = on_lease!(self.lists, |client| leases::put(client, scope, &claim.group, found, &lease));
+            if put? {
+                return Ok(Ok(lease));
+            }
+            tried = Some(lease);
+        }
+    }
+
+    pub(crate) async fn prune_leases(&self, before: Timestamp) -> Result<u64, Failure> {
+        on_lease!(self.lists, |client| leases::prune(client, before))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {

@@ -29,9 +29,10 @@ macro_rules! about {
 }
 
 /// What a tenant may see of each table that holds something of tenants.
-const POLICIES: [(&str, &str); 7] = [
+const POLICIES: [(&str, &str); 8] = [
     ("resources", OWN),
     ("changes", OWN),
+    ("leases", OWN),
     ("resource_status", about!("resource_status.resource_id")),
     ("reports", about!("reports.resource_id")),
     ("resource_references", about!("resource_references.source_id")),
@@ -49,7 +50,7 @@ const POLICIES: [(&str, &str); 7] = [
 
 /// What a tenant may read: the tables with a policy, and numbers that are of all.
 const READABLE: &str = "resources, changes, resource_status, reports, resource_references, resource_facets, \
-                        facet_counts, feed, history";
+                        facet_counts, leases, feed, history";
 
 /// Confines a transaction. The schema is named because a path may go by the name of the role.
 pub(super) const CONFINE: &str = "select set_config('role', $1, true), set_config('search_path', $2, true),

@@ -5,6 +5,7 @@
 
 mod feed;
 mod functions;
+mod leases;
 mod load;
 mod migrate;
 mod past;
@@ -22,14 +23,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Sight, Timestamp, Version};
+use hyperfleet_core::{Catalog, Claim, Error, Lease, Resource, ResourceId, Sight, Timestamp, Version};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
 use crate::migrations::{MigrationReport, OpenError};
-use crate::{ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery};
+use crate::{
+    LeasePage, ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery,
+};
 
 pub(crate) use writer::Writer;
 
@@ -254,6 +257,30 @@ impl Sqlite {
     ) -> Result<Option<Past>, Failure> {
         let this = self.clone();
         self.scan(time, move |reader| past::past(reader, &this.catalog, &sight, id, &generations)).await
+    }
+
+    pub(crate) async fn leases(
+        self: &Arc<Self>,
+        scope: &str,
+        group: &str,
+        slice: &Slice,
+    ) -> Result<LeasePage, Failure> {
+        let (this, scope, group, slice) = (self.clone(), scope.to_owned(), group.to_owned(), slice.clone());
+        off_thread(move || leases::list(&this.reader(), &scope, &group, &slice)).await
+    }
+
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        scope: &str,
+        claim: &Claim,
+    ) -> Result<Result<Lease, Error>, Failure> {
+        let (this, scope, claim) = (self.clone(), scope.to_owned(), claim.clone());
+        off_thread(move || leases::claim(&this.location.connect()?, &scope, &claim)).await
+    }
+
+    pub(crate) async fn prune_leases(self: &Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
+        let this = self.clone();
+        off_thread(move || leases::prune(&this.location.connect()?, before)).await
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{self, Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, Finding, Intent, MANDATORY,
+    Caller, Catalog, Claim, Command, Contract, Create, Delete, EntityDescriptor, Finding, Intent, MANDATORY,
     RawJson, ReferenceDescriptor, ReportedStatus, ResourceId, Sight, SpecSchemas, Submission, SubmitReport,
     Tenant, Timestamp, Version,
 };
@@ -93,6 +93,14 @@ impl Side {
         let release = create(store, &tenant, "Release", "4-17", &[]).await;
         let cluster = create(store, &tenant, "Cluster", "same-name", &[release]).await;
         submit(store, &tenant, report(cluster)).await;
+        let claim = Claim {
+            group: "sentinel".into(),
+            name: "range-0".into(),
+            holder: org.into(),
+            ttl: Duration::from_secs(3600),
+            if_match: None,
+        };
+        store.claim(&Sight::new(Some(tenant.clone()), None), &claim).await.unwrap();
         // What is gone is in the history still.
         let gone = create(store, &tenant, "Release", "4-16", &[]).await;
         submit(store, &tenant, Intent::Delete(Delete { target: target(gone), if_match: None })).await;

@@ -25,7 +25,8 @@ async fn compare(
         real.iter().zip(fake).map(|((_, real), (_, fake))| (real.clone(), fake.clone())).collect();
     let mut pairs = 0;
     for (method, template, _) in operations(app).await {
-        if !template.contains('{') || !wanted(&template) {
+        // Leases are of nobody but those who share them; nothing foreign has their path.
+        if !template.contains('{') || template.contains("/leases/") || !wanted(&template) {
             continue;
         }
         let any_kind = template.contains("/resources/");
