@@ -11,6 +11,12 @@ use crate::event::Event;
 use crate::memory::{self, Memory};
 use crate::message::Message;
 use crate::metrics::{Metrics, TopicMetrics};
+#[cfg(feature = "nats")]
+use crate::nats;
+#[cfg(feature = "pubsub")]
+use crate::pubsub;
+#[cfg(feature = "rabbitmq")]
+use crate::rabbitmq;
 use crate::subscription::{Options, Subscription};
 use crate::tail::Tail;
 
@@ -29,11 +35,18 @@ impl Broker {
     pub async fn open(config: &BrokerConfig, metrics: Metrics) -> Result<Self, BrokerError> {
         let (link, kind) = match config.kind {
             Kind::Memory => (Link::Memory(Memory::default()), "memory"),
-            #[allow(unreachable_patterns, reason = "all kinds may be compiled in")]
+            #[cfg(feature = "nats")]
+            Kind::Nats => (Link::Nats(nats::Nats::open(&config.nats).await?), "nats"),
+            #[cfg(feature = "rabbitmq")]
+            Kind::RabbitMq => (Link::RabbitMq(rabbitmq::RabbitMq::open(&config.rabbitmq)?), "rabbitmq"),
+            #[cfg(feature = "pubsub")]
+            Kind::GooglePubSub => {
+                (Link::PubSub(pubsub::PubSub::open(&config.googlepubsub).await?), "googlepubsub")
+            }
+            #[allow(unreachable_patterns, reason = "reached where a type of broker is compiled out")]
             _ => {
-                return Err(BrokerError::Configuration(
-                    "this program was built without that type of broker".to_owned(),
-                ));
+                let why = "this program was built without that type of broker".to_owned();
+                return Err(BrokerError::Configuration(why));
             }
         };
         Ok(Self { link, kind, metrics, options: Arc::new(config.subscriber.clone()) })
@@ -122,6 +135,12 @@ macro_rules! each {
     ($which:expr, $one:ident => $what:expr) => {
         match $which {
             Self::Memory($one) => $what,
+            #[cfg(feature = "nats")]
+            Self::Nats($one) => $what,
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq($one) => $what,
+            #[cfg(feature = "pubsub")]
+            Self::PubSub($one) => $what,
         }
     };
 }
@@ -130,6 +149,12 @@ macro_rules! each {
 #[derive(Debug, Clone)]
 pub(crate) enum Link {
     Memory(Memory),
+    #[cfg(feature = "nats")]
+    Nats(nats::Nats),
+    #[cfg(feature = "rabbitmq")]
+    RabbitMq(rabbitmq::RabbitMq),
+    #[cfg(feature = "pubsub")]
+    PubSub(pubsub::PubSub),
 }
 
 impl Link {
@@ -138,15 +163,27 @@ impl Link {
         each!(self, link => link.publish(topic, message).await)
     }
 
-    pub(crate) fn source(&self, topic: &str, subscription: &str, _options: &Options) -> Source {
+    pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
         match self {
             Self::Memory(link) => Source::Memory(link.source(topic, subscription)),
+            #[cfg(feature = "nats")]
+            Self::Nats(link) => Source::Nats(link.source(topic, subscription)),
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq(link) => Source::RabbitMq(link.source(topic, subscription, options)),
+            #[cfg(feature = "pubsub")]
+            Self::PubSub(link) => Source::PubSub(link.source(topic, subscription, options)),
         }
     }
 
     fn look(&self, topic: &str) -> Look {
         match self {
             Self::Memory(link) => Look::Memory(link.look(topic)),
+            #[cfg(feature = "nats")]
+            Self::Nats(link) => Look::Nats(link.look(topic)),
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq(link) => Look::RabbitMq(link.look(topic)),
+            #[cfg(feature = "pubsub")]
+            Self::PubSub(link) => Look::PubSub(link.look(topic)),
         }
     }
 
@@ -174,6 +211,12 @@ impl Link {
 #[derive(Debug)]
 pub(crate) enum Source {
     Memory(memory::Source),
+    #[cfg(feature = "nats")]
+    Nats(nats::Source),
+    #[cfg(feature = "rabbitmq")]
+    RabbitMq(rabbitmq::Source),
+    #[cfg(feature = "pubsub")]
+    PubSub(pubsub::Source),
 }
 
 impl Source {
@@ -197,6 +240,12 @@ impl Source {
 #[derive(Debug)]
 pub(crate) enum Receipt {
     Memory(memory::Receipt),
+    #[cfg(feature = "nats")]
+    Nats(nats::Receipt),
+    #[cfg(feature = "rabbitmq")]
+    RabbitMq(rabbitmq::Receipt),
+    #[cfg(feature = "pubsub")]
+    PubSub(pubsub::Receipt),
 }
 
 impl Receipt {
@@ -220,6 +269,12 @@ impl Receipt {
 #[derive(Debug)]
 pub(crate) enum Look {
     Memory(memory::Look),
+    #[cfg(feature = "nats")]
+    Nats(nats::Look),
+    #[cfg(feature = "rabbitmq")]
+    RabbitMq(rabbitmq::Look),
+    #[cfg(feature = "pubsub")]
+    PubSub(pubsub::Look),
 }
 
 impl Look {

@@ -56,8 +56,6 @@ pub struct Nats {
     pub ack_wait: Duration,
     /// Copies of a new stream.
     pub replicas: usize,
-    /// A user's token and key.
-    pub credentials_file: Option<PathBuf>,
     /// Authorities of the server's certificate.
     pub ca_file: Option<PathBuf>,
 }
@@ -163,7 +161,6 @@ impl BrokerConfig {
                 max_age: settings.duration("broker.nats.max_age"),
                 ack_wait: settings.duration("broker.nats.ack_wait"),
                 replicas: settings.integer("broker.nats.replicas"),
-                credentials_file: path("broker.nats.credentials_file"),
                 ca_file: path("broker.nats.ca_file"),
             },
             rabbitmq: RabbitMq {
@@ -262,16 +259,19 @@ mod tests {
     #[test]
     fn a_broker_yaml_of_the_go_library_is_understood_as_it_is() {
         let config = read(
-            "broker:
-               type: rabbitmq
-               rabbitmq: {url: 'amqp://guest:guest@localhost:5672/', exchange_type: topic, prefetch_count: 7,
-                          publisher_confirm: true, prefetch_size: 0, consumer_tag: me, queue: q, exchange: e}
-               googlepubsub: {project_id: p, max_outstanding_messages: 100, num_goroutines: 10,
-                              ack_deadline_seconds: 60, message_retention_duration: '604800s',
-                              expiration_ttl: '2678400s', retry_min_backoff: 10s, retry_max_backoff: 600s,
-                              dead_letter_max_attempts: 7, create_topic_if_missing: true}
-             subscriber: {parallelism: 3}
-             log_config: false",
+            "\
+broker:
+  type: rabbitmq
+  rabbitmq:
+    {url: 'amqp://guest:guest@localhost:5672/', exchange_type: topic, prefetch_count: 7, prefetch_size: 0,
+     publisher_confirm: true, consumer_tag: me, queue: q, exchange: e}
+  googlepubsub:
+    {project_id: p, max_outstanding_messages: 100, num_goroutines: 10, ack_deadline_seconds: 60,
+     message_retention_duration: '604800s', expiration_ttl: '2678400s', retry_min_backoff: 10s,
+     retry_max_backoff: 600s, dead_letter_max_attempts: 7, create_topic_if_missing: true}
+subscriber: {parallelism: 3}
+log_config: false
+",
             &[],
         )
         .unwrap();
@@ -304,8 +304,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_all_at_once() {
         let faults = read(
-            "broker: {type: googlepubsub, googlepubsub: {expiration_ttl: soon}}
-             subscriber: {backoff_initial: 1h}",
+            "broker: {type: googlepubsub, googlepubsub: {expiration_ttl: soon}}\nsubscriber: {backoff_initial: 1h}",
             &[],
         )
         .unwrap_err();

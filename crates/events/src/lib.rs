@@ -16,6 +16,12 @@ mod lanes;
 mod memory;
 mod message;
 mod metrics;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "pubsub")]
+mod pubsub;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
 mod subscription;
 mod tail;
 

@@ -42,7 +42,6 @@ pub const KEYS: &[Key] = &[
         "After this time without a sign of its process an event is handed to another.",
     ),
     key("broker.nats.replicas", number(1, 5), "1", "Copies that a stream made here has in a cluster."),
-    key("broker.nats.credentials_file", Form::Text, "", "File with a user's token and key."),
     key("broker.nats.ca_file", Form::Text, "", "Authorities that the server's certificate may be of."),
     url("broker.rabbitmq.url", "amqp://localhost:5672", "Address of RabbitMQ, `amqp://` or `amqps://`."),
     key("broker.rabbitmq.exchange", Form::Text, "", "Exchange; the topic when empty."),

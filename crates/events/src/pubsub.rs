@@ -1,0 +1,354 @@
+//! Google Cloud Pub/Sub: topics and subscriptions as they are. The subscription counts deliveries (because it has
+//! a dead-letter policy) and waits before the next one (because it has a retry policy); where somebody made one
+//! without the first, deliveries are counted here and the count goes with the process.
+
+mod admin;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use google_cloud_auth::credentials::anonymous;
+use google_cloud_gax::error::Error;
+use google_cloud_gax::error::rpc::Code;
+use google_cloud_gax::options::RequestOptionsBuilder as _;
+use google_cloud_gax::retry_policy::NeverRetry;
+use google_cloud_pubsub::client::{BasePublisher, Publisher, Subscriber, SubscriptionAdmin, TopicAdmin};
+use google_cloud_pubsub::error::PublishError;
+use google_cloud_pubsub::model::Message as PubSubMessage;
+use google_cloud_pubsub::subscriber::handler::Handler;
+use google_cloud_pubsub::subscriber::{MessageStream, ShutdownBehavior};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+use crate::broker::{Raw, Receipt as AnyReceipt};
+use crate::config;
+use crate::error::BrokerError;
+use crate::message::Message;
+use crate::subscription::Options;
+use admin::{Making, Names};
+
+/// The name under which Watermill, which the Go broker library stands on, knows a message's id.
+const MESSAGE_ID: &str = "_watermill_message_uuid";
+/// Longest wait for the service, for one message.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long messages are collected before they are sent together.
+const GATHER: Duration = Duration::from_millis(2);
+/// There is no way to ask whether a letter is there: after this much silence there is none, or none more.
+const FIRST_LETTER: Duration = Duration::from_secs(3);
+const NEXT_LETTER: Duration = Duration::from_millis(500);
+/// Deliveries of messages that are counted here at one time.
+const COUNTED_AT_MOST: usize = 10_000;
+
+/// The service.
+#[derive(Debug, Clone)]
+pub(crate) struct PubSub(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    names: Names,
+    config: config::GooglePubSub,
+    topics: TopicAdmin,
+    subscriptions: SubscriptionAdmin,
+    subscriber: Subscriber,
+    publisher: BasePublisher,
+    publishers: Mutex<HashMap<String, Publisher>>,
+}
+
+impl PubSub {
+    pub(crate) async fn open(config: &config::GooglePubSub) -> Result<Self, BrokerError> {
+        // Google's own libraries take the host as it is given, so that is what people give.
+        let endpoint = config.emulator_host.as_ref().map(|host| format!("http://{host}"));
+        macro_rules! client {
+            ($builder:expr) => {{
+                let builder = $builder;
+                let built = match &endpoint {
+                    None => builder.build().await,
+                    Some(endpoint) => {
+                        let nobody = anonymous::Builder::new().build();
+                        builder.with_endpoint(endpoint).with_credentials(nobody).build().await
+                    }
+                };
+                built.map_err(|error| BrokerError::Configuration(format!("Pub/Sub: {error}")))?
+            }};
+        }
+        Ok(Self(Arc::new(Inner {
+            names: Names::new(&config.project_id),
+            topics: client!(TopicAdmin::builder()),
+            subscriptions: client!(SubscriptionAdmin::builder()),
+            subscriber: client!(Subscriber::builder()),
+            // Whoever publishes tries again, and knows better when.
+            publisher: client!(BasePublisher::builder().with_retry_policy(NeverRetry)),
+            publishers: Mutex::default(),
+            config: config.clone(),
+        })))
+    }
+
+    pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
+        let make = self.0.config.create_topic_if_missing.then_some(Making::Topic);
+        self.put(topic, message, make).await
+    }
+
+    pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
+        let (topic, subscription) = (topic.to_owned(), subscription.to_owned());
+        let (options, seen) = (options.clone(), HashMap::new());
+        Source { link: self.clone(), topic, subscription, options, stream: None, seen }
+    }
+
+    pub(crate) fn look(&self, topic: &str) -> Look {
+        Look { link: self.clone(), topic: topic.to_owned(), at: None }
+    }
+
+    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
+        let make = self.0.config.create_subscription_if_missing.then_some(Making::TopicForLetters);
+        self.put(destination, letter, make).await
+    }
+
+    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
+        let mut letters = Vec::new();
+        let visit = |message: Message, handler: Handler| {
+            letters.push((message, handler));
+            letters.len() < limit
+        };
+        self.visit_letters(destination, visit).await?;
+        // The service keeps no order; ids begin with the time.
+        letters.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
+        Ok(letters.into_iter().map(|(letter, _)| letter).collect())
+    }
+
+    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
+        let (mut found, mut others) = (false, Vec::new());
+        let visit = |message: Message, handler: Handler| {
+            if message.id == id {
+                found = true;
+                handler.ack();
+            } else {
+                others.push(handler);
+            }
+            !found
+        };
+        self.visit_letters(destination, visit).await?;
+        Ok(found)
+    }
+
+    pub(crate) async fn health(&self) -> Result<(), BrokerError> {
+        let probe = self.0.topics.get_topic().set_topic(self.0.names.topic("hyperfleet-health-probe"));
+        match timeout(PATIENCE, probe.with_retry_policy(NeverRetry).send()).await {
+            Err(_) => Err(BrokerError::TimedOut),
+            // Whatever the answer is, somebody answered.
+            Ok(Err(error)) if error.status().is_none() && error.http_status_code().is_none() => {
+                Err(unavailable(error))
+            }
+            Ok(_) => Ok(()),
+        }
+    }
+
+    async fn put(&self, topic: &str, message: Message, make: Option<Making>) -> Result<(), BrokerError> {
+        match (self.send(topic, &message).await, make) {
+            (Err(BrokerError::Refused(_)), Some(making)) => {
+                self.make(making, topic).await?;
+                self.send(topic, &message).await
+            }
+            (result, _) => result,
+        }
+    }
+
+    async fn send(&self, topic: &str, message: &Message) -> Result<(), BrokerError> {
+        let publisher = {
+            let mut publishers = self.0.publishers.lock().await;
+            let publisher = publishers.entry(topic.to_owned()).or_insert_with(|| {
+                self.0.publisher.publisher(self.0.names.topic(topic)).set_delay_threshold(GATHER).build()
+            });
+            publisher.clone()
+        };
+        let headers = message.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let attributes = headers.chain([(MESSAGE_ID, message.id.as_str())]);
+        let sent = PubSubMessage::new().set_data(message.body.clone()).set_attributes(attributes);
+        match timeout(PATIENCE, publisher.publish(sent)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(PublishError::Rpc(error))) => Err(failure(&error)),
+            Ok(Err(error)) => Err(unavailable(error)),
+            Err(_) => Err(BrokerError::TimedOut),
+        }
+    }
+
+    /// Shows letters to `visit` until it says no. Those whose handler it keeps come back when that is dropped.
+    async fn visit_letters(
+        &self,
+        destination: &str,
+        mut visit: impl FnMut(Message, Handler) -> bool,
+    ) -> Result<(), BrokerError> {
+        if !self.has_subscription(destination).await? {
+            return Ok(());
+        }
+        let subscription = self.0.names.subscription(destination);
+        let subscribe = self.0.subscriber.subscribe(subscription);
+        let mut stream = subscribe.set_shutdown_behavior(ShutdownBehavior::NackImmediately).build();
+        let mut wait = FIRST_LETTER;
+        while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
+            let (message, handler) = letter.map_err(|error| failure(&error))?;
+            if !visit(read(message), handler) {
+                break;
+            }
+            wait = NEXT_LETTER;
+        }
+        end(&stream).await;
+        Ok(())
+    }
+}
+
+fn unavailable(error: impl std::fmt::Display) -> BrokerError {
+    BrokerError::Unavailable(error.to_string())
+}
+
+fn is_missing(error: &Error) -> bool {
+    error.status().is_some_and(|status| status.code == Code::NotFound)
+        || error.http_status_code() == Some(404)
+}
+
+fn failure(error: &Error) -> BrokerError {
+    let refused = [Code::NotFound, Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition];
+    match error.status() {
+        _ if is_missing(error) => BrokerError::Refused("no such topic or subscription".to_owned()),
+        Some(status) if refused.contains(&status.code) => BrokerError::Refused(status.message.clone()),
+        _ => unavailable(error),
+    }
+}
+
+fn read(message: PubSubMessage) -> Message {
+    let mut id = message.message_id;
+    let mut headers = Vec::new();
+    for (name, value) in message.attributes {
+        if name == MESSAGE_ID {
+            id = value;
+        } else {
+            headers.push((name, value));
+        }
+    }
+    Message { id, body: message.data, headers }
+}
+
+/// Sends what is settled, and gives back the rest.
+async fn end(stream: &MessageStream) {
+    let _ = timeout(PATIENCE, stream.shutdown_token().shutdown()).await;
+}
+
+/// Where a subscription's messages come from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    link: PubSub,
+    topic: String,
+    subscription: String,
+    options: Options,
+    stream: Option<MessageStream>,
+    /// How often messages came, where the service does not say.
+    seen: HashMap<String, u32>,
+}
+
+impl Source {
+    pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
+        self.stream = None;
+        self.link.make_subscription(&self.topic, &self.subscription, &self.options).await?;
+        let subscribe = self.link.0.subscriber.subscribe(self.link.0.names.subscription(&self.subscription));
+        let stream = subscribe
+            .set_max_outstanding_messages(i64::try_from(self.options.window()).unwrap_or(i64::MAX))
+            .set_max_lease_extension(self.link.0.config.ack_deadline)
+            .set_shutdown_behavior(ShutdownBehavior::NackImmediately)
+            .build();
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    pub(crate) async fn next(&mut self, _room: usize) -> Result<Raw, BrokerError> {
+        let Some(stream) = &mut self.stream else { return Err(unavailable("not attached")) };
+        let (message, handler) = match stream.next().await {
+            Some(Ok(received)) => received,
+            Some(Err(error)) => return Err(failure(&error)),
+            None => return Err(unavailable("the stream ended")),
+        };
+        let attempt = match handler.delivery_attempt() {
+            Some(attempt) => u32::try_from(attempt).unwrap_or(1),
+            None => {
+                if self.seen.len() >= COUNTED_AT_MOST {
+                    self.seen.clear();
+                }
+                let count = self.seen.entry(message.message_id.clone()).or_default();
+                *count += 1;
+                *count
+            }
+        };
+        Ok(Raw { message: read(message), attempt, receipt: AnyReceipt::PubSub(Receipt(handler)) })
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some(stream) = &self.stream {
+            end(stream).await;
+        }
+    }
+}
+
+/// The right to settle one message; the client library keeps its lease until then.
+#[derive(Debug)]
+pub(crate) struct Receipt(Handler);
+
+impl Receipt {
+    pub(crate) async fn acknowledge(self) -> Result<(), BrokerError> {
+        self.0.ack();
+        Ok(())
+    }
+
+    /// The subscription's retry policy decides when.
+    pub(crate) async fn retry(self, _after: Duration) -> Result<(), BrokerError> {
+        self.0.nack();
+        Ok(())
+    }
+
+    pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
+        self.0.nack();
+        Ok(())
+    }
+}
+
+/// A look at a topic by a subscription that is removed afterwards.
+#[derive(Debug)]
+pub(crate) struct Look {
+    link: PubSub,
+    topic: String,
+    at: Option<(String, MessageStream)>,
+}
+
+impl Look {
+    pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
+        let name = match self.at.take() {
+            Some((name, _)) => name,
+            None => {
+                let name = format!("{}-tail-{}", self.topic, Uuid::new_v4().simple());
+                self.link.make_passing_subscription(&self.topic, &name).await?;
+                name
+            }
+        };
+        let subscription = self.link.0.names.subscription(&name);
+        self.at = Some((name, self.link.0.subscriber.subscribe(subscription).build()));
+        Ok(())
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
+        let Some((_, stream)) = &mut self.at else { return Err(unavailable("not attached")) };
+        match stream.next().await {
+            Some(Ok((message, handler))) => {
+                handler.ack();
+                Ok(read(message))
+            }
+            Some(Err(error)) => Err(failure(&error)),
+            None => Err(unavailable("the stream ended")),
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some((name, stream)) = self.at {
+            end(&stream).await;
+            self.link.remove_subscription(&name).await;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Topics and subscriptions of Pub/Sub: what they are called, and how those are made that are missing. Whoever
+//! has no right to make them leaves both settings off and makes them by other means.
+
+use std::time::Duration;
+
+use google_cloud_gax::error::Error;
+use google_cloud_gax::error::rpc::Code;
+use google_cloud_gax::options::RequestOptionsBuilder as _;
+use google_cloud_gax::retry_policy::NeverRetry;
+use google_cloud_pubsub::model::{DeadLetterPolicy, ExpirationPolicy, RetryPolicy, Subscription, Topic};
+use tokio::time::timeout;
+
+use super::{PATIENCE, PubSub, failure, is_missing};
+use crate::error::BrokerError;
+use crate::subscription::Options;
+
+/// What the service allows for the deliveries before it makes a dead letter itself.
+const DELIVERIES: std::ops::RangeInclusive<i32> = 5..=100;
+/// The longest wait that a retry policy may have.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// The shortest life that the service allows for what should be gone sooner.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What is to be made for a message that found no topic.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Making {
+    Topic,
+    /// With a subscription of the same name, without which it would keep nothing.
+    TopicForLetters,
+}
+
+/// Full names within one project.
+#[derive(Debug, Clone)]
+pub(super) struct Names(String);
+
+impl Names {
+    pub(super) fn new(project: &str) -> Self {
+        Self(format!("projects/{project}"))
+    }
+
+    pub(super) fn topic(&self, topic: &str) -> String {
+        format!("{}/topics/{topic}", self.0)
+    }
+
+    pub(super) fn subscription(&self, subscription: &str) -> String {
+        format!("{}/subscriptions/{subscription}", self.0)
+    }
+}
+
+impl PubSub {
+    pub(super) async fn make(&self, making: Making, name: &str) -> Result<(), BrokerError> {
+        let mut topic = Topic::new().set_name(self.0.names.topic(name));
+        topic.message_retention_duration =
+            self.0.config.topic_retention.and_then(|time| time.try_into().ok());
+        let make = self.0.topics.create_topic().with_request(topic).with_retry_policy(NeverRetry);
+        made(timeout(PATIENCE, make.send()).await)?;
+        match making {
+            Making::Topic => Ok(()),
+            Making::TopicForLetters => {
+                let letters = self.subscription_of(name, name);
+                self.create(letters).await
+            }
+        }
+    }
+
+    /// A subscription that counts and waits, with a place for its dead letters.
+    pub(super) async fn make_subscription(
+        &self,
+        topic: &str,
+        name: &str,
+        options: &Options,
+    ) -> Result<(), BrokerError> {
+        if self.0.config.create_topic_if_missing {
+            self.make(Making::Topic, topic).await?;
+        }
+        if !self.0.config.create_subscription_if_missing || self.has_subscription(name).await? {
+            return Ok(());
+        }
+        let letters = format!("{name}-dlq");
+        self.make(Making::TopicForLetters, &letters).await?;
+        let mut subscription = self.subscription_of(topic, name);
+        let deliveries = i32::try_from(options.max_deliveries).unwrap_or(i32::MAX);
+        subscription.dead_letter_policy = Some(
+            DeadLetterPolicy::new()
+                .set_dead_letter_topic(self.0.names.topic(&letters))
+                .set_max_delivery_attempts(deliveries.clamp(*DELIVERIES.start(), *DELIVERIES.end())),
+        );
+        let mut waits = RetryPolicy::new();
+        waits.minimum_backoff = options.backoff_initial.min(LONGEST_WAIT).try_into().ok();
+        waits.maximum_backoff = options.backoff_max.min(LONGEST_WAIT).try_into().ok();
+        subscription.retry_policy = Some(waits);
+        self.create(subscription).await
+    }
+
+    pub(super) async fn make_passing_subscription(&self, topic: &str, name: &str) -> Result<(), BrokerError> {
+        let mut subscription = self.subscription_of(topic, name);
+        let mut passing = ExpirationPolicy::new();
+        passing.ttl = DAY.try_into().ok();
+        subscription.expiration_policy = Some(passing);
+        subscription.message_retention_duration = Duration::from_secs(600).try_into().ok();
+        self.create(subscription).await
+    }
+
+    pub(super) async fn remove_subscription(&self, name: &str) {
+        let name = self.0.names.subscription(name);
+        let delete = self.0.subscriptions.delete_subscription().set_subscription(name);
+        // It expires by itself otherwise.
+        let _ = timeout(PATIENCE, delete.send()).await;
+    }
+
+    pub(super) async fn has_subscription(&self, name: &str) -> Result<bool, BrokerError> {
+        let name = self.0.names.subscription(name);
+        let get = self.0.subscriptions.get_subscription().set_subscription(name);
+        match timeout(PATIENCE, get.with_retry_policy(NeverRetry).send()).await {
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(error)) if is_missing(&error) => Ok(false),
+            Ok(Err(error)) => Err(failure(&error)),
+            Err(_) => Err(BrokerError::TimedOut),
+        }
+    }
+
+    fn subscription_of(&self, topic: &str, name: &str) -> Subscription {
+        let config = &self.0.config;
+        let mut expiration = ExpirationPolicy::new();
+        expiration.ttl = config.expiration_ttl.and_then(|time| time.try_into().ok());
+        let mut subscription = Subscription::new()
+            .set_name(self.0.names.subscription(name))
+            .set_topic(self.0.names.topic(topic))
+            .set_ack_deadline_seconds(i32::try_from(config.ack_deadline.as_secs()).unwrap_or(60))
+            .set_expiration_policy(expiration);
+        subscription.message_retention_duration = config.message_retention.try_into().ok();
+        subscription
+    }
+
+    async fn create(&self, subscription: Subscription) -> Result<(), BrokerError> {
+        let make = self.0.subscriptions.create_subscription().with_request(subscription);
+        made(timeout(PATIENCE, make.with_retry_policy(NeverRetry).send()).await)
+    }
+}
+
+/// Made by somebody else is made.
+fn made<T>(result: Result<Result<T, Error>, tokio::time::error::Elapsed>) -> Result<(), BrokerError> {
+    match result {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) if exists(&error) => Ok(()),
+        Ok(Err(error)) => Err(failure(&error)),
+        Err(_) => Err(BrokerError::TimedOut),
+    }
+}
+
+fn exists(error: &Error) -> bool {
+    error.status().is_some_and(|status| status.code == Code::AlreadyExists)
+        || error.http_status_code() == Some(409)
+}

@@ -1,0 +1,269 @@
+//! RabbitMQ: a topic is a durable exchange, a subscription a durable queue bound to it. A classic queue neither
+//! counts deliveries nor waits, so both are done from here in a way that loses nothing: a message that failed
+//! stays unacknowledged for its wait and is then put behind the queue again with its count, confirmed before the
+//! old one is acknowledged.
+
+mod publishing;
+mod source;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use lapin::message::Delivery;
+use lapin::options::{
+    BasicAckOptions, BasicConsumeOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions,
+    QueueDeclareOptions,
+};
+use lapin::tcp::OwnedTLSConfig;
+use lapin::types::{AMQPValue, FieldTable, ShortString};
+use lapin::uri::AMQPUri;
+use lapin::{
+    BasicProperties, Channel, Connection, ConnectionBuilder, ConnectionProperties, Consumer, ExchangeKind,
+};
+use tokio::time::timeout;
+
+use crate::config;
+use crate::error::BrokerError;
+use crate::message::Message;
+use crate::subscription::Options;
+use publishing::{PATIENCE, Publishing};
+pub(crate) use source::{Receipt, Source};
+
+/// The name under which Watermill, which the Go broker library stands on, knows a message's id.
+const MESSAGE_ID: &str = "_watermill_message_uuid";
+/// How often the message was handed out, when this is not the first time.
+const ATTEMPT: &str = "hyperfleet-attempt";
+/// Seconds after which a silent server counts as gone.
+const HEARTBEAT: u16 = 10;
+/// AMQP's word for a message that is kept on disk.
+const PERSISTENT: u8 = 2;
+
+/// The broker; connected to when it is used.
+#[derive(Debug, Clone)]
+pub(crate) struct RabbitMq(Arc<Inner>);
+
+struct Inner {
+    uri: AMQPUri,
+    tls: OwnedTLSConfig,
+    config: config::RabbitMq,
+    publishing: Publishing,
+}
+
+impl std::fmt::Debug for Inner {
+    /// Without the address, which holds a password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inner").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl RabbitMq {
+    pub(crate) fn open(config: &config::RabbitMq) -> Result<Self, BrokerError> {
+        let mut uri: AMQPUri = config
+            .url
+            .parse()
+            .map_err(|why| BrokerError::Configuration(format!("broker.rabbitmq.url: {why}")))?;
+        // A bare slash behind the port means the usual virtual host to people and to the Go library.
+        if uri.vhost.is_empty() {
+            uri.vhost.push('/');
+        }
+        uri.query.heartbeat.get_or_insert(HEARTBEAT);
+        let cert_chain =
+            match &config.ca_file {
+                None => None,
+                Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
+                    BrokerError::Configuration(format!("broker.rabbitmq.ca_file: {error}"))
+                })?),
+            };
+        let tls = OwnedTLSConfig { identity: None, cert_chain };
+        let publishing = Publishing::default();
+        Ok(Self(Arc::new(Inner { uri, tls, config: config.clone(), publishing })))
+    }
+
+    pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
+        let (exchange, key) = (self.exchange(topic), self.0.config.routing_key.as_str());
+        self.put(Some(exchange), exchange, key, &message, FieldTable::default()).await
+    }
+
+    pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
+        let queue = format!("{}-{subscription}", self.0.config.queue.as_deref().unwrap_or(topic));
+        Source::new(self.clone(), topic, queue, options.window())
+    }
+
+    pub(crate) fn look(&self, topic: &str) -> Look {
+        Look { link: self.clone(), topic: topic.to_owned(), at: None }
+    }
+
+    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
+        let channel = self.channel().await?;
+        declare_queue(&channel, destination).await?;
+        self.0.publishing.keep(channel).await;
+        self.put(None, "", destination, &letter, FieldTable::default()).await
+    }
+
+    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
+        let mut letters = Vec::new();
+        self.visit_letters(destination, async |letter: &Delivery| {
+            letters.push(read(letter));
+            Ok(letters.len() < limit)
+        })
+        .await?;
+        Ok(letters)
+    }
+
+    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
+        let mut found = false;
+        self.visit_letters(destination, async |letter: &Delivery| {
+            if read(letter).id == id {
+                found = letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?;
+            }
+            Ok(!found)
+        })
+        .await?;
+        Ok(found)
+    }
+
+    pub(crate) async fn health(&self) -> Result<(), BrokerError> {
+        let channel = self.channel().await?;
+        self.0.publishing.keep(channel).await;
+        Ok(())
+    }
+
+    /// Shows letters to `visit` until it says no. They go back to their places when the channel is closed.
+    async fn visit_letters(
+        &self,
+        destination: &str,
+        mut visit: impl AsyncFnMut(&Delivery) -> Result<bool, BrokerError>,
+    ) -> Result<(), BrokerError> {
+        let channel = self.channel().await?;
+        declare_queue(&channel, destination).await?;
+        let queue = ShortString::from(destination);
+        while let Some(letter) =
+            channel.basic_get(queue.clone(), BasicGetOptions::default()).await.map_err(unavailable)?
+        {
+            if !visit(&letter.delivery).await? {
+                break;
+            }
+        }
+        channel.close(200, "seen".into()).await.map_err(unavailable)
+    }
+
+    async fn connect(&self) -> Result<Connection, BrokerError> {
+        let properties = ConnectionProperties::default().with_connection_name("hyperfleet".into());
+        let builder = ConnectionBuilder::new()
+            .map_err(unavailable)?
+            .with_uri(self.0.uri.clone())
+            .with_properties(properties)
+            .with_tls_config(self.0.tls.clone());
+        timeout(PATIENCE, builder.connect()).await.map_err(|_| BrokerError::TimedOut)?.map_err(unavailable)
+    }
+
+    fn exchange<'a>(&'a self, topic: &'a str) -> &'a str {
+        self.0.config.exchange.as_deref().unwrap_or(topic)
+    }
+
+    async fn declare_exchange(&self, channel: &Channel, exchange: &str) -> Result<(), BrokerError> {
+        let kind = match self.0.config.exchange_type.as_str() {
+            "direct" => ExchangeKind::Direct,
+            "topic" => ExchangeKind::Topic,
+            "headers" => ExchangeKind::Headers,
+            _ => ExchangeKind::Fanout,
+        };
+        let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
+        let declared = channel.exchange_declare(exchange.into(), kind, durable, FieldTable::default());
+        declared.await.map_err(unavailable)
+    }
+
+    async fn bind(&self, channel: &Channel, queue: &str, exchange: &str) -> Result<(), BrokerError> {
+        // An exchange of this type is bound to everything, as the Go library's publishers leave the key empty.
+        let all = self.0.config.exchange_type == "topic" && self.0.config.routing_key.is_empty();
+        let key = if all { "#" } else { self.0.config.routing_key.as_str() };
+        let bound = channel.queue_bind(
+            queue.into(),
+            exchange.into(),
+            key.into(),
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        );
+        bound.await.map_err(unavailable)
+    }
+}
+
+async fn declare_queue(channel: &Channel, queue: &str) -> Result<(), BrokerError> {
+    let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
+    channel.queue_declare(queue.into(), durable, FieldTable::default()).await.map_err(unavailable)?;
+    Ok(())
+}
+
+fn unavailable(error: impl std::fmt::Display) -> BrokerError {
+    BrokerError::Unavailable(error.to_string())
+}
+
+fn properties(message: &Message, mut headers: FieldTable) -> BasicProperties {
+    let ours = message.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in ours.chain([(MESSAGE_ID, message.id.as_str())]) {
+        headers.insert(name.into(), AMQPValue::LongString(value.into()));
+    }
+    BasicProperties::default()
+        .with_content_type("application/cloudevents+json".into())
+        .with_delivery_mode(PERSISTENT)
+        .with_message_id(message.id.as_str().into())
+        .with_headers(headers)
+}
+
+fn read(delivery: &Delivery) -> Message {
+    let mut id = String::new();
+    let mut headers = Vec::new();
+    for (name, value) in delivery.properties.headers().iter().flat_map(FieldTable::inner) {
+        let AMQPValue::LongString(value) = value else { continue };
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        if name.as_str() == MESSAGE_ID {
+            id = value;
+        } else {
+            headers.push((name.to_string(), value));
+        }
+    }
+    Message { id, body: Bytes::from(delivery.data.clone()), headers }
+}
+
+/// A look at a topic by a queue that goes with its connection.
+#[derive(Debug)]
+pub(crate) struct Look {
+    link: RabbitMq,
+    topic: String,
+    at: Option<(Connection, Consumer)>,
+}
+
+impl Look {
+    pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
+        let connection = self.link.connect().await?;
+        let channel = connection.create_channel().await.map_err(unavailable)?;
+        let exchange = self.link.exchange(&self.topic);
+        self.link.declare_exchange(&channel, exchange).await?;
+        let passing =
+            QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
+        let queue = channel.queue_declare("".into(), passing, FieldTable::default());
+        let queue = queue.await.map_err(unavailable)?.name().clone();
+        self.link.bind(&channel, queue.as_str(), exchange).await?;
+        let unanswered = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let consumer = channel.basic_consume(queue, "".into(), unanswered, FieldTable::default());
+        self.at = Some((connection, consumer.await.map_err(unavailable)?));
+        Ok(())
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
+        let Some((_, consumer)) = &mut self.at else { return Err(unavailable("not attached")) };
+        match consumer.next().await {
+            Some(Ok(delivery)) => Ok(read(&delivery)),
+            Some(Err(error)) => Err(unavailable(error)),
+            None => Err(unavailable("the connection ended")),
+        }
+    }
+
+    pub(crate) async fn close(self) {
+        if let Some((connection, _)) = self.at {
+            // The server notices anyway.
+            let _ = connection.close(200, "seen".into()).await;
+        }
+    }
+}
