@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::net::TcpStream;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -17,6 +18,15 @@ pub struct Nats {
 }
 
 impl Nats {
+    /// The server that all tests of this process share, started at the first call.
+    ///
+    /// # Panics
+    /// When it is not installed or does not start.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Nats> = OnceLock::new();
+        SHARED.get_or_init(|| Self::launch().expect("the shared test broker must start"))
+    }
+
     /// A server of its own.
     pub async fn start() -> Result<Self> {
         tokio::task::spawn_blocking(Self::launch).await?

@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -20,6 +21,15 @@ pub struct RabbitMq {
 }
 
 impl RabbitMq {
+    /// The node that all tests of this process share, started at the first call.
+    ///
+    /// # Panics
+    /// When it is not installed or does not start.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<RabbitMq> = OnceLock::new();
+        SHARED.get_or_init(|| Self::launch().expect("the shared test broker must start"))
+    }
+
     /// A node of its own. It takes some seconds.
     pub async fn start() -> Result<Self> {
         tokio::task::spawn_blocking(Self::launch).await?

@@ -1,0 +1,15 @@
+//! One suite, run over every broker against a real server of it, and what is special to one of them.
+
+mod memory;
+#[cfg(feature = "nats")]
+mod nats;
+#[cfg(feature = "pubsub")]
+mod pubsub;
+#[cfg(feature = "pubsub")]
+mod pubsub_stand_in;
+#[cfg(feature = "rabbitmq")]
+mod rabbitmq;
+#[cfg(any(feature = "nats", feature = "rabbitmq"))]
+mod restart;
+mod suite;
+mod world;

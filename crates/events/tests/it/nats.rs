@@ -1,0 +1,58 @@
+//! NATS: the suite against a real server, what is special to it, and a server that is killed.
+
+use hyperfleet_testkit::Nats;
+
+use crate::suite::suite;
+use crate::world::{World, event, next, options, resource};
+
+suite!(world(&Nats::shared().url()));
+
+async fn world(url: &str) -> World {
+    World::of(&[("broker.type", "nats"), ("broker.nats.url", url), ("broker.nats.ack_wait", "2s")], None)
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_event_that_is_published_twice_comes_once() {
+    let world = world(&Nats::shared().url()).await;
+    let mut subscription = world.subscribe("s", &options()).await;
+    let twice = event("a");
+    world.broker.publish(&world.topic, &twice).await.unwrap();
+    world.broker.publish(&world.topic, &twice).await.unwrap();
+    world.publish("b").await;
+    assert_eq!(next(&mut subscription).await.event, twice);
+    assert_eq!(resource(&next(&mut subscription).await.event), "b");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn events_are_in_a_file_backed_stream_under_the_prefix_and_the_topic() {
+    let url = Nats::shared().url();
+    let world = world(&url).await;
+    let published = world.publish("a").await;
+    let context = async_nats::jetstream::new(async_nats::connect(&url).await.unwrap());
+    let mut stream = context.get_stream("HYPERFLEET").await.unwrap();
+    assert_eq!(stream.info().await.unwrap().config.storage, async_nats::jetstream::stream::StorageType::File);
+    let kept = stream.get_last_raw_message_by_subject(&format!("events.{}", world.topic)).await.unwrap();
+    assert_eq!(kept.payload, published.to_json());
+    assert_eq!(kept.headers.get("Nats-Msg-Id").unwrap().as_str(), published.id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_was_confirmed_is_lost_when_the_server_is_killed_under_publishers() {
+    let server = Nats::start().await.unwrap();
+    let world = world(&server.url()).await;
+    crate::restart::nothing_confirmed_is_lost(&world, async || {
+        server.kill();
+        server.start_again().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_can_be_opened_and_subscribed_to_before_its_server_is_there() {
+    let server = Nats::start().await.unwrap();
+    server.kill();
+    let world = world(&server.url()).await;
+    crate::restart::it_works_once_the_server_is_there(&world, async || server.start_again().await.unwrap())
+        .await;
+}
