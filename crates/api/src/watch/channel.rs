@@ -201,7 +201,7 @@ impl Newest {
 
 /// How long to let events gather before so many are woken again: to wake someone costs the same for one as for ten.
 fn pace(listeners: usize) -> Duration {
-    Duration::from_micros(20 * listeners as u64).min(Duration::from_millis(25))
+    Duration::from_micros(15 * listeners as u64).min(Duration::from_millis(25))
 }
 
 /// The channels that are listened to, by what they are about.
