@@ -2,6 +2,7 @@
 //! by the hash of the whole token and of the header that carried it; whether it still counts is for the caller to say.
 //! The cache is bounded in number and in bytes.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,7 +31,12 @@ pub(crate) struct Accepted {
     pub(crate) claims: Arc<Map<String, Value>>,
     /// The caller's name by the claims.
     pub(crate) identity: Result<Arc<str>, Refusal>,
+    /// What somebody found to follow from it.
+    pub(crate) conclusion: Mutex<Option<Conclusion>>,
 }
+
+/// Something that follows from a token. Whoever drew it knows its type, and whether it still holds.
+pub(crate) type Conclusion = Arc<dyn Any + Send + Sync>;
 
 /// What an entry is found by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -131,6 +137,7 @@ mod tests {
             expires: crate::token::moment(&claims, "exp").unwrap().unwrap(),
             claims: Arc::new(claims),
             identity: Err(Refusal::NoIdentity),
+            conclusion: Mutex::default(),
         })
     }
 

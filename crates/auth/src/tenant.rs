@@ -59,7 +59,7 @@ impl Tenancy {
                 }
                 None | Some("") => {}
                 Some(value) if is_valid(value) => {
-                    dimensions.insert(key.clone(), value.to_owned());
+                    dimensions.insert(key.as_str(), value);
                 }
                 Some(_) => {
                     return Err(denied(format!(

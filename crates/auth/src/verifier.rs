@@ -1,7 +1,7 @@
 //! The door: takes the token out of a request, checks it once, and remembers that.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, HeaderName, header};
 use hyperfleet_core::Timestamp;
@@ -35,7 +35,7 @@ struct Place {
 #[derive(Clone)]
 pub struct Verified {
     issuer: Arc<str>,
-    claims: Arc<Map<String, Value>>,
+    accepted: Arc<Accepted>,
     identity: Result<Arc<str>, Refusal>,
 }
 
@@ -47,7 +47,23 @@ impl Verified {
 
     /// What the token claims.
     pub fn claims(&self) -> &Arc<Map<String, Value>> {
-        &self.claims
+        &self.accepted.claims
+    }
+
+    /// What was concluded from this token before, as long as it `holds`; else it is concluded anew, and remembered for
+    /// as long as the token is.
+    pub fn conclude<T: Send + Sync + 'static>(
+        &self,
+        holds: impl FnOnce(&T) -> bool,
+        conclude: impl FnOnce() -> T,
+    ) -> Arc<T> {
+        let mut slot = self.accepted.conclusion.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = slot.clone().and_then(|known| known.downcast::<T>().ok());
+        known.filter(|known| holds(known)).unwrap_or_else(|| {
+            let concluded = Arc::new(conclude());
+            *slot = Some(concluded.clone());
+            concluded
+        })
     }
 
     /// The caller's name, by the identity header when there is one, else by the claim. Reading needs none.
@@ -130,7 +146,7 @@ impl Verifier {
         for place in 0..self.places.len() {
             let refusal = match self.places[place].token(headers) {
                 Ok(token) => match self.accept(place, token, now).await {
-                    Ok(accepted) => return Ok(self.verified(&accepted, headers)),
+                    Ok(accepted) => return Ok(self.verified(accepted, headers)),
                     Err(refusal) => refusal,
                 },
                 Err(refusal) => refusal,
@@ -168,17 +184,18 @@ impl Verifier {
             expires: unverified.expires,
             identity: issuer.settings.identity.in_claims(&unverified.claims),
             claims: Arc::new(unverified.claims),
+            conclusion: Mutex::default(),
         });
         self.cache.learn(fingerprint, Arc::clone(&accepted), token.len());
         Ok(accepted)
     }
 
-    fn verified(&self, accepted: &Accepted, headers: &HeaderMap) -> Verified {
+    fn verified(&self, accepted: Arc<Accepted>, headers: &HeaderMap) -> Verified {
         let settings = &self.issuers[accepted.issuer].settings;
         Verified {
             issuer: Arc::clone(&settings.url),
-            claims: Arc::clone(&accepted.claims),
             identity: settings.identity.in_headers(headers).unwrap_or_else(|| accepted.identity.clone()),
+            accepted,
         }
     }
 }

@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
+use crate::json_text;
+
 /// A value for each dimension, in one written form: a JSON object with its keys in order. Two tenants are the same
 /// when all of it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,9 +15,8 @@ pub struct Tenant(Arc<str>);
 
 impl Tenant {
     /// The tenant with these dimensions.
-    pub fn new(dimensions: &BTreeMap<String, String>) -> Self {
-        let members = dimensions.iter().map(|(key, value)| (key.clone(), value.as_str().into()));
-        Self(serde_json::Value::Object(members.collect()).to_string().into())
+    pub fn new<K: Serialize, V: Serialize>(dimensions: &BTreeMap<K, V>) -> Self {
+        Self(json_text(dimensions).into())
     }
 
     /// Takes what [`Self::as_str`] gave.

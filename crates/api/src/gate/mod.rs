@@ -53,8 +53,8 @@ pub(crate) struct Visitor {
     identity: Result<Arc<str>, Refusal>,
     belonging: Option<Belonging>,
     rights: Option<Arc<Rights>>,
-    /// When their token is over, in seconds of the Unix epoch.
-    expires: Option<f64>,
+    /// Their token.
+    verified: Option<Verified>,
     /// Changes when roles other than those of `rights` count.
     roles: watch::Receiver<u64>,
 }
@@ -115,8 +115,7 @@ impl Gate {
         // Before the rights are read, or a change in between would go unnoticed.
         let roles = self.roles.subscribe();
         let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
-        let expires = verified.as_ref().and_then(|verified| verified.claims().get("exp")?.as_f64());
-        let visitor = Visitor { identity, belonging, rights, expires, roles };
+        let visitor = Visitor { identity, belonging, rights, verified, roles };
         if let Some(verb) = demand.verb {
             let place = request.extensions.get::<Arc<Place>>();
             let kinds: Vec<&str> = match place.and_then(|place| place.entity.as_ref()) {
@@ -126,13 +125,10 @@ impl Gate {
             visitor.sight().permit_on_some(verb, &kinds).map_err(failed)?;
         }
         if let Some(limiter) = &self.limiter {
-            let tenant = visitor.tenant().map_or("", Tenant::as_str);
             // Without tokens everyone has the same name, which is nobody's.
-            let caller = match (&visitor.identity, request.extensions.get::<PeerAddr>()) {
-                (Ok(identity), _) if self.verifier.is_some() => format!("{tenant} identity {identity}"),
-                (_, Some(peer)) => format!("{tenant} address {}", rate::site(peer.0.ip())),
-                (_, None) => format!("{tenant} address"),
-            };
+            let name = visitor.identity().filter(|_| self.verifier.is_some());
+            let site = || request.extensions.get::<PeerAddr>().map(|peer| rate::site(peer.0.ip()));
+            let caller = (visitor.tenant(), name, if name.is_none() { site() } else { None });
             limiter.spend(caller, demand.purpose, Instant::now()).map_err(failed)?;
         }
         Ok(visitor)
@@ -156,15 +152,31 @@ impl Gate {
     }
 
     fn rights(&self, identity: Option<&str>, verified: Option<&Verified>) -> Option<Arc<Rights>> {
-        let policy = self.policy.load();
-        let policy = policy.as_ref()?;
-        let texts = |claim: &str| match verified.and_then(|verified| verified.claims().get(claim)) {
+        let policy = self.policy.load_full()?;
+        let Some(verified) = verified else {
+            return Some(Arc::new(policy.rights(identity, |_| Vec::new())));
+        };
+        let texts = |claim: &str| match verified.claims().get(claim) {
             Some(serde_json::Value::String(text)) => vec![text.as_str()],
             Some(serde_json::Value::Array(items)) => items.iter().filter_map(|item| item.as_str()).collect(),
             _ => Vec::new(),
         };
-        Some(Arc::new(policy.rights(identity, texts)))
+        let holds =
+            |known: &Granted| Arc::ptr_eq(&known.policy, &policy) && known.identity.as_deref() == identity;
+        let granted = verified.conclude(holds, || Granted {
+            policy: Arc::clone(&policy),
+            identity: identity.map(Arc::from),
+            rights: Arc::new(policy.rights(identity, texts)),
+        });
+        Some(Arc::clone(&granted.rights))
     }
+}
+
+/// The rights that a token gives by one policy. Who bears it may be told by a header beside it.
+struct Granted {
+    policy: Arc<Policy>,
+    identity: Option<Arc<str>>,
+    rights: Arc<Rights>,
 }
 
 impl Demand {
@@ -214,7 +226,7 @@ impl Visitor {
     /// How long they may stay; `None` is for ever.
     pub(crate) fn remaining(&self) -> Option<Duration> {
         let now = Timestamp::now().micros() as f64 / 1e6;
-        let mut left = self.expires? - now;
+        let mut left = self.verified.as_ref()?.claims().get("exp")?.as_f64()? - now;
         if left <= 0.0 {
             // It was taken for good a moment ago, and so it is for this one too.
             left += LEEWAY.as_secs_f64();

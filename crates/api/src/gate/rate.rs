@@ -2,6 +2,7 @@
 //! own tokens and nobody else's.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -46,10 +47,12 @@ pub(crate) struct Limiter {
     reports: Buckets,
 }
 
-/// Those for one kind of request.
+/// Those for one kind of request. Callers are told apart by a hash with a secret of its own, so that nobody can choose
+/// a name to share someone's bucket.
 struct Buckets {
     budget: Budget,
-    callers: Mutex<HashMap<String, Bucket>>,
+    secret: RandomState,
+    callers: Mutex<HashMap<u64, Bucket>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,12 +91,12 @@ impl Budget {
 
 impl Limiter {
     pub(crate) fn new(budgets: Budgets) -> Self {
-        let empty = |budget| Buckets { budget, callers: Mutex::default() };
+        let empty = |budget| Buckets { budget, secret: RandomState::new(), callers: Mutex::default() };
         Self { reads: empty(budgets.reads), writes: empty(budgets.writes), reports: empty(budgets.reports) }
     }
 
     /// Spends one token of `caller`.
-    pub(crate) fn spend(&self, caller: String, purpose: Purpose, now: Instant) -> Result<(), Error> {
+    pub(crate) fn spend(&self, caller: impl Hash, purpose: Purpose, now: Instant) -> Result<(), Error> {
         let buckets = match purpose {
             Purpose::Read => &self.reads,
             Purpose::Write => &self.writes,
@@ -110,8 +113,9 @@ impl Limiter {
 }
 
 impl Buckets {
-    fn spend(&self, caller: String, now: Instant) -> Result<(), Duration> {
-        let Self { budget, callers } = self;
+    fn spend(&self, caller: impl Hash, now: Instant) -> Result<(), Duration> {
+        let Self { budget, secret, callers } = self;
+        let caller = secret.hash_one(caller);
         let mut callers = callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = callers.get_mut(&caller) {
             return budget.take(bucket, now);
@@ -139,7 +143,7 @@ mod tests {
         let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
         let start = Instant::now();
         let spend = |caller: &str, purpose, after| {
-            limiter.spend(caller.to_owned(), purpose, start + Duration::from_millis(after))
+            limiter.spend(caller, purpose, start + Duration::from_millis(after))
         };
         for _ in 0..3 {
             assert!(spend("ann", Purpose::Read, 0).is_ok());
@@ -174,7 +178,7 @@ mod tests {
         let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
         let now = Instant::now();
         for caller in 0..3 * MAX_CALLERS {
-            assert!(limiter.spend(caller.to_string(), Purpose::Write, now).is_ok());
+            assert!(limiter.spend(caller, Purpose::Write, now).is_ok());
             assert!(limiter.writes.callers.lock().unwrap().len() <= MAX_CALLERS);
         }
     }

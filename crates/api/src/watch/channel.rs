@@ -1,8 +1,8 @@
 //! What watchers of the same thing share. For each distinct filter one task follows the feed, judges each change once
-//! and writes each event once; the watchers only copy. Neither waits for the other: a watcher that falls too far
-//! behind finds that the ring has gone on without it.
+//! and writes each event once; watchers that are at the same place also share the bytes that they send. Neither waits
+//! for the other: a watcher that falls too far behind finds that the ring has gone on without it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,10 +14,20 @@ use hyperfleet_core::{Error, ErrorKind, Projection, Sight, Timestamp, Version, V
 use hyperfleet_store::{Event, Follower, Held, Ring, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
+use super::form::Form;
 use crate::app::App;
 
 /// How many different lists may be watched at a time: each has a ring and judges every change.
 const MAX_CHANNELS: usize = 1_000;
+
+/// How many events are sent at once.
+const PIECE_EVENTS: usize = 128;
+
+/// How much is sent at once, about.
+pub(super) const PIECE_BYTES: usize = 256 << 10;
+
+/// The places at which watchers find the bytes that another has made. Those who keep up are at one or two.
+const PIECES: usize = 4;
 
 /// An event as it is written.
 #[derive(Debug)]
@@ -50,18 +60,54 @@ impl Versioned for Told {
     }
 }
 
+/// Events as they are sent.
+#[derive(Debug)]
+pub(super) struct Piece {
+    form: Form,
+    /// What came after this version.
+    after: Version,
+    /// Up to this one nothing else did.
+    pub(super) through: Version,
+    /// When the oldest of them happened.
+    pub(super) since: Option<Timestamp>,
+    pub(super) events: usize,
+    pub(super) bytes: Bytes,
+}
+
+impl Piece {
+    fn new(form: Form, after: Version, told: &[Arc<Told>], mut through: Version) -> Self {
+        let (mut bytes, mut events) = (Vec::new(), 0);
+        for event in told {
+            if bytes.len() >= PIECE_BYTES {
+                through = told[events - 1].version;
+                break;
+            }
+            form.write(&mut bytes, event.version, &event.json);
+            events += 1;
+        }
+        let since = told.first().and_then(|oldest| oldest.at);
+        Self { form, after, through, since, events, bytes: bytes.into() }
+    }
+}
+
 /// The newest events of one filter.
 #[derive(Debug)]
 pub(super) struct Channel {
-    ring: Mutex<Ring<Told>>,
+    newest: Mutex<Newest>,
     head: watch::Sender<Version>,
+}
+
+#[derive(Debug, Default)]
+struct Newest {
+    ring: Ring<Told>,
+    pieces: VecDeque<Arc<Piece>>,
 }
 
 impl Channel {
     fn new(newest: Version) -> Self {
-        let mut ring = Ring::default();
-        ring.restart(Some(newest));
-        Self { ring: Mutex::new(ring), head: watch::Sender::new(newest) }
+        let channel = Self { newest: Mutex::default(), head: watch::Sender::new(newest) };
+        channel.newest().ring.restart(Some(newest));
+        channel
     }
 
     /// Changes whenever there is something new.
@@ -71,17 +117,34 @@ impl Channel {
 
     /// Whether it is still filled.
     pub(super) fn is_open(&self) -> bool {
-        self.ring().is_open()
+        self.newest().ring.is_open()
     }
 
-    /// What happened after `position`.
-    pub(super) fn after(&self, position: Version, limit: usize) -> Held<Told> {
-        self.ring().after(position, limit)
+    /// Whether it knows all that happened after `position`.
+    pub(super) fn reaches(&self, position: Version) -> bool {
+        matches!(self.newest().ring.after(position, 0), Held::Items(..))
     }
 
-    /// A panic while the ring is held leaves it as it was.
-    fn ring(&self) -> MutexGuard<'_, Ring<Told>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What happened after `position`; `None` where it does not go back that far.
+    pub(super) fn after(&self, position: Version, form: Form) -> Option<Arc<Piece>> {
+        let mut newest = self.newest();
+        let fits = |piece: &&Arc<Piece>| piece.after == position && piece.form == form;
+        if let Some(piece) = newest.pieces.iter().find(fits) {
+            return Some(Arc::clone(piece));
+        }
+        let Held::Items(told, through) = newest.ring.after(position, PIECE_EVENTS) else { return None };
+        let piece = Arc::new(Piece::new(form, position, &told, through));
+        // Of nothing there may soon be more.
+        if piece.events > 0 {
+            newest.pieces.truncate(PIECES - 1);
+            newest.pieces.push_front(Arc::clone(&piece));
+        }
+        Some(piece)
+    }
+
+    /// A panic while it is held leaves it as it was.
+    fn newest(&self) -> MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes in what happens until nobody listens any more, or it cannot.
@@ -118,20 +181,27 @@ impl Channel {
     }
 
     fn tell(&self, told: Vec<Told>, through: Version) {
-        self.ring().extend(told, through);
+        self.newest().ring.extend(told, through);
         self.head.send_replace(through);
     }
 
     /// Nobody may believe that nothing happens: everyone who listens comes again, and finds out.
     fn fail(&self) {
-        self.ring().restart(None);
+        self.newest().end();
         self.head.send_replace(Version::default());
+    }
+}
+
+impl Newest {
+    fn end(&mut self) {
+        self.ring.restart(None);
+        self.pieces.clear();
     }
 }
 
 /// How long to let events gather before so many are woken again: to wake someone costs the same for one as for ten.
 fn pace(listeners: usize) -> Duration {
-    Duration::from_micros(10 * listeners as u64).min(Duration::from_millis(25))
+    Duration::from_micros(15 * listeners as u64).min(Duration::from_millis(25))
 }
 
 /// The channels that are listened to, by what they are about.
@@ -189,7 +259,7 @@ impl Channels {
         if channel.head.receiver_count() > 0 {
             return false;
         }
-        channel.ring().restart(None);
+        channel.newest().end();
         remove(&mut channels, key, channel);
         true
     }

@@ -37,7 +37,7 @@ impl WatchMetrics {
         watch.register("cut_off", "Watchers that read too slowly and were cut off", metrics.cut_off.clone());
         watch.register_with_unit(
             "delivery",
-            "Time from a change to its event on the way to a watcher",
+            "Time from a change to its event on the way to a watcher, of the oldest of those that are sent together",
             Unit::Seconds,
             metrics.delivery.clone(),
         );
@@ -56,9 +56,10 @@ impl WatchMetrics {
 }
 
 impl Watching {
-    /// Counts an event that tells of a change at that time, or of something that is there.
-    pub(super) fn sent(&self, changed: Option<Timestamp>) {
-        self.0.events.inc();
+    /// Counts events that are sent together, the oldest of which tells of a change at that time, or of something that is
+    /// there.
+    pub(super) fn sent(&self, events: usize, changed: Option<Timestamp>) {
+        self.0.events.inc_by(events as u64);
         if let Some(changed) = changed {
             let micros = Timestamp::now().micros() - changed.micros();
             self.0.delivery.observe(micros.max(0) as f64 / 1e6);

@@ -9,12 +9,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyperfleet_core::search::Filter;
 use hyperfleet_core::{Error, Projection, Resource, Version};
-use hyperfleet_store::{Event, EventKind, Follower, Held, Present};
+use hyperfleet_store::{Event, EventKind, Follower, Present};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::channel::{Channel, Told};
+use super::channel::{Channel, PIECE_BYTES, Told};
 use super::form::Form;
 use super::metrics::Watching;
 use crate::app::App;
@@ -25,12 +25,6 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// What is said to someone who should go on elsewhere or later.
 const COME_AGAIN: &str = "HYPERFLEET-SVC-001";
-
-/// How many events are taken at once.
-const CHUNK: usize = 128;
-
-/// How much is written at once, about.
-const CHUNK_BYTES: usize = 256 << 10;
 
 /// Where a watch begins.
 pub(super) enum Start {
@@ -50,8 +44,8 @@ pub(super) struct Watcher {
     head: watch::Receiver<Version>,
     /// What the next stage begins with.
     follower: Option<Box<Follower>>,
-    /// Events that are yet to be written.
-    backlog: VecDeque<Untold>,
+    /// Events of its own that are yet to be written.
+    backlog: VecDeque<Event>,
     /// Up to where everything is told once the backlog is.
     through: Version,
     /// From where the caller can go on.
@@ -73,14 +67,6 @@ enum Stage {
     Live,
     /// Has said its last word.
     Over,
-}
-
-/// An event that is yet to be written.
-enum Untold {
-    /// By the channel it is.
-    Shared(Arc<Told>),
-    /// Not even that.
-    Own(Event),
 }
 
 /// Why a watch ends.
@@ -149,23 +135,23 @@ impl Watcher {
             () = token_ends(self.until) => Err(End::ComeAgain),
             advanced = self.advance() => advanced,
         };
-        let mut chunk = match advanced {
+        let chunk = match advanced {
             Ok(chunk) => chunk,
-            Err(end) => self.end(&end),
+            Err(end) => self.end(&end).into(),
         };
         // While events flow too.
         let is_even = self.backlog.is_empty() && matches!(self.stage, Stage::Missed(_) | Stage::Live);
         if is_even && Instant::now() >= self.bookmark_due {
-            chunk.extend(self.bookmark());
+            return Some([chunk.into(), self.bookmark()].concat().into());
         }
-        Some(chunk.into())
+        Some(chunk)
     }
 
     /// Goes on until there is something to tell.
-    async fn advance(&mut self) -> Result<Vec<u8>, End> {
+    async fn advance(&mut self) -> Result<Bytes, End> {
         loop {
             if !self.backlog.is_empty() {
-                return self.write();
+                return Ok(self.write()?.into());
             }
             match &mut self.stage {
                 Stage::Present(present) => {
@@ -173,7 +159,7 @@ impl Watcher {
                     if objects.is_empty() {
                         self.stage = self.follower.take().map_or(Stage::Over, Stage::Missed);
                         self.position = self.through;
-                        return Ok(self.bookmark());
+                        return Ok(self.bookmark().into());
                     }
                     let event = |object: Arc<Resource>| Event {
                         kind: EventKind::Added,
@@ -181,36 +167,32 @@ impl Watcher {
                         at: None,
                         object,
                     };
-                    self.backlog.extend(objects.into_iter().map(event).map(Untold::Own));
+                    self.backlog.extend(objects.into_iter().map(event));
                 }
-                Stage::Missed(_) if matches!(self.channel.after(self.through, 0), Held::Items(..)) => {
-                    self.stage = Stage::Live;
-                }
+                Stage::Missed(_) if self.channel.reaches(self.through) => self.stage = Stage::Live,
                 Stage::Missed(follower) => {
                     let batch = follower.next_before(self.bookmark_due).await.map_err(End::Failed)?;
-                    let Some(batch) = batch else { return Ok(self.bookmark()) };
+                    let Some(batch) = batch else { return Ok(self.bookmark().into()) };
                     self.reach(batch.through);
-                    self.backlog.extend(batch.events.into_iter().map(Untold::Own));
+                    self.backlog.extend(batch.events);
                 }
                 Stage::Live => {
                     self.head.mark_unchanged();
-                    match self.channel.after(self.through, CHUNK) {
-                        Held::NotThatFar if self.channel.is_open() => return Err(End::TooSlow),
-                        Held::NotThatFar => return Err(End::ComeAgain),
-                        Held::Items(told, through) => {
-                            self.reach(through);
-                            if !told.is_empty() {
-                                self.backlog.extend(told.into_iter().map(Untold::Shared));
-                                continue;
-                            }
-                        }
+                    let piece = self.channel.after(self.through, self.form).ok_or_else(|| {
+                        if self.channel.is_open() { End::TooSlow } else { End::ComeAgain }
+                    })?;
+                    self.reach(piece.through);
+                    if piece.events > 0 {
+                        self.position = self.through;
+                        self.watching.sent(piece.events, piece.since);
+                        return Ok(piece.bytes.clone());
                     }
                     tokio::select! {
                         _ = self.head.changed() => {}
-                        () = tokio::time::sleep_until(self.bookmark_due) => return Ok(self.bookmark()),
+                        () = tokio::time::sleep_until(self.bookmark_due) => return Ok(self.bookmark().into()),
                     }
                 }
-                Stage::Over => return Ok(Vec::new()),
+                Stage::Over => return Ok(Bytes::new()),
             }
         }
     }
@@ -224,17 +206,11 @@ impl Watcher {
     /// As much of the backlog as is worth writing at once.
     fn write(&mut self) -> Result<Vec<u8>, End> {
         let mut out = Vec::new();
-        while out.len() < CHUNK_BYTES
-            && let Some(untold) = self.backlog.pop_front()
+        while out.len() < PIECE_BYTES
+            && let Some(event) = self.backlog.pop_front()
         {
-            let told = match untold {
-                Untold::Shared(told) => told,
-                Untold::Own(event) => {
-                    let view = self.app.rulebook.view();
-                    Arc::new(Told::new(view, self.fields.as_ref(), &event).map_err(End::Failed)?)
-                }
-            };
-            self.watching.sent(told.at);
+            let told = Told::new(self.app.rulebook.view(), self.fields.as_ref(), &event).map_err(End::Failed)?;
+            self.watching.sent(1, told.at);
             self.form.write(&mut out, told.version, &told.json);
             self.position = told.version;
         }
