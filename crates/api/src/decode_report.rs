@@ -54,7 +54,7 @@ fn checked(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submissio
     }
     Faults::from(faults).or(())?;
     Ok(Submission {
-        adapter: adapter.unwrap_or_default(),
+        adapter: adapter.unwrap_or_default().into(),
         observed_generation: generation.unwrap_or_default(),
         observed_time,
         conditions: conditions.unwrap_or_default(),
@@ -186,7 +186,8 @@ fn check_condition(
             faults.push(Fault::missing(format!("{at}.{member}")));
         }
     }
-    Some(Finding { kind: kind?, status: status?, reason, message })
+    let (reason, message) = (reason.map(Into::into), message.map(Into::into));
+    Some(Finding { kind: kind?.into(), status: status?, reason, message })
 }
 
 fn text(field: &str, value: Value, faults: &mut Vec<Fault>) -> Option<String> {

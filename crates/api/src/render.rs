@@ -51,17 +51,20 @@ pub(crate) fn list(
 
 /// A report.
 pub(crate) fn report(report: &Report) -> Result<Bytes, Error> {
-    serde_json::to_vec(report).map(Bytes::from).map_err(Error::internal)
+    let mut out = Vec::with_capacity(report.printed_size());
+    report.write(&mut out)?;
+    Ok(out.into())
 }
 
 /// A page of the reports on a resource. `next` is the token of the page behind it.
 pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage, next: Option<&str>) -> Result<Bytes, Error> {
-    let mut out = open(frame, found.items.len() * 1024);
+    let size: usize = found.items.iter().map(Report::printed_size).sum();
+    let mut out = open(frame, size);
     for (i, item) in found.items.iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
+        item.write(&mut out)?;
     }
     close(&mut out, next, Some(found.version));
     Ok(out.into())

@@ -138,11 +138,12 @@ pub(crate) async fn read(
     let ReadParameters { fields, generation, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     if let Some(wait) = wait {
-        return wait::read(&app, &path, &visitor, &stay, &wait, fields.as_ref()).await;
+        // What is rare is kept in a box of its own, or every request would carry the room for it along.
+        return Box::pin(wait::read(&app, &path, &visitor, &stay, &wait, fields.as_ref())).await;
     }
     let sight = visitor.sight();
     if let Some(generation) = generation {
-        return Ok(past::read(&app, &path, &sight, generation, fields.as_ref()).await?);
+        return Ok(Box::pin(past::read(&app, &path, &sight, generation, fields.as_ref())).await?);
     }
     let resource = find(&app, &path, &sight).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
@@ -234,12 +235,12 @@ pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Resour
     if let Some(resource) = found.filter(|resource| path.names(resource)) {
         // Where roles may hide an owner, nothing is below it.
         if sight.rights().is_some() {
-            owner(app, path, sight).await?;
+            Box::pin(owner(app, path, sight)).await?;
         }
         return Ok(resource);
     }
     // Only now is it worth knowing which part of the path is wrong.
-    owner(app, path, sight).await?;
+    Box::pin(owner(app, path, sight)).await?;
     Err(Error::not_found(path.place.kind(), &target.id))
 }
 

@@ -58,8 +58,9 @@ pub(crate) async fn submit(
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
     let sight = caller.sight.clone();
+    // What is rare is kept in a box of its own, or every request would carry the room for it along.
     if sight.rights().is_some() {
-        owner(&app, &path, &sight).await?;
+        Box::pin(owner(&app, &path, &sight)).await?;
     }
     let intent = Intent::Report(SubmitReport { target: path.target(), submission });
     let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent, retry: None }).await
@@ -67,7 +68,7 @@ pub(crate) async fn submit(
         Ok(Outcome::Report(subject, reported)) => (subject, reported),
         Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {
-            return Err(not_there(&app, &path, &sight).await.into());
+            return Err(Box::pin(not_there(&app, &path, &sight)).await.into());
         }
         Err(error) => return Err(error.into()),
     };

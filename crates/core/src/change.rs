@@ -40,7 +40,7 @@ pub struct Entry {
     pub changes: Vec<FieldChange>,
     /// The adapter that reported; with a flipped condition, the one whose report flipped it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adapter: Option<String>,
+    pub adapter: Option<Arc<str>>,
     /// The condition that flipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 
 use crate::time::PRINTED;
@@ -13,6 +14,9 @@ use crate::{Error, RawJson, Timestamp};
 /// What stands before each condition's `last_updated_time`. Inside a JSON string a quote is escaped, so
 /// no message can hold this.
 const LAST_UPDATED: &str = ",\"last_updated_time\":\"";
+
+/// What each condition begins with.
+const TYPE: &str = "{\"type\":\"";
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,11 +80,36 @@ pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item =
     RawJson::from_stored(text)
 }
 
+/// Every condition of `conditions` as its own text, in order.
+pub(crate) fn each(conditions: &str) -> Vec<&str> {
+    let mut texts: Vec<&str> = Vec::new();
+    let mut start = None;
+    for at in memmem::find_iter(conditions.as_bytes(), TYPE).map(Some).chain([None]) {
+        // Between two of them is a comma, and behind the last a bracket.
+        texts.extend(start.and_then(|start| conditions.get(start..at.unwrap_or(conditions.len()) - 1)));
+        start = at;
+    }
+    texts
+}
+
+/// The conditions with these texts.
+pub(crate) fn joined(texts: &[&str]) -> String {
+    format!("[{}]", texts.join(","))
+}
+
+/// Whether two conditions, each as its own text, differ in nothing but when they were confirmed.
+pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
+    fn around(text: &str) -> Option<(&str, &str)> {
+        positions(text).next().map(|at| (&text[..at], &text[at + PRINTED..]))
+    }
+    one == other || (one.len() == other.len() && around(one).is_some() && around(one) == around(other))
+}
+
 /// The type and the status of each condition in `conditions`, in order, without reading the rest.
 pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
-    conditions.as_str().split("{\"type\":\"").skip(1).filter_map(|condition| {
-        let (kind, rest) = condition.split_once("\",\"status\":\"")?;
-        let (status, _) = rest.split_once('"')?;
+    each(conditions.as_str()).into_iter().filter_map(|condition| {
+        let (kind, rest) = string(condition.strip_prefix(TYPE)?)?;
+        let (status, _) = string(rest.strip_prefix(",\"status\":\"")?)?;
         // What JSON had to escape is rare enough to be read the slow way.
         let kind = match kind.contains('\\') {
             true => Cow::Owned(serde_json::from_str(&format!("\"{kind}\"")).ok()?),
@@ -90,10 +119,20 @@ pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, &st
     })
 }
 
+/// A JSON string up to its closing quote, and what comes behind that.
+fn string(text: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    let end = text.bytes().position(|byte| {
+        let closes = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        closes
+    })?;
+    Some((&text[..end], &text[end + 1..]))
+}
+
 fn positions(conditions: &str) -> impl Iterator<Item = usize> {
-    conditions
-        .match_indices(LAST_UPDATED)
-        .map(|(at, _)| at + LAST_UPDATED.len())
+    memmem::find_iter(conditions.as_bytes(), LAST_UPDATED)
+        .map(|at| at + LAST_UPDATED.len())
         .filter(|at| at + PRINTED <= conditions.len())
 }
 

@@ -3,10 +3,11 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{RawJson, Timestamp};
+use crate::{Error, RawJson, Timestamp};
 
 /// The types that every report must hold.
 pub const MANDATORY: [&str; 3] = ["Available", "Applied", "Health"];
@@ -48,13 +49,13 @@ impl ReportedStatus {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What is claimed, such as `Available`.
-    pub kind: String,
+    pub kind: Arc<str>,
     /// Whether it holds.
     pub status: ReportedStatus,
     /// Why, for machines.
-    pub reason: Option<String>,
+    pub reason: Option<Arc<str>>,
     /// Why, for people.
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
 }
 
 /// One condition as it is kept.
@@ -62,15 +63,15 @@ pub struct Finding {
 pub struct ReportedCondition {
     /// What is claimed, such as `Available`.
     #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: Arc<str>,
     /// Whether it holds.
     pub status: ReportedStatus,
     /// Why, for machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    pub reason: Option<Arc<str>>,
     /// Why, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    pub message: Option<Arc<str>>,
     /// When its status last changed, by the adapter's clock.
     pub last_transition_time: Timestamp,
 }
@@ -79,7 +80,7 @@ pub struct ReportedCondition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
     /// Who reports.
-    pub adapter: String,
+    pub adapter: Arc<str>,
     /// The generation that the adapter worked on.
     pub observed_generation: i64,
     /// When it looked.
@@ -92,19 +93,18 @@ pub struct Submission {
     pub metadata: Option<RawJson>,
 }
 
-/// The one record kept of an adapter's reports on a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// The one record kept of an adapter's reports on a resource. Clones share what it says.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Who reports.
-    pub adapter: String,
+    pub adapter: Arc<str>,
     /// The generation that the adapter worked on.
     pub observed_generation: i64,
     /// What it found, in its own order.
-    pub conditions: Vec<ReportedCondition>,
+    pub conditions: Arc<[ReportedCondition]>,
     /// A JSON object, as given.
     pub data: RawJson,
     /// A JSON object, as given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<RawJson>,
     /// When the adapter first reported.
     pub created_time: Timestamp,
@@ -116,7 +116,7 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
     /// Which adapter.
-    pub adapter: String,
+    pub adapter: Arc<str>,
     /// The generation it worked on.
     pub generation: i64,
     /// What it says of `Available`.
@@ -124,9 +124,9 @@ pub struct Standing {
     /// Whether it says `Finalized=True`.
     pub finalized: bool,
     /// The reason beside `Available`; may be empty.
-    pub reason: String,
+    pub reason: Arc<str>,
     /// The message beside `Available`; may be empty.
-    pub message: String,
+    pub message: Arc<str>,
     /// When it last reported.
     pub time: Timestamp,
 }
@@ -134,7 +134,7 @@ pub struct Standing {
 impl Submission {
     /// What it says of a type.
     pub fn status(&self, kind: &str) -> Option<ReportedStatus> {
-        self.conditions.iter().find(|finding| finding.kind == kind).map(|finding| finding.status)
+        self.conditions.iter().find(|finding| *finding.kind == *kind).map(|finding| finding.status)
     }
 
     /// What it says of `Available`.
@@ -147,8 +147,11 @@ impl Submission {
         self.status(FINALIZED) == Some(ReportedStatus::True)
     }
 
-    /// The record to keep, after `before`.
+    /// The record to keep, after `before`. What it repeats it shares with that.
     pub fn record(&self, before: Option<&Report>) -> Report {
+        if let Some(before) = before.filter(|before| self.repeats(before)) {
+            return Report { last_report_time: self.observed_time, ..before.clone() };
+        }
         let earlier = Earlier::of(before);
         Report {
             adapter: self.adapter.clone(),
@@ -177,6 +180,17 @@ impl Submission {
             last_report_time: self.observed_time,
         }
     }
+
+    /// Whether it says what `before` says, in the same words.
+    fn repeats(&self, before: &Report) -> bool {
+        self.observed_generation == before.observed_generation
+            && self.conditions.len() == before.conditions.len()
+            && self.conditions.iter().zip(&*before.conditions).all(|(now, before)| {
+                (&now.kind, now.status, &now.reason, &now.message)
+                    == (&before.kind, before.status, &before.reason, &before.message)
+            })
+            && (&self.data, &self.metadata) == (&before.data, &before.metadata)
+    }
 }
 
 /// The conditions of the report before, to be found by type. They nearly always come in the same order.
@@ -191,8 +205,8 @@ impl<'a> Earlier<'a> {
     }
 
     fn get(&self, position: usize, kind: &str) -> Option<&'a ReportedCondition> {
-        self.conditions.get(position).filter(|condition| condition.kind == kind).or_else(|| {
-            let by_type = || self.conditions.iter().map(|c| (c.kind.as_str(), c)).collect();
+        self.conditions.get(position).filter(|condition| *condition.kind == *kind).or_else(|| {
+            let by_type = || self.conditions.iter().map(|c| (&*c.kind, c)).collect();
             self.by_type.get_or_init(by_type).get(kind).copied()
         })
     }
@@ -208,20 +222,54 @@ fn kept(before: Option<&RawJson>, now: &RawJson) -> RawJson {
 }
 
 impl Report {
+    /// Prints it as the API shows it. Its documents are known to be JSON and are not looked at.
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let mut member = |name: &str, value: &dyn Fn(&mut Vec<u8>) -> serde_json::Result<()>| {
+            out.extend_from_slice(name.as_bytes());
+            value(out).map_err(Error::internal)
+        };
+        let raw = |json: &RawJson, out: &mut Vec<u8>| {
+            out.extend_from_slice(json.as_str().as_bytes());
+            Ok(())
+        };
+        member("{\"adapter\":", &|out| serde_json::to_writer(out, &self.adapter))?;
+        member(",\"observed_generation\":", &|out| serde_json::to_writer(out, &self.observed_generation))?;
+        member(",\"conditions\":", &|out| serde_json::to_writer(out, &self.conditions))?;
+        member(",\"data\":", &|out| raw(&self.data, out))?;
+        if let Some(metadata) = &self.metadata {
+            member(",\"metadata\":", &|out| raw(metadata, out))?;
+        }
+        member(",\"created_time\":", &|out| serde_json::to_writer(out, &self.created_time))?;
+        member(",\"last_report_time\":", &|out| serde_json::to_writer(out, &self.last_report_time))?;
+        out.push(b'}');
+        Ok(())
+    }
+
+    /// About how long that is.
+    pub fn printed_size(&self) -> usize {
+        let words = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let condition = |c: &ReportedCondition| c.kind.len() + words(&c.reason) + words(&c.message) + 128;
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
+        let conditions = self.conditions.iter().map(condition).sum::<usize>();
+        self.adapter.len() + conditions + self.data.as_str().len() + metadata + 256
+    }
+
     /// Whether the two differ in nothing but times.
     pub fn says_the_same(&self, other: &Self) -> bool {
         self.observed_generation == other.observed_generation
             && self.data == other.data
             && self.metadata == other.metadata
-            && self.conditions.len() == other.conditions.len()
-            && self.conditions.iter().zip(&other.conditions).all(|(a, b)| {
-                (&a.kind, a.status, &a.reason, &a.message) == (&b.kind, b.status, &b.reason, &b.message)
-            })
+            && (Arc::ptr_eq(&self.conditions, &other.conditions)
+                || self.conditions.len() == other.conditions.len()
+                    && self.conditions.iter().zip(&*other.conditions).all(|(a, b)| {
+                        (&a.kind, a.status, &a.reason, &a.message)
+                            == (&b.kind, b.status, &b.reason, &b.message)
+                    }))
     }
 
     /// Where the adapter stands by this report.
     pub fn standing(&self) -> Standing {
-        let finding = |kind: &str| self.conditions.iter().find(|condition| condition.kind == kind);
+        let finding = |kind: &str| self.conditions.iter().find(|condition| *condition.kind == *kind);
         let available = finding(AVAILABLE);
         Standing {
             adapter: self.adapter.clone(),

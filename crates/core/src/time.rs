@@ -71,6 +71,13 @@ impl Timestamp {
             .map(|time| Self(time.and_utc()))
     }
 
+    /// RFC 3339 with three decimals.
+    pub fn to_milliseconds(self) -> String {
+        let mut text = self.to_string();
+        text.replace_range(PRINTED - 4..PRINTED - 1, "");
+        text
+    }
+
     /// RFC 3339 with six decimals, always of the same length.
     pub(crate) fn printed(self) -> [u8; PRINTED] {
         let mut text = *b"0000-00-00T00:00:00.000000Z";
@@ -143,6 +150,12 @@ mod tests {
             prop_assert_eq!(text.len(), PRINTED);
             prop_assert_eq!(Timestamp::parse(&text), Some(time));
         }
+    }
+
+    #[test]
+    fn milliseconds_are_cut_too() {
+        let time = Timestamp::parse("2026-01-31T23:59:59.123999Z").unwrap();
+        assert_eq!(time.to_milliseconds(), "2026-01-31T23:59:59.123Z");
     }
 
     #[test]

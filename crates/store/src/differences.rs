@@ -19,7 +19,7 @@ pub(crate) struct Differences<'a> {
     /// Resources whose narrow row changed.
     pub(crate) restated: Vec<&'a Resource>,
     /// Resources whose conditions were only confirmed.
-    pub(crate) refreshed: Vec<Refreshed>,
+    pub(crate) refreshed: Vec<Refreshed<'a>>,
     /// What they can be found by.
     pub(crate) facets: FacetDifferences,
     /// First reports of an adapter.
@@ -39,14 +39,20 @@ pub(crate) struct Differences<'a> {
 }
 
 /// A resource whose conditions were confirmed.
-pub(crate) struct Refreshed {
+pub(crate) struct Refreshed<'a> {
     pub(crate) id: ResourceId,
+    before: &'a Resource,
     /// When each of them was, in order.
     pub(crate) times: Vec<Timestamp>,
     /// See [`crate::confirmed`].
     pub(crate) confirmed_after: Option<Timestamp>,
+}
+
+impl Refreshed<'_> {
     /// Whether that is another moment than before.
-    pub(crate) moved: bool,
+    pub(crate) fn moved(&self) -> Result<bool, Failure> {
+        Ok(self.confirmed_after != confirmed::of(self.before)?)
+    }
 }
 
 /// Numbers of resources of a kind.
@@ -69,6 +75,14 @@ impl<'a> Differences<'a> {
     pub(crate) fn of(set: &'a WorkingSet) -> Result<Self, Failure> {
         let mut all = Self::default();
         for (id, before, after) in set.differences() {
+            if let (Some(before), Some(after)) = (before, after)
+                && before.version == after.version
+            {
+                let times = last_updated_times(&after.conditions)?;
+                let confirmed_after = confirmed::confirmed_after(id, &times);
+                all.refreshed.push(Refreshed { id, before, times, confirmed_after });
+                continue;
+            }
             all.count(before, -1);
             all.count(after, 1);
             all.facets.add(before, after)?;
@@ -76,12 +90,6 @@ impl<'a> Differences<'a> {
                 (None, Some(after)) => {
                     all.inserted.push(after);
                     all.link(after)?;
-                }
-                (Some(before), Some(after)) if before.version == after.version => {
-                    let times = last_updated_times(&after.conditions)?;
-                    let confirmed_after = confirmed::confirmed_after(id, &times);
-                    let moved = confirmed_after != confirmed::of(before)?;
-                    all.refreshed.push(Refreshed { id, times, confirmed_after, moved });
                 }
                 (Some(before), Some(after)) => {
                     if !before.same_wish(after) {

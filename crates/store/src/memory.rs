@@ -55,9 +55,15 @@ impl Recalled {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     mark: Option<Mark>,
-    young: HashMap<ResourceId, Dossier>,
-    old: HashMap<ResourceId, Dossier>,
+    young: HashMap<ResourceId, Kept>,
+    old: HashMap<ResourceId, Kept>,
     young_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    dossier: Dossier,
+    size: usize,
 }
 
 impl Memory {
@@ -82,8 +88,8 @@ impl Memory {
 
     /// Whether everything is remembered that a report of `adapter` on a resource needs.
     pub(crate) fn knows(&self, id: ResourceId, adapter: &str) -> bool {
-        let dossier = self.young.get(&id).or_else(|| self.old.get(&id));
-        self.mark.is_some() && dossier.is_some_and(|dossier| dossier.has_report(adapter))
+        let kept = self.young.get(&id).or_else(|| self.old.get(&id));
+        self.mark.is_some() && kept.is_some_and(|kept| kept.dossier.has_report(adapter))
     }
 
     /// Takes out what is remembered of these resources.
@@ -150,7 +156,7 @@ impl Memory {
             return;
         }
         self.young_bytes += size;
-        self.young.insert(dossier.id(), dossier);
+        self.young.insert(dossier.id(), Kept { dossier, size });
         if self.young_bytes > MAX_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
@@ -158,10 +164,10 @@ impl Memory {
     }
 
     fn forget(&mut self, id: ResourceId) -> Option<Dossier> {
-        if let Some(dossier) = self.young.remove(&id) {
-            self.young_bytes -= dossier.size();
-            return Some(dossier);
+        if let Some(kept) = self.young.remove(&id) {
+            self.young_bytes -= kept.size;
+            return Some(kept.dossier);
         }
-        self.old.remove(&id)
+        self.old.remove(&id).map(|kept| kept.dossier)
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn report(
 ) -> Result<Report, Failure> {
     let (last_report_time, created_time) = times;
     Ok(Report {
-        adapter: adapter.to_owned(),
+        adapter: adapter.into(),
         observed_generation,
         conditions: RawJson::from_stored(conditions).parse()?,
         data: RawJson::from_stored(data),
@@ -52,12 +52,12 @@ pub(crate) fn standing(
 ) -> Result<Standing, Failure> {
     let defect = || Failure::new(FailureKind::Defect, format!("'{available}' is no status"));
     Ok(Standing {
-        adapter: adapter.to_owned(),
+        adapter: adapter.into(),
         generation,
         available: ReportedStatus::parse(available).ok_or_else(defect)?,
         finalized,
-        reason: words.0.to_owned(),
-        message: words.1.to_owned(),
+        reason: words.0.into(),
+        message: words.1.into(),
         time,
     })
 }

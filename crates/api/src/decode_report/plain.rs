@@ -2,9 +2,9 @@
 //! values in between. It knows no faults; whatever it does not take is left to the long way.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use hyperfleet_core::{Contract, Finding, MAX_DEPTH, RawJson, ReportedStatus, Submission, Timestamp};
+use memchr::{memchr2_iter, memmem};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -40,10 +40,14 @@ struct Condition<'a> {
 pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option<Submission> {
     // A character that is written as a number may be one that is not allowed, or part of a name that the
     // parser gives a meaning of its own.
-    if contains(bytes, b"\\u") || contains(bytes, b"$serde_json") {
+    if memmem::find(bytes, b"\\u").is_some() || memmem::find(bytes, b"$serde_json").is_some() {
         return None;
     }
     let text = str::from_utf8(bytes).ok()?;
+    // What is deeper may still be right, but it is not plain.
+    if nests_deeper(text, MAX_DEPTH + 1) {
+        return None;
+    }
     let report: Report<'_> = object(text.trim_ascii_start())?;
     let observed_time = match report.observed_time {
         None => now,
@@ -58,7 +62,7 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
         return None;
     }
     Some(Submission {
-        adapter: report.adapter.into_owned(),
+        adapter: report.adapter.into(),
         observed_generation: report.observed_generation,
         observed_time,
         conditions: findings(&report.conditions)?,
@@ -73,37 +77,37 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
     })
 }
 
-fn contains(bytes: &[u8], pattern: &[u8]) -> bool {
-    bytes.windows(pattern.len()).any(|window| window == pattern)
-}
-
 fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
-    let mut kinds = HashSet::with_capacity(conditions.len());
-    conditions
-        .iter()
-        .map(|raw| {
-            let condition: Condition<'_> = object(raw.get())?;
-            let status = ReportedStatus::parse(&condition.status)?;
-            let kind = condition.kind.into_owned();
-            (!kind.is_empty() && kinds.insert(kind.clone())).then(|| Finding {
-                kind,
-                status,
-                reason: condition.reason.map(Cow::into_owned),
-                message: condition.message.map(Cow::into_owned),
-            })
+    let finding = |raw: &&RawValue| {
+        let condition: Condition<'_> = object(raw.get())?;
+        Some(Finding {
+            kind: condition.kind.into(),
+            status: ReportedStatus::parse(&condition.status)?,
+            reason: condition.reason.map(Into::into),
+            message: condition.message.map(Into::into),
         })
-        .collect()
+    };
+    let findings = conditions.iter().map(finding).collect::<Option<Vec<_>>>()?;
+    let mut kinds: Vec<&str> = findings.iter().map(|finding| &*finding.kind).collect();
+    kinds.sort_unstable();
+    let each_once = kinds.windows(2).all(|pair| pair[0] != pair[1]);
+    (each_once && kinds.first() != Some(&"")).then_some(findings)
 }
 
-/// The text of an object that is not nested too deeply.
+/// The text of an object.
 fn document(raw: &RawValue) -> Option<RawJson> {
-    (raw.get().starts_with('{') && depth(raw.get()) <= MAX_DEPTH).then(|| RawJson::from_stored(raw.get()))
+    raw.get().starts_with('{').then(|| RawJson::from_stored(raw.get()))
 }
 
 /// Reads an object as `T`. The parser would take a list of the members' values as well.
 fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
-    // The members of a report hold documents, and these are as deep as they may be.
-    (text.starts_with('{') && depth(text) <= MAX_DEPTH + 2).then(|| serde_json::from_str(text).ok()).flatten()
+    text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+}
+
+/// Whether objects and lists nest deeper than `limit` in a text that is JSON. Nearly always there are too few of them
+/// to do so.
+fn nests_deeper(text: &str, limit: usize) -> bool {
+    memchr2_iter(b'{', b'[', text.as_bytes()).nth(limit).is_some() && depth(text) > limit
 }
 
 /// How deep objects and lists nest in a text that is JSON.

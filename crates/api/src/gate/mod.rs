@@ -136,7 +136,7 @@ impl Gate {
 
     async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refusal> {
         match &self.verifier {
-            Some(verifier) => verifier.verify(headers).await.map(Some),
+            Some(verifier) => Box::pin(verifier.verify(headers)).await.map(Some),
             None => Ok(None),
         }
     }

@@ -1,17 +1,18 @@
 //! What is worth remembering of a resource between two reports on it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::facts::Standings;
-use crate::{RawJson, Report, Resource, ResourceId};
+use crate::{Report, Resource, ResourceId};
 
 /// A resource without its wish, where its adapters stand, and those of their reports that were looked at:
 /// what the next report on it will need again.
 #[derive(Debug)]
 pub struct Dossier {
-    pub(super) resource: Resource,
+    pub(super) resource: Arc<Resource>,
     pub(super) standings: Standings,
-    pub(super) reports: BTreeMap<String, Report>,
+    pub(super) reports: BTreeMap<Arc<str>, Report>,
 }
 
 impl Dossier {
@@ -27,18 +28,9 @@ impl Dossier {
 
     /// About how many bytes it takes.
     pub fn size(&self) -> usize {
-        let reports = self.reports.values().map(size_of_report);
+        let reports = self.reports.values().map(|report| report.printed_size() + report.adapter.len());
         let standings =
             self.standings.values().map(|s| 2 * s.adapter.len() + s.reason.len() + s.message.len() + 192);
         self.resource.conditions.as_str().len() + reports.sum::<usize>() + standings.sum::<usize>() + 512
     }
-}
-
-fn size_of_report(report: &Report) -> usize {
-    let conditions = report.conditions.iter().map(|c| {
-        let words = [&c.reason, &c.message].into_iter().flatten().map(String::len);
-        c.kind.len() + words.sum::<usize>() + 128
-    });
-    let metadata = report.metadata.as_ref().map_or(0, |metadata| RawJson::as_str(metadata).len());
-    2 * report.adapter.len() + report.data.as_str().len() + metadata + conditions.sum::<usize>() + 256
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::{Condition, Entity, ReportedStatus, Resource, Standing, Status, Submission, Timestamp};
 
 /// Where the adapters of a resource stand, by name.
-pub(super) type Standings = BTreeMap<String, Standing>;
+pub(super) type Standings = BTreeMap<Arc<str>, Standing>;
 
 /// Stored standings, and the one that a report has just brought.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(super) struct Latest<'a> {
 
 impl<'a> Latest<'a> {
     fn get(&self, adapter: &str) -> Option<&'a Standing> {
-        self.newest.filter(|standing| standing.adapter == adapter).or_else(|| self.stored.get(adapter))
+        self.newest.filter(|standing| *standing.adapter == *adapter).or_else(|| self.stored.get(adapter))
     }
 }
 
@@ -154,7 +154,7 @@ impl Adapter<'_> {
 
     /// Its name with the reason it gives, if it gives one.
     pub(super) fn with_reason(&self) -> String {
-        match self.snapshot.map(|s| s.reason.as_str()) {
+        match self.snapshot.map(|s| &*s.reason) {
             None | Some("") => self.name.to_owned(),
             Some(reason) => format!("{} ({reason})", self.name),
         }

@@ -150,7 +150,7 @@ fn available(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
 /// none of these conditions' business.
 fn cause<'a>(facts: &Facts<'a>) -> Option<&'a Standing> {
     let report = facts.cause?;
-    facts.adapters.iter().find(|a| a.name == report.adapter).and_then(|a| a.snapshot)
+    facts.adapters.iter().find(|a| *a.name == *report.adapter).and_then(|a| a.snapshot)
 }
 
 /// The generation that every required adapter has reported on, if it is one.

@@ -23,7 +23,7 @@ pub struct Needs {
     /// reads or writes them.
     pub statuses: BTreeSet<ResourceId>,
     /// Stored reports to load whole: resource and adapter.
-    pub reports: BTreeSet<(ResourceId, String)>,
+    pub reports: BTreeSet<(ResourceId, Arc<str>)>,
     /// Active names that must be known to be taken or free: kind, place, name.
     pub names: BTreeSet<(Arc<str>, Place, String)>,
     /// Requests that may have been answered before.

@@ -161,7 +161,7 @@ fn entry(before: Option<&Report>, after: &Report) -> Result<Entry, Error> {
 /// What differs between two lists of conditions, by type and member.
 fn condition_changes(before: &[ReportedCondition], after: &[ReportedCondition]) -> Vec<FieldChange> {
     let by_type = |list: &'_ [ReportedCondition]| -> BTreeMap<String, Value> {
-        list.iter().map(|c| (c.kind.clone(), said(c))).collect()
+        list.iter().map(|c| (c.kind.to_string(), said(c))).collect()
     };
     let same_types = before.iter().map(|c| &c.kind).eq(after.iter().map(|c| &c.kind));
     let (mut from, mut to) = (Vec::new(), Vec::new());
@@ -170,8 +170,8 @@ fn condition_changes(before: &[ReportedCondition], after: &[ReportedCondition]) 
             (b.status, &b.reason, &b.message) != (a.status, &a.reason, &a.message)
         };
         for (before, after) in before.iter().zip(after).filter(differ) {
-            from.push((before.kind.clone(), said(before)));
-            to.push((after.kind.clone(), said(after)));
+            from.push((before.kind.to_string(), said(before)));
+            to.push((after.kind.to_string(), said(after)));
         }
     } else {
         from.extend(by_type(before));

@@ -16,8 +16,8 @@ pub(super) fn conditions<'a>(
             let previous = previous(&kind);
             let claim = Claim {
                 status: if snapshot.is_available() { Status::True } else { Status::False },
-                reason: snapshot.reason.clone(),
-                message: snapshot.message.clone(),
+                reason: snapshot.reason.to_string(),
+                message: snapshot.message.to_string(),
                 observed_generation: snapshot.generation,
                 last_updated_time: snapshot.time,
             };

@@ -9,25 +9,24 @@ use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
     Caller, Catalog, Change, Error, ErrorKind, Fault, FaultKind, Fingerprint, KeptAnswer, MappingFailure,
-    Place, RawJson, References, Report, Resource, ResourceId, Retry, Snapshot, Standing, Timestamp, Undo,
-    Version,
+    Place, References, Report, Resource, ResourceId, Retry, Snapshot, Standing, Timestamp, Undo, Version,
 };
 
 /// Loaded rows, and what has become of them.
 #[derive(Debug, Default)]
 pub struct WorkingSet {
-    resources: HashMap<ResourceId, Resource>,
+    resources: HashMap<ResourceId, Arc<Resource>>,
     children: HashMap<ResourceId, BTreeSet<ResourceId>>,
     child_counts: HashMap<ResourceId, BTreeMap<Arc<str>, usize>>,
     names: HashMap<(Arc<str>, Place, String), ResourceId>,
     referrers: HashMap<ResourceId, BTreeSet<ResourceId>>,
     standings: HashMap<ResourceId, Standings>,
-    reports: HashMap<ResourceId, BTreeMap<String, Report>>,
+    reports: HashMap<ResourceId, BTreeMap<Arc<str>, Report>>,
     light: HashSet<ResourceId>,
     /// The state before the batch of every resource that a decision touched; `None` = was not there.
-    before: BTreeMap<ResourceId, Option<Resource>>,
+    before: BTreeMap<ResourceId, Option<Arc<Resource>>>,
     /// The same of every report that was taken in.
-    reported: BTreeMap<(ResourceId, String), Option<Report>>,
+    reported: BTreeMap<(ResourceId, Arc<str>), Option<Report>>,
     changes: Vec<Change>,
     answers: HashMap<Fingerprint, KeptAnswer>,
     new_answers: Vec<Fingerprint>,
@@ -80,7 +79,8 @@ impl WorkingSet {
     }
 
     /// Takes in a resource whose spec and references were left out. One that is there whole stays so.
-    pub fn load_light(&mut self, resource: Resource) {
+    pub fn load_light(&mut self, resource: impl Into<Arc<Resource>>) {
+        let resource = resource.into();
         let id = resource.id;
         if !self.resources.contains_key(&id) {
             self.load(resource);
@@ -89,7 +89,8 @@ impl WorkingSet {
     }
 
     /// Takes a whole resource in.
-    pub fn load(&mut self, resource: Resource) {
+    pub fn load(&mut self, resource: impl Into<Arc<Resource>>) {
+        let resource = resource.into();
         self.light.remove(&resource.id);
         if let Some(owner) = resource.owner() {
             self.children.entry(owner).or_default().insert(resource.id);
@@ -157,16 +158,15 @@ impl WorkingSet {
     pub fn load_dossier(&mut self, dossier: Dossier) {
         let id = dossier.resource.id;
         self.load_light(dossier.resource);
-        self.standings.entry(id).or_default().extend(dossier.standings);
-        self.reports.entry(id).or_default().extend(dossier.reports);
+        merge(self.standings.entry(id).or_default(), dossier.standings);
+        merge(self.reports.entry(id).or_default(), dossier.reports);
     }
 
     /// Takes out what is worth remembering of an active resource.
     pub fn take_dossier(&mut self, id: ResourceId) -> Option<Dossier> {
-        let resource = self.resources.remove(&id).filter(Resource::is_active)?;
-        let nothing = || RawJson::from_stored("{}");
+        let resource = self.resources.remove(&id).filter(|resource| resource.is_active())?;
         Some(Dossier {
-            resource: Resource { spec: nothing(), references: nothing(), ..resource },
+            resource: if self.is_light(id) { resource } else { Arc::new(resource.without_wish()) },
             standings: self.standings.remove(&id).unwrap_or_default(),
             reports: self.reports.remove(&id).unwrap_or_default(),
         })
@@ -184,7 +184,7 @@ impl WorkingSet {
 
     /// Every loaded resource.
     pub fn loaded(&self) -> impl Iterator<Item = &Resource> {
-        self.resources.values()
+        self.resources.values().map(Arc::as_ref)
     }
 
     /// The stored report of an adapter, if it was asked for.
@@ -205,16 +205,16 @@ impl WorkingSet {
 
     /// The resource with this id, if it exists.
     pub(super) fn get(&self, id: &str) -> Option<&Resource> {
-        self.resources.get(&ResourceId::parse(id)?)
+        self.by_id(ResourceId::parse(id)?)
     }
 
     pub(super) fn by_id(&self, id: ResourceId) -> Option<&Resource> {
-        self.resources.get(&id)
+        self.resources.get(&id).map(Arc::as_ref)
     }
 
     /// The loaded children of a resource; complete below a tree that [`super::Needs`] named.
     pub(super) fn children(&self, owner: ResourceId) -> impl Iterator<Item = &Resource> {
-        self.children.get(&owner).into_iter().flatten().filter_map(|id| self.resources.get(id))
+        self.children.get(&owner).into_iter().flatten().filter_map(|id| self.by_id(*id))
     }
 
     /// How many children of each kind a resource has, loaded or not.
@@ -229,7 +229,7 @@ impl WorkingSet {
 
     /// The resources that refer to `target`.
     pub(super) fn referrers(&self, target: ResourceId) -> impl Iterator<Item = &Resource> {
-        self.referrers.get(&target).into_iter().flatten().filter_map(|id| self.resources.get(id))
+        self.referrers.get(&target).into_iter().flatten().filter_map(|id| self.by_id(*id))
     }
 
     /// How many resources refer to `target` that cannot be seen, because their kind is not configured.
@@ -246,13 +246,14 @@ impl WorkingSet {
             let left_out = |failure| LeftOut { subject: subject.clone(), failure };
             self.left_out.extend(write.failures.into_iter().map(left_out));
             if write.fate == Fate::Touched {
-                let before = self.resources.insert(write.resource.id, write.resource.clone());
-                self.before.entry(write.resource.id).or_insert(before);
-                written.push(write.resource);
+                let resource = Arc::new(write.resource);
+                let before = self.resources.insert(resource.id, resource.clone());
+                self.before.entry(resource.id).or_insert(before);
+                written.push(resource);
                 continue;
             }
             self.version = self.version.next();
-            let resource = Resource { version: self.version, ..write.resource };
+            let resource = Arc::new(Resource { version: self.version, ..write.resource });
             let before = self.resources.get(&resource.id);
             let goes = write.fate == Fate::Removed;
             self.changes.push(Change {
@@ -283,7 +284,7 @@ impl WorkingSet {
             let before = self.reports.entry(id).or_default().insert(report.adapter.clone(), report);
             self.reported.entry(key).or_insert(before);
         }
-        outcome(decision.answer, |index| written.swap_remove(index))
+        outcome(decision.answer, |index| Arc::unwrap_or_clone(written.swap_remove(index)))
     }
 
     /// What the answer would be, with the versions it would get, without applying anything.
@@ -326,7 +327,7 @@ impl WorkingSet {
     pub fn differences(&self) -> impl Iterator<Item = (ResourceId, Option<&Resource>, Option<&Resource>)> {
         self.before
             .iter()
-            .map(|(id, before)| (*id, before.as_ref(), self.resources.get(id)))
+            .map(|(id, before)| (*id, before.as_deref(), self.by_id(*id)))
             .filter(|(_, before, after)| before != after)
     }
 
@@ -350,7 +351,7 @@ impl WorkingSet {
         self.before.entry(id).or_insert(old);
     }
 
-    fn put(&mut self, resource: Resource) {
+    fn put(&mut self, resource: Arc<Resource>) {
         if let Some(owner) = resource.owner() {
             self.children.entry(owner).or_default().insert(resource.id);
             *self.child_counts.entry(owner).or_default().entry(resource.kind.clone()).or_default() += 1;
@@ -371,6 +372,15 @@ fn outcome(answer: Answered, written: impl FnOnce(usize) -> Resource) -> Outcome
         Answered::Unchanged(resource) => Outcome::Resource(resource),
         Answered::Report(subject, reported) => Outcome::Report(subject, reported),
         Answered::Nothing => Outcome::Done,
+    }
+}
+
+/// Takes all of `more` in; mostly there is nothing yet to take it into.
+fn merge<T>(into: &mut BTreeMap<Arc<str>, T>, more: BTreeMap<Arc<str>, T>) {
+    if into.is_empty() {
+        *into = more;
+    } else {
+        into.extend(more);
     }
 }
 

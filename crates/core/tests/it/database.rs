@@ -18,7 +18,7 @@ use serde_json::json;
 pub(crate) struct Database {
     pub(crate) rulebook: Arc<Rulebook>,
     pub(crate) rows: BTreeMap<ResourceId, Resource>,
-    pub(crate) reports: BTreeMap<(ResourceId, String), Report>,
+    pub(crate) reports: BTreeMap<(ResourceId, Arc<str>), Report>,
     pub(crate) version: Version,
     pub(crate) history: Vec<Change>,
     /// What was stored with each version.
@@ -230,7 +230,7 @@ impl Database {
     fn load_reports(
         &self,
         catalog: &Catalog,
-        asked: &BTreeSet<(ResourceId, String)>,
+        asked: &BTreeSet<(ResourceId, Arc<str>)>,
         computed: &BTreeSet<ResourceId>,
         set: &mut WorkingSet,
     ) {
@@ -239,7 +239,8 @@ impl Database {
             let mapped = computed.contains(id) && !entity.mappings.is_empty();
             if asked.contains(&(*id, adapter.clone())) || mapped {
                 set.load_report(*id, report.clone());
-            } else if computed.contains(id) && entity.required_adapters.contains(adapter) {
+            } else if computed.contains(id) && entity.required_adapters.iter().any(|name| **name == **adapter)
+            {
                 set.load_standing(*id, report.standing());
             }
         }

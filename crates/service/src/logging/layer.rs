@@ -7,7 +7,6 @@ use std::error::Error;
 use std::fmt::{self, Write};
 use std::ops::Range;
 
-use chrono::SecondsFormat;
 use hyperfleet_core::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -116,7 +115,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
             }
         }
 
-        let timestamp = Timestamp::now().utc().to_rfc3339_opts(SecondsFormat::Millis, true);
+        let timestamp = Timestamp::now().to_milliseconds();
         let message = own.get("message").unwrap_or_default();
         self.style.start(line, &timestamp, *event.metadata().level(), message);
         for (name, value) in &self.constants {

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use memchr::memchr3;
 use serde_json::Value as Json;
 
 /// What stands in place of a secret.
@@ -62,7 +63,7 @@ impl Masking {
         }
         let mut masked = String::new();
         let (mut copied, mut at) = (0, 0);
-        while let Some(offset) = text[at..].find(['=', ':', ' ']) {
+        while let Some(offset) = memchr3(b'=', b':', b' ', &text.as_bytes()[at..]) {
             let mark = at + offset;
             at = mark + 1;
             if let Some(secret) = self.secret_at(text, mark).filter(|secret| !secret.is_empty()) {

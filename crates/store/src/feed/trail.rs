@@ -16,7 +16,9 @@ const MAX_BYTES: usize = 64 << 20;
 const CHANGE: &str = "c.version, c.resource_id, c.at, c.undo, c.last";
 
 /// A row for each part of a resource that a change can touch.
-const PARTS: &str = "parts (bit) as (values (1), (2), (4), (8), (16), (32), (64), (128))";
+const PARTS: &str =
+    "parts (bit) as (values (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048),
+    (4096), (8192), (16384), (32768), (65536))";
 
 /// The first change of a resource after some version that touched a part, by changes_by_resource; PostgreSQL would
 /// rather walk everyone's changes if it were not asked by rows.

@@ -129,28 +129,32 @@ impl<'a> StatusColumns<'a> {
 /// The moved times of narrow rows.
 pub(super) struct RefreshedColumns {
     pub(super) ids: Vec<Uuid>,
-    times: Vec<String>,
     confirmed_after: Vec<Option<DateTime<Utc>>>,
+    /// The times of all rows, one row after the other, and the numbers of the last of each row.
+    times: Vec<i64>,
+    last: Vec<i32>,
+    count: Vec<i32>,
 }
 
 impl RefreshedColumns {
-    pub(super) fn of(refreshed: &[Refreshed]) -> Self {
+    pub(super) fn of(refreshed: &[Refreshed<'_>]) -> Self {
+        let count = |r: &Refreshed<'_>| r.times.len() as i32;
+        let last = |end: &mut i32, r: &Refreshed<'_>| {
+            *end += count(r);
+            Some(*end)
+        };
         Self {
             ids: refreshed.iter().map(|r| r.id.uuid()).collect(),
-            times: refreshed.iter().map(|r| as_array(&r.times)).collect(),
             confirmed_after: refreshed.iter().map(|r| r.confirmed_after.map(Timestamp::utc)).collect(),
+            times: refreshed.iter().flat_map(|r| &r.times).map(|time| time.micros()).collect(),
+            last: refreshed.iter().scan(0, last).collect(),
+            count: refreshed.iter().map(count).collect(),
         }
     }
 
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.ids, &self.times, &self.confirmed_after]
+        vec![&self.ids, &self.confirmed_after, &self.times, &self.last, &self.count]
     }
-}
-
-/// Times as PostgreSQL writes an array of numbers.
-fn as_array(times: &[Timestamp]) -> String {
-    let numbers: Vec<String> = times.iter().map(|time| time.micros().to_string()).collect();
-    format!("{{{}}}", numbers.join(","))
 }
 
 /// Rows of facets.

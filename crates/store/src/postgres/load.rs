@@ -181,7 +181,7 @@ pub(super) async fn load(
     let statuses = uuids(&needs.statuses);
     let adapters: Vec<&str> = catalog.required_adapters().collect();
     let reported: Vec<Uuid> = needs.reports.iter().map(|(id, _)| id.uuid()).collect();
-    let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| adapter.as_str()).collect();
+    let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| &**adapter).collect();
     let names: Vec<String> =
         needs.names.iter().map(|(kind, place, name)| format!("{kind}/{place}/{name}")).collect();
 

@@ -100,10 +100,12 @@ impl Statements {
                      n (id, version, conditions, pending_since, confirmed_after)
                  where s.resource_id = n.id"
                     .to_owned(),
-                // An array of arrays cannot be unnested by rows, so each comes as its text.
+                // An array of arrays cannot be unnested by rows, so each is cut out of one for all.
                 "update resource_status s
-                 set refreshed = n.refreshed::bigint[], confirmed_after = n.confirmed_after
-                 from unnest($1::uuid[], $2::text[], $3::timestamptz[]) n (id, refreshed, confirmed_after)
+                 set confirmed_after = n.confirmed_after,
+                     refreshed = ($3::bigint[])[n.last - n.count + 1 : n.last]
+                 from unnest($1::uuid[], $2::timestamptz[], $4::integer[], $5::integer[])
+                     n (id, confirmed_after, last, count)
                  where s.resource_id = n.id"
                     .to_owned(),
                 "delete from resource_facets f

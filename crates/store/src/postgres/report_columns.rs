@@ -1,7 +1,7 @@
 //! Reports as columns, one array each, for the statements that write many at once.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{RawJson, Report, ResourceId};
+use hyperfleet_core::{RawJson, Report, ResourceId, json_text};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -29,10 +29,10 @@ impl<'a> ReportColumns<'a> {
             columns.generations.push(report.observed_generation);
             columns.available.push(standing.available.name());
             columns.finalized.push(standing.finalized);
-            columns.reasons.push(standing.reason);
-            columns.messages.push(standing.message);
+            columns.reasons.push(standing.reason.to_string());
+            columns.messages.push(standing.message.to_string());
             columns.created_times.push(report.created_time.utc());
-            columns.conditions.push(RawJson::from_value(&report.conditions).as_str().to_owned());
+            columns.conditions.push(json_text(&report.conditions));
             columns.data.push(report.data.as_str());
             columns.metadata.push(report.metadata.as_ref().map(RawJson::as_str));
         }
@@ -43,7 +43,7 @@ impl<'a> ReportColumns<'a> {
     pub(super) fn times_of(reports: &[(ResourceId, &'a Report)]) -> Self {
         Self {
             ids: reports.iter().map(|(id, _)| id.uuid()).collect(),
-            adapters: reports.iter().map(|(_, report)| report.adapter.as_str()).collect(),
+            adapters: reports.iter().map(|(_, report)| &*report.adapter).collect(),
             report_times: reports.iter().map(|(_, report)| report.last_report_time.utc()).collect(),
             ..Self::default()
         }

@@ -154,7 +154,7 @@ fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failu
 }
 
 /// SQLite writes an index whenever its column is named, so the one that seldom moves is named only then.
-fn refresh(connection: &Connection, refreshed: &[Refreshed]) -> Result<(), Failure> {
+fn refresh(connection: &Connection, refreshed: &[Refreshed<'_>]) -> Result<(), Failure> {
     let mut times =
         connection.prepare_cached("update resource_status set refreshed = ?2 where resource_id = ?1")?;
     let mut times_and_index = connection.prepare_cached(
@@ -162,7 +162,7 @@ fn refresh(connection: &Connection, refreshed: &[Refreshed]) -> Result<(), Failu
     )?;
     for r in refreshed {
         let (id, printed) = (r.id.to_string(), row::print_times(&r.times));
-        match r.moved {
+        match r.moved()? {
             true => times_and_index.execute((id, printed, r.confirmed_after.map(Timestamp::micros)))?,
             false => times.execute((id, printed))?,
         };

@@ -84,13 +84,13 @@ impl Replica {
         message: &str,
     ) -> Result<Reported, Error> {
         let finding = |kind: &str| Finding {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status: ReportedStatus::True,
             reason: None,
             message: Some(message.to_owned()),
         };
         let submission = Submission {
-            adapter: adapter.to_owned(),
+            adapter: adapter.into(),
             observed_generation: 1,
             observed_time: at(second),
             conditions: MANDATORY.map(finding).to_vec(),
@@ -126,7 +126,7 @@ impl Replica {
             .unwrap()
             .1
             .items;
-        reports.into_iter().find(|report| report.adapter == adapter).unwrap()
+        reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
     }
 
     /// Both the report and what the resource says of it are those of this second.

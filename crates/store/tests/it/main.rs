@@ -69,9 +69,9 @@ impl Embedded {
     /// A report that says `status` of everything, made `second` seconds after the epoch.
     async fn report(&self, id: ResourceId, status: ReportedStatus, second: i64) -> Result<Outcome, Error> {
         let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
-        let finding = |kind: &str| Finding { kind: kind.to_owned(), status, reason: None, message: None };
+        let finding = |kind: &str| Finding { kind: kind.into(), status, reason: None, message: None };
         let submission = Submission {
-            adapter: "validator".to_owned(),
+            adapter: "validator".into(),
             observed_generation: 1,
             observed_time: Timestamp::from_micros(second * 1_000_000),
             conditions: MANDATORY.map(finding).to_vec(),

@@ -12,7 +12,7 @@ pub(super) fn blockers(case: &Case<'_>) -> Vec<Found> {
 
 fn blocker(case: &Case<'_>, adapter: &Adapter<'_>) -> Option<Found> {
     let generation = case.facts.generation;
-    let report = case.around.reports.iter().find(|report| report.adapter == adapter.name);
+    let report = case.around.reports.iter().find(|report| *report.adapter == *adapter.name);
     let verdict = match report.filter(|_| adapter.is_at(generation)) {
         None => silent(case, adapter, report),
         Some(report) if case.facts.finalizing => unfinished(case, adapter, report)?,
@@ -125,7 +125,7 @@ fn failing(case: &Case<'_>, adapter: &Adapter<'_>, report: &Report) -> Option<Ve
 
 /// The condition of this type, if it has this status.
 fn says<'a>(report: &'a Report, kind: &str, status: ReportedStatus) -> Option<&'a ReportedCondition> {
-    report.conditions.iter().find(|condition| condition.kind == kind && condition.status == status)
+    report.conditions.iter().find(|condition| *condition.kind == *kind && condition.status == status)
 }
 
 /// What it says against the resource or itself.
@@ -137,15 +137,16 @@ fn complaints(report: &Report) -> Option<String> {
 
 /// Its words on these types.
 fn said(report: &Report, kinds: &[&str]) -> String {
-    let words = kinds.iter().filter_map(|kind| report.conditions.iter().find(|c| c.kind == *kind)).map(|c| {
-        let part = |text: Option<&String>, before: &str, after: &str| {
-            let text = text.map(|text| echo(text)).filter(|text| !text.trim().is_empty());
-            text.map(|text| format!("{before}{text}{after}")).unwrap_or_default()
-        };
-        let reason = part(c.reason.as_ref(), " (", ")");
-        let message = part(c.message.as_ref(), ", '", "'");
-        format!("{}={}{reason}{message}", c.kind, c.status.name())
-    });
+    let words =
+        kinds.iter().filter_map(|kind| report.conditions.iter().find(|c| *c.kind == **kind)).map(|c| {
+            let part = |text: Option<&str>, before: &str, after: &str| {
+                let text = text.map(echo).filter(|text| !text.trim().is_empty());
+                text.map(|text| format!("{before}{text}{after}")).unwrap_or_default()
+            };
+            let reason = part(c.reason.as_deref(), " (", ")");
+            let message = part(c.message.as_deref(), ", '", "'");
+            format!("{}={}{reason}{message}", c.kind, c.status.name())
+        });
     words.collect::<Vec<_>>().join("; ")
 }
 

@@ -67,9 +67,9 @@ fn resource(
 
 fn report(adapter: &str, generation: i64, minute: i64, findings: &[(&str, ReportedStatus)]) -> Report {
     let condition = |(kind, status): &(&str, ReportedStatus)| ReportedCondition {
-        kind: (*kind).to_owned(),
+        kind: (*kind).into(),
         status: *status,
-        reason: (*status == ReportedStatus::False).then(|| format!("No{kind}")),
+        reason: (*status == ReportedStatus::False).then(|| format!("No{kind}").into()),
         message: None,
         last_transition_time: at(minute),
     };
@@ -234,8 +234,9 @@ fn whoever_still_refers_to_what_is_deleted_is_named_and_the_others_are_counted()
 #[test]
 fn words_of_adapters_are_cut_and_cleaned() {
     let mut failing = report("a", 1, 1, &[("Available", False), ("Applied", True), ("Health", True)]);
-    failing.conditions[0].reason = Some("line\nbreak".into());
-    failing.conditions[0].message = Some("x".repeat(100_000));
+    let available = &mut Arc::make_mut(&mut failing.conditions)[0];
+    available.reason = Some("line\nbreak".into());
+    available.message = Some("x".repeat(100_000).into());
     let around = cluster(1, None, vec![failing, good("b", 1, 1), good("c", 1, 1)]);
     let detail = &explained(&around, 5).blockers[0].detail;
     assert!(detail.contains("(linebreak)") && detail.len() < 400, "{}", detail.len());
@@ -290,11 +291,11 @@ fn any_surroundings() -> impl Strategy<Value = Surroundings> {
 fn expected(around: &Surroundings) -> Vec<&'static str> {
     let generation = around.resource.generation;
     let says = |report: &Report, kind: &str, status| {
-        report.conditions.iter().any(|c| c.kind == kind && c.status == status)
+        report.conditions.iter().any(|c| *c.kind == *kind && c.status == status)
     };
     let is_well = |name: &&str| {
         let report =
-            around.reports.iter().find(|r| r.adapter == **name && r.observed_generation == generation);
+            around.reports.iter().find(|r| *r.adapter == **name && r.observed_generation == generation);
         report.is_some_and(|report| match around.resource.is_active() {
             true => says(report, "Available", True) && !says(report, "Health", False),
             false => says(report, "Finalized", True),

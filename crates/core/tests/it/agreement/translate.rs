@@ -72,17 +72,17 @@ fn submission(report: &Report) -> Option<Submission> {
     let given =
         |value: &Option<Value>| value.as_ref().filter(|value| !value.is_null()).map(RawJson::from_value);
     (report.observed_generation > 0).then(|| Submission {
-        adapter: report.adapter.clone(),
+        adapter: report.adapter.as_str().into(),
         observed_generation: i64::try_from(report.observed_generation).unwrap(),
         observed_time: Timestamp::from(report.observed_time),
         conditions: report
             .conditions
             .iter()
             .map(|condition| Finding {
-                kind: condition.type_.clone(),
+                kind: condition.type_.as_str().into(),
                 status: ReportedStatus::parse(condition.status.as_str()).unwrap(),
-                reason: condition.reason.clone(),
-                message: condition.message.clone(),
+                reason: condition.reason.as_deref().map(Into::into),
+                message: condition.message.as_deref().map(Into::into),
             })
             .collect(),
         data: given(&report.data).unwrap_or_else(|| RawJson::from_value(&json!({}))),

@@ -92,7 +92,7 @@ fn each_adapter_has_a_record_of_its_own() {
     for (adapter, second) in [("dns", 10), ("Zeta", 11), ("alpha", 12)] {
         stage.tell(id, said(adapter, 1, second));
     }
-    let adapters: Vec<_> = stage.database.reports_on(id).map(|report| report.adapter.as_str()).collect();
+    let adapters: Vec<_> = stage.database.reports_on(id).map(|report| &*report.adapter).collect();
     assert_eq!(adapters, ["Zeta", "alpha", "dns"], "by code points");
 }
 

@@ -43,7 +43,7 @@ fn the_report_of_the_last_adapter_removes_the_resource_and_its_reports() {
     stage.tell(cluster, said("dns", 2, 20).finalized());
     assert!(stage.exists(cluster));
     let answer = stage.report(cluster, said("cert", 2, 30).available("Unknown").finalized()).unwrap();
-    assert!(matches!(&answer, Reported::Stored(report) if report.adapter == "cert"), "{answer:?}");
+    assert!(matches!(&answer, Reported::Stored(report) if *report.adapter == *"cert"), "{answer:?}");
     assert!(!stage.exists(cluster));
     assert_eq!(stage.database.reports_on(cluster).count(), 0);
     let actions = [Action::ReportChanged, Action::ConditionChanged, Action::Deleted];

@@ -10,7 +10,7 @@ pub(super) fn said(adapter: &str, generation: i64, second: i64) -> Said {
     let finding =
         |kind: &str| Finding { kind: kind.into(), status: ReportedStatus::True, reason: None, message: None };
     Said(Submission {
-        adapter: adapter.to_owned(),
+        adapter: adapter.into(),
         observed_generation: generation,
         observed_time: at(second),
         conditions: ["Available", "Applied", "Health"].map(finding).into(),
@@ -26,7 +26,7 @@ impl Said {
     /// The same with another word on a type, which goes to the end if it is new.
     pub(super) fn with(mut self, kind: &str, status: &str) -> Self {
         let status = ReportedStatus::parse(status).unwrap();
-        match self.0.conditions.iter_mut().find(|finding| finding.kind == kind) {
+        match self.0.conditions.iter_mut().find(|finding| *finding.kind == *kind) {
             Some(finding) => finding.status = status,
             None => {
                 self.0.conditions.push(Finding { kind: kind.into(), status, reason: None, message: None });
@@ -44,15 +44,15 @@ impl Said {
     }
 
     pub(super) fn without(mut self, kind: &str) -> Self {
-        self.0.conditions.retain(|finding| finding.kind != kind);
+        self.0.conditions.retain(|finding| *finding.kind != *kind);
         self
     }
 
     /// The same with words beside `Available`.
     pub(super) fn because(mut self, reason: &str, message: &str) -> Self {
-        let available = self.0.conditions.iter_mut().find(|finding| finding.kind == "Available").unwrap();
-        available.reason = Some(reason.to_owned());
-        available.message = Some(message.to_owned());
+        let available = self.0.conditions.iter_mut().find(|finding| *finding.kind == *"Available").unwrap();
+        available.reason = Some(reason.into());
+        available.message = Some(message.into());
         self
     }
 

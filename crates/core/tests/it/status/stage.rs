@@ -195,7 +195,7 @@ impl Stage {
 
     /// The stored report of an adapter as the API shows it.
     pub(super) fn stored(&self, id: ResourceId, adapter: &str) -> Value {
-        let report = self.database.reports.get(&(id, adapter.to_owned()));
+        let report = self.database.reports.get(&(id, adapter.into()));
         serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap()
     }
 

@@ -181,14 +181,10 @@ fn target(id: ResourceId) -> hyperfleet_core::Target {
 }
 
 fn report(on: ResourceId) -> Intent {
-    let finding = |kind: &str| Finding {
-        kind: kind.to_owned(),
-        status: ReportedStatus::True,
-        reason: None,
-        message: None,
-    };
+    let finding =
+        |kind: &str| Finding { kind: kind.into(), status: ReportedStatus::True, reason: None, message: None };
     let submission = Submission {
-        adapter: "validator".to_owned(),
+        adapter: "validator".into(),
         observed_generation: 1,
         observed_time: Timestamp::from_micros(1_000_000),
         conditions: MANDATORY.map(finding).to_vec(),

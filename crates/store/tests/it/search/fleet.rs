@@ -131,7 +131,7 @@ impl Fleet {
             }
             Deed::Report { adapter, behind, findings, time } => {
                 let submission = Submission {
-                    adapter: (*adapter).to_owned(),
+                    adapter: (*adapter).into(),
                     observed_generation: (target?.generation - behind).max(1),
                     observed_time: *time,
                     conditions: findings.clone(),

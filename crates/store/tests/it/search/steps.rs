@@ -145,7 +145,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     (said, prop::bool::weighted(0.2)).prop_map(|((status, reason, message), finalized)| {
         let types = MANDATORY.into_iter().chain(finalized.then_some("Finalized"));
         let finding = |kind: &str| Finding {
-            kind: kind.to_owned(),
+            kind: kind.into(),
             status: if kind == "Finalized" { ReportedStatus::True } else { status },
             reason: reason.clone(),
             message: message.clone(),
