@@ -19,6 +19,7 @@ both_stores!(
     a_list_is_read_whole_and_in_parts,
     kinds_are_found_with_their_owners,
     a_dry_run_does_nothing,
+    leases_are_taken_renewed_and_given_back,
     waiting_ends_when_it_holds_when_it_is_gone_and_when_time_is_up,
     whatever_else_the_api_has_can_be_asked_for,
 );
@@ -267,6 +268,30 @@ async fn waiting_ends_when_it_holds_when_it_is_gone_and_when_time_is_up(app: &Ap
     for awaited in ["deleted", "Reconciled=True"] {
         assert_eq!(client.get_waiting(&item, awaited, DEADLINE).await.unwrap(), Waited::Gone);
     }
+}
+
+async fn leases_are_taken_renewed_and_given_back(app: &App) {
+    let client = client(app);
+    let minute = Duration::from_secs(60);
+    // More than a page holds.
+    for number in 0..120 {
+        client.put_lease("sentinel", &format!("range-{number:03}"), "me", minute, None).await.unwrap();
+    }
+    let leases = client.leases("sentinel").await.unwrap();
+    assert_eq!((leases.len(), leases[7].name.as_str(), leases[7].holder.as_str()), (120, "range-007", "me"));
+    assert!(leases[7].expires_time.is_some() && leases[7].version.is_some());
+    assert_eq!(client.leases("others").await.unwrap(), []);
+
+    let renewed = client.put_lease("sentinel", "range-007", "me", minute, leases[7].version).await.unwrap();
+    assert!(renewed.version.is_some() && renewed.version != leases[7].version);
+    for stale in [leases[7].version, None] {
+        let error = client.put_lease("sentinel", "range-007", "you", minute, stale).await.unwrap_err();
+        assert!(error.is_conflict(), "{error}");
+    }
+    client.put_lease("sentinel", "range-007", "me", Duration::ZERO, renewed.version).await.unwrap();
+    assert_eq!(client.leases("sentinel").await.unwrap().len(), 119);
+    let taken = client.put_lease("sentinel", "range-007", "you", minute, None).await.unwrap();
+    assert_eq!(taken.holder, "you");
 }
 
 async fn whatever_else_the_api_has_can_be_asked_for(app: &App) {
