@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use http::Method;
+use http::header::IF_NONE_MATCH;
+use http::{HeaderValue, Method};
 use hyperfleet_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -12,13 +13,15 @@ use crate::error::Error;
 use crate::path::encoded;
 use crate::request::Request;
 
+/// How many leases are asked for at once.
+const PAGE: u64 = 100;
+
 /// A lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// What is leased.
     pub name: String,
-    /// By whom; empty if it was given back.
-    #[serde(default)]
+    /// By whom.
     pub holder: String,
     /// Until when, by the server's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,27 +32,31 @@ pub struct Lease {
 }
 
 impl Request {
-    /// The leases of a group.
+    /// The first page of the leases of a group that somebody has.
     pub fn leases(group: &str) -> Self {
-        Self::get("/leases").param("group", group)
+        Self::get("/leases").param("group", group).param("size", &PAGE)
     }
 
-    /// Takes or renews a lease, if it still has that version.
+    /// Renews a lease that has that version, or takes one that nobody has. No time at all gives it back.
     pub fn put_lease(group: &str, name: &str, holder: &str, ttl: Duration, if_match: Option<u64>) -> Self {
         let ttl = format!("{}ms", ttl.as_millis());
-        Self::new(Method::PUT, format!("/leases/{}/{}", encoded(group), encoded(name)))
-            .json(&json!({ "holder": holder, "ttl": ttl }))
-            .if_match(if_match)
+        let request = Self::new(Method::PUT, format!("/leases/{}/{}", encoded(group), encoded(name)))
+            .json(&json!({ "holder": holder, "ttl": ttl }));
+        match if_match {
+            Some(version) => request.if_match(Some(version)),
+            None => request.header(IF_NONE_MATCH, HeaderValue::from_static("*")),
+        }
     }
 }
 
 impl Client {
-    /// The leases of a group.
+    /// The leases of a group that somebody has.
     pub async fn leases(&self, group: &str) -> Result<Vec<Lease>, Error> {
         self.whole(Request::leases(group)).await
     }
 
-    /// Takes or renews a lease, if it still has that version; else the error is a conflict.
+    /// Renews a lease that has that version, or takes one that nobody has; else the error is a conflict. No time at all
+    /// gives it back. It is not sent twice: after a lost answer, look at who has it.
     pub async fn put_lease(
         &self,
         group: &str,

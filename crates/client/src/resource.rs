@@ -270,3 +270,73 @@ pub(crate) fn text<'a>(members: &'a Map<String, Value>, member: &str) -> &'a str
 pub(crate) fn time(value: Option<&Value>) -> Option<Timestamp> {
     Timestamp::parse(value?.as_str()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    /// JSON that nests a little, with the names of the members that are looked at.
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+            Just(json!("2026-01-31T23:59:59Z")),
+        ];
+        let name = prop::sample::select(vec![
+            "id",
+            "kind",
+            "labels",
+            "spec",
+            "status",
+            "conditions",
+            "type",
+            "references",
+            "owner_references",
+            "generation",
+            "deleted_time",
+            "href",
+            "observed_generation",
+        ]);
+        leaf.prop_recursive(4, 40, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec((name.clone(), inner), 0..6).prop_map(|members| members
+                    .into_iter()
+                    .map(|(k, v)| (k.to_owned(), v))
+                    .collect::<Map<_, _>>()
+                    .into()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_server_sends_can_be_looked_at_and_is_kept_as_it_is(mut value in anything()) {
+            if let Some(members) = value.as_object_mut() {
+                members.insert("id".to_owned(), "1".into());
+            }
+            match Resource::from_value(value.clone()) {
+                Some(resource) => {
+                    let _ = (resource.conditions(), resource.owner(), resource.references(), resource.path());
+                    let _ = (resource.labels().count(), resource.deleted_time(), resource.generation());
+                    let text = serde_json::to_string(&resource).unwrap();
+                    prop_assert_eq!(serde_json::from_str::<Resource>(&text).unwrap(), resource.clone());
+                    prop_assert_eq!(resource.into_value(), value);
+                }
+                None => prop_assert!(!value.is_object()),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_stay_as_they_came() {
+        let text = r#"{"id":"1","spec":{"a":9007199254740993,"b":0.10,"c":1.5e400,"d":-0}}"#;
+        let resource: Resource = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&resource).unwrap(), text);
+    }
+}

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-use http::header::IF_MATCH;
+use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 
 use crate::error::{self, Error};
@@ -23,8 +23,9 @@ impl Repetition {
     pub(crate) fn of(request: &Request) -> Self {
         let keyed = request.headers.contains_key(&IDEMPOTENCY_KEY);
         let idempotent = matches!(request.method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE);
-        // The first one moves the version, so that the second would be told of a conflict with itself.
-        let bound = request.headers.contains_key(IF_MATCH);
+        // The first one changes what it is bound to, so that the second would be told of a conflict with itself.
+        let bound = request.headers.contains_key(IF_MATCH)
+            || (request.method == Method::PUT && request.headers.contains_key(IF_NONE_MATCH));
         if keyed || (idempotent && !bound) { Self::Harmless } else { Self::Telling }
     }
 
@@ -117,6 +118,7 @@ mod tests {
         for (request, repeated) in [
             (request(Method::GET), true),
             (request(Method::PUT), true),
+            (Request::put_lease("g", "n", "me", Duration::ZERO, None), false),
             (request(Method::DELETE), true),
             (request(Method::DELETE).if_match(Some(7)), false),
             (request(Method::POST), false),

@@ -6,6 +6,7 @@
 mod leases;
 mod order;
 mod rates;
+mod renewed;
 mod roles;
 mod tenants;
 mod tokens;

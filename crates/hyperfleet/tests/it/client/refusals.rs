@@ -1,0 +1,114 @@
+//! Refusals as types: what was wrong, where, and when to come again.
+
+use hyperfleet_client::{GetQuery, ListQuery, PatchKind, Problem};
+use serde_json::json;
+
+use super::*;
+use crate::support::both_stores;
+
+both_stores!(
+    every_fault_of_a_body_is_named,
+    a_conflict_says_which_versions_there_are,
+    a_search_with_a_fault_shows_the_place,
+    what_is_not_there_is_not_found_whatever_was_typed,
+    a_key_makes_one_resource_and_tells_another_body_apart,
+);
+
+both_stores!(
+    config = "server: {rate_limit: {enabled: true, reads: {per_second: 1, burst: 1}}}";
+    whoever_asks_too_much_waits_and_is_answered,
+);
+
+fn problem(error: &hyperfleet_client::Error) -> &Problem {
+    error.problem().unwrap_or_else(|| panic!("no problem: {error}"))
+}
+
+async fn every_fault_of_a_body_is_named(app: &App) {
+    let client = client(app);
+    let body = json!({"kind": "Cluster", "name": "No", "spec": {}, "labels": {"a b": "x"}});
+    let context = hyperfleet_client::Context { request_id: Some("order-7".into()), ..Default::default() };
+    let client = client.in_context(&context).unwrap();
+    let error = client.create(&clusters(), &body, false).await.unwrap_err();
+    let problem = problem(&error);
+    assert_eq!((problem.status, problem.code.as_str()), (400, "HYPERFLEET-VAL-000"));
+    assert_eq!(problem.trace_id.as_deref(), Some("order-7"));
+    let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+    assert!(fields.contains(&"name") && fields.contains(&"labels['a b']"), "{fields:?}");
+    assert!(problem.errors.iter().all(|error| !error.message.is_empty()), "{problem:?}");
+    assert!(error.to_string().contains("labels['a b']"), "{error}");
+}
+
+async fn a_conflict_says_which_versions_there_are(app: &App) {
+    let client = client(app);
+    let made = create_cluster(&client, "east").await;
+    let item = made.path().unwrap();
+    let changed =
+        client.patch(&item, &json!({"spec": {"a": 1}}), PatchKind::Merge, None, false).await.unwrap();
+    for result in [
+        client
+            .patch(&item, &json!({"spec": {"a": 2}}), PatchKind::Merge, made.version(), false)
+            .await
+            .map(drop),
+        client.delete(&item, made.version(), false).await.map(drop),
+    ] {
+        let error = result.unwrap_err();
+        assert!(error.is_conflict() && !error.is_transient(), "{error}");
+        let problem = problem(&error);
+        assert_eq!(problem.code, "HYPERFLEET-CNF-002");
+        assert_eq!((problem.expected_version, problem.actual_version), (made.version(), changed.version()));
+    }
+    let body = json!({"kind": "Cluster", "name": "east", "spec": {}});
+    let error = client.create(&clusters(), &body, false).await.unwrap_err();
+    assert_eq!((problem(&error).code.as_str(), error.is_conflict()), ("HYPERFLEET-CNF-001", true));
+    assert_eq!(problem(&error).errors[0].constraint.as_deref(), Some("unique"));
+}
+
+async fn a_search_with_a_fault_shows_the_place(app: &App) {
+    let query = ListQuery { search: Some("name ~~ 'x'".into()), ..ListQuery::default() };
+    let error = client(app).list(&clusters(), &query).await.unwrap_err();
+    let problem = problem(&error);
+    assert_eq!((problem.code.as_str(), problem.errors[0].field.as_str()), ("HYPERFLEET-VAL-004", "search"));
+    assert!(problem.detail.contains('\n') && problem.detail.contains('^'), "{}", problem.detail);
+}
+
+async fn what_is_not_there_is_not_found_whatever_was_typed(app: &App) {
+    let client = client(app);
+    create_cluster(&client, "east").await;
+    for id in ["", ".", "..", "a/b", "%2e%2e", "?size=1", "#", "x y", "ü", "../clusters", "nodepools"] {
+        let item = clusters().item(id);
+        for error in [
+            client.get(&item, &GetQuery::default()).await.unwrap_err(),
+            client.delete(&item, None, false).await.unwrap_err(),
+            client.explain(&item).await.unwrap_err(),
+        ] {
+            assert!(error.is_not_found(), "{id:?}: {error}");
+            assert_eq!(problem(&error).code, "HYPERFLEET-NTF-002", "{id:?}: {error}");
+        }
+    }
+}
+
+async fn a_key_makes_one_resource_and_tells_another_body_apart(app: &App) {
+    let client = client(app);
+    let body = json!({"kind": "Cluster", "name": "east", "spec": {}});
+    let made = client.create_by_key(&clusters(), &body, "order-4711").await.unwrap();
+    assert_eq!(client.create_by_key(&clusters(), &body, "order-4711").await.unwrap(), made);
+    let other = json!({"kind": "Cluster", "name": "west", "spec": {}});
+    let error = client.create_by_key(&clusters(), &other, "order-4711").await.unwrap_err();
+    assert_eq!(error.status(), Some(422), "{error}");
+    client.create_by_key(&clusters(), &other, "two words").await.unwrap_err();
+}
+
+async fn whoever_asks_too_much_waits_and_is_answered(app: &App) {
+    let client = client(app);
+    for _ in 0..3 {
+        client.list(&clusters(), &ListQuery::default()).await.unwrap();
+    }
+    let hurried = Client::new(Settings { retry: Retry::NEVER, ..settings(app.api().authority()) }).unwrap();
+    let error = loop {
+        if let Err(error) = hurried.list(&clusters(), &ListQuery::default()).await {
+            break error;
+        }
+    };
+    assert_eq!((error.status(), error.retry_after()), (Some(429), Some(Duration::from_secs(1))));
+    assert!(error.is_transient());
+}
