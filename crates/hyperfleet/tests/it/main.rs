@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod cli;
 mod contract;
 mod documents;
 mod explain;
