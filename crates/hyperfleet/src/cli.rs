@@ -1,6 +1,9 @@
 //! The command line. Every configuration key is a flag of the commands that read the
 //! configuration, made from the same table as the documentation.
 
+#[cfg(test)]
+mod reference;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};

@@ -86,7 +86,7 @@ impl Run<'_> {
     /// What needs nothing of each other, side by side.
     async fn level(&mut self, steps: Vec<Step>) -> Result<(), Failure> {
         let (session, way) = (self.session, self.way);
-        let situation = write::situation(session, &mut self.known.borrow_mut(), &steps).await?;
+        let situation = write::situation(session, self.known.get_mut(), &steps).await?;
         let known = &self.known;
         let situation = &situation;
         let mut left = steps.iter();

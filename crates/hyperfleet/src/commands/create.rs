@@ -1,5 +1,6 @@
 //! `hyperfleet create`: one new resource, from flags or from a document.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -7,7 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hyperfleet_client::Request;
 use serde_json::{Map, Value, json};
 
-use super::apply::plan::{self, Step};
+use super::apply::plan::{self, Known, Step};
 use super::apply::{dry_run, write};
 use super::{Failure, label};
 use crate::output::form::Form;
@@ -60,7 +61,7 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
 async fn body(session: &Session, step: &Step) -> Result<Value, Failure> {
     let mut body = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
     if let Some(members) = body.as_object_mut() {
-        members.extend(write::wish(session, step).await?);
+        members.extend(write::wish(session, &RefCell::new(Known::default()), step).await?.body);
     }
     Ok(body)
 }

@@ -60,6 +60,7 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
             return Ok(ExitCode::SUCCESS);
         }
     }
+    let alone = found.len() == 1;
     let mut failures = Vec::new();
     let mut asked = Vec::new();
     for one in found {
@@ -73,10 +74,7 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
             }
             Err(error) => {
                 let failure = Failure::from(error);
-                if matches.get_many::<String>("what").is_some_and(|words| words.len() <= 2)
-                    && asked.is_empty()
-                    && failures.is_empty()
-                {
+                if alone {
                     return Err(failure);
                 }
                 tell_failure(&one.called(), &failure);

@@ -1,11 +1,12 @@
 //! `hyperfleet diff`: what `apply` would change, without changing anything.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyperfleet_client::Resource;
 use hyperfleet_core::{FieldChange, diff, merge};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::apply::plan::{self, Known, Place, Step};
 use super::apply::{common_exit, tell_failure, write};
@@ -32,18 +33,18 @@ pub(crate) fn command() -> Command {
 pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let levels = plan::levels(session.kinds().await?, documents::read_all(matches)?)?;
     let replace = matches.get_flag("replace");
-    let mut known = Known::default();
+    let mut known = RefCell::new(Known::default());
     let mut differences = Vec::new();
     let mut failures = Vec::new();
     for level in &levels {
-        let situation = write::situation(session, &mut known, level).await?;
+        let situation = write::situation(session, known.get_mut(), level).await?;
         for step in level {
-            let owner = step.owner.as_ref().and_then(|(kind, path)| known.get(kind, path).cloned());
+            let owner = step.owner.as_ref().and_then(|(kind, path)| known.borrow().get(kind, path).cloned());
             let there = situation.resource(step, owner.as_ref());
-            match changes(session, step, there, replace).await {
+            match changes(session, &known, step, there, replace).await {
                 Ok(changes) => {
                     if there.is_none() {
-                        known.learn(&step.kind, &step.path(), Place::Pretended);
+                        known.get_mut().learn(&step.kind, &step.path(), Place::Pretended);
                     }
                     if there.is_none() || !changes.is_empty() {
                         differences.push((step.called(), there.is_none(), changes));
@@ -66,16 +67,12 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
 
 async fn changes(
     session: &Session,
+    known: &RefCell<Known>,
     step: &Step,
     there: Option<&Resource>,
     replace: bool,
 ) -> Result<Vec<FieldChange>, Failure> {
-    // References to what the same call would make cannot be looked up yet.
-    let body = match write::wish(session, step).await {
-        Ok(body) => body,
-        Err(failure) if failure.code == u8::from(Exit::NotFound) && there.is_none() => Map::new(),
-        Err(failure) => return Err(failure),
-    };
+    let body = write::wish(session, known, step).await?.body;
     let patch = match there {
         Some(resource) => write::patch(resource, &body, replace),
         None => body,

@@ -53,7 +53,7 @@ pub(crate) fn called(kind: &str, name: &str) -> String {
 
 /// The words that name resources.
 pub(crate) fn words(help: &'static str) -> Arg {
-    Arg::new("what").value_name("WHAT").action(ArgAction::Append).required(true).help(help)
+    Arg::new("what").value_name("WHAT").action(ArgAction::Append).num_args(1..).required(true).help(help)
 }
 
 /// The words that name one resource.

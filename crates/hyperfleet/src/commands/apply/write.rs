@@ -176,7 +176,11 @@ async fn attempt(
         known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
         return Ok(Outcome::Created);
     }
-    let body = wish(session, step).await?;
+    let Wish { body, pretended } = wish(session, known, step).await?;
+    if pretended && way.dry_run {
+        known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+        return Ok(Outcome::Created);
+    }
     if let Some(resource) = situation.resource(step, owner.as_ref()) {
         return change(session, known, step, resource, &body, way).await;
     }
@@ -242,34 +246,50 @@ async fn change(
     }
 }
 
-/// What the document wishes for, as the API has it: references by id.
-pub(crate) async fn wish(session: &Session, step: &Step) -> Result<Map<String, Value>, Failure> {
+/// What a document wishes for, as the API has it: references by id.
+pub(crate) struct Wish {
+    pub(crate) body: Map<String, Value>,
+    /// It refers to something that a dry run only pretended to make, which is there by its name.
+    pub(crate) pretended: bool,
+}
+
+/// Looks up what the document refers to.
+pub(crate) async fn wish(session: &Session, known: &RefCell<Known>, step: &Step) -> Result<Wish, Failure> {
     let mut body = Map::new();
     body.extend(step.document.spec.clone().map(|spec| ("spec".to_owned(), spec)));
     body.extend(step.document.labels.clone().map(|labels| ("labels".to_owned(), labels)));
-    let Some(references) = &step.document.references else { return Ok(body) };
+    let mut pretended = false;
+    let Some(references) = &step.document.references else { return Ok(Wish { body, pretended }) };
     let mut all = Map::new();
     for (ref_type, targets) in references {
         let mut ids = Vec::new();
         for target in targets {
-            let by_id = target.path.len() == 1 && target::looks_like_an_id(&target.path[0]);
-            if by_id && target.kind.is_empty() {
-                ids.push(json!({"id": target.path[0]}));
-                continue;
-            }
-            let kind = session.kinds().await?.find(&target.kind)?.clone();
-            let id = if by_id {
-                target.path[0].clone()
-            } else {
-                let wanted = Wanted { kind: kind.clone(), path: target.path.clone() };
-                target::resolve(session, &wanted, None, Prefer::Active).await?.resource.id().to_owned()
-            };
-            ids.push(json!({"kind": kind.kind, "id": id}));
+            let id = target.path.last().filter(|name| target.path.len() == 1 && target::looks_like_an_id(name));
+            ids.push(match (id, target.kind.as_str()) {
+                (Some(id), "") => json!({"id": id}),
+                (Some(id), kind) => json!({"kind": session.kinds().await?.find(kind)?.kind, "id": id}),
+                (None, kind) => {
+                    let kind = session.kinds().await?.find(kind)?;
+                    let place = known.borrow().get(kind, &target.path).cloned();
+                    match place {
+                        Some(Place::Found(found)) => json!({"kind": kind.kind, "id": found.resource.id()}),
+                        Some(Place::Pretended) => {
+                            pretended = true;
+                            json!({"kind": kind.kind, "name": target.path.join("/")})
+                        }
+                        None => {
+                            let wanted = Wanted { kind: kind.clone(), path: target.path.clone() };
+                            let found = target::resolve(session, &wanted, None, Prefer::Active).await?;
+                            json!({"kind": kind.kind, "id": found.resource.id()})
+                        }
+                    }
+                }
+            });
         }
         all.insert(ref_type.clone(), Value::Array(ids));
     }
     body.insert("references".to_owned(), Value::Object(all));
-    Ok(body)
+    Ok(Wish { body, pretended })
 }
 
 /// The merge patch that makes the resource as wished; empty if it is so already.

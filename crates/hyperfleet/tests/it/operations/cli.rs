@@ -47,7 +47,7 @@ async fn help_teaches_the_first_steps() {
 #[tokio::test]
 async fn every_command_explains_itself_and_serve_knows_every_key_as_a_flag() {
     let program = Program::new();
-    for command in ["up", "serve", "migrate", "config", "version", "completion"] {
+    for command in ["up", "serve", "migrate", "config", "version", "completion", "get", "apply", "context"] {
         let help = program.run(&[command, "--help"]).await;
         assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""), "{command}");
         assert!(help.stdout.contains(&format!("Usage: hyperfleet {command}")), "{}", help.stdout);
@@ -69,7 +69,7 @@ async fn a_wrong_call_is_told_on_stderr_with_exit_code_2() {
         (&["fly"], "unrecognized subcommand 'fly'"),
         (&["serve", "--server-prot", "1"], "a similar argument exists: '--server-port'"),
         (&["up", "--memory", "--data", "x"], "cannot be used with"),
-        (&["completion", "tcsh"], "[possible values: bash, elvish, fish, powershell, zsh]"),
+        (&["completion", "tcsh"], "[possible values: bash, fish, powershell, zsh]"),
     ] {
         let ended = program.run(arguments).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{arguments:?}");
@@ -96,12 +96,10 @@ async fn version_says_what_was_built_in_text_and_in_json() {
 #[tokio::test]
 async fn completion_scripts_come_for_every_shell() {
     let program = Program::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = program.run(&["completion", shell]).await;
         assert_eq!((script.code, script.stderr.as_str()), (Some(0), ""), "{shell}");
-        for word in ["hyperfleet", "migrate", "database-url"] {
-            assert!(script.stdout.contains(word), "{word} is missing for {shell}");
-        }
+        assert!(script.stdout.contains("hyperfleet") && script.stdout.contains("__complete"), "{shell}");
     }
     let script = program.run(&["completion", "bash"]).await.stdout;
     let program = program.file("completion.bash", &script);

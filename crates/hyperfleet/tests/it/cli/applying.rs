@@ -1,0 +1,116 @@
+//! `apply` and `diff`: wishes in documents of every form.
+
+use serde_json::json;
+
+use super::{Cli, transcript};
+use crate::support::{App, CATALOG, both_stores};
+
+const FLEET: &str = "\
+# What belongs to something may stand before it.
+kind: NodePool
+name: workers
+owner: cluster/prod-1
+spec: {replicas: 3}
+---
+kind: Cluster
+name: prod-1
+labels: {environment: production}
+spec:
+  region: us-east-1
+  size: 2
+---
+kind: Host
+name: h-1
+owner: {kind: Rack, name: r-1, owner: {kind: Zone, name: z-1}}
+---
+kind: rack
+name: r-1
+owner: zone/z-1
+---
+kind: zones
+name: z-1
+---
+kind: Service
+name: web
+references:
+  networks: [network/front]
+---
+kind: Network
+name: front
+";
+
+async fn documents_are_made_then_changed_then_left_alone(app: &App) {
+    let cli = Cli::of(app).file("fleet.yaml", FLEET);
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
+    let cli = cli.file("fleet.yaml", &FLEET.replace("size: 2", "size: 5").replace("replicas: 3", "replicas: 4"));
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
+    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.spec}").await, "{\"region\":\"us-east-1\",\"size\":5}\n");
+    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.generation}").await, "2\n");
+}
+
+async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
+    let cli = Cli::of(app).file("fleet.yaml", FLEET);
+    insta::assert_snapshot!(cli.told("diff -f fleet.yaml").await, @"");
+    assert_eq!(cli.ok("get all -o name").await, "");
+    cli.ok("apply -f fleet.yaml").await;
+    assert_eq!(cli.ok("diff -f fleet.yaml").await, "");
+    let cli = cli.file("new.yaml", "kind: Cluster\nname: prod-1\nlabels: {environment: null, team: blue}\nspec: {region: eu-west-1}\n");
+    insta::assert_snapshot!(cli.told("diff -f new.yaml").await, @"");
+    insta::assert_snapshot!(cli.told("diff -f new.yaml --replace").await, @"");
+    assert_eq!(cli.run("diff -f new.yaml").await.code, Some(8));
+    let changes = cli.run("diff -f new.yaml -o json").await;
+    let changes: serde_json::Value = serde_json::from_str(&changes.stdout).unwrap();
+    assert_eq!(changes[0]["changes"][2], json!({"path": "labels.team", "to": "blue"}));
+}
+
+async fn replace_removes_what_is_not_written(app: &App) {
+    let cli = Cli::of(app).file("a.yaml", "kind: Cluster\nname: prod-1\nlabels: {a: b}\nspec: {x: {y: 1, z: 2}, w: 3}\n");
+    cli.ok("apply -f a.yaml").await;
+    let cli = cli.file("a.yaml", "kind: Cluster\nname: prod-1\nlabels: {}\nspec: {x: {y: 1}}\n");
+    assert_eq!(cli.ok("apply -f a.yaml").await, "cluster/prod-1 unchanged\n");
+    assert_eq!(cli.ok("apply -f a.yaml --replace").await, "cluster/prod-1 changed\n");
+    let now = cli.json("get cluster prod-1 -o json").await;
+    assert_eq!((&now["spec"], &now["labels"]), (&json!({"x": {"y": 1}}), &json!({})));
+}
+
+async fn directories_stdin_and_exports_are_documents_too(app: &App) {
+    let cli = Cli::of(app)
+        .file("fleet/1.yaml", "kind: Zone\nname: z-1\n")
+        .file("fleet/2.json", "[{\"kind\": \"Zone\", \"name\": \"z-2\"}]")
+        .file("fleet/notes.txt", "not a document")
+        .file("fleet/deeper/3.yml", "kind: Zone\nname: z-3\n");
+    assert_eq!(cli.ok("apply -f fleet --parallel 1").await, "zone/z-1 created\nzone/z-2 created\n");
+    assert_eq!(cli.ok("apply -f fleet -R --parallel 1").await, "zone/z-1 unchanged\nzone/z-2 unchanged\nzone/z-3 created\n");
+    cli.ok("create rack z-1/r-1 --spec '{\"n\": 1.5e400, \"when\": \"2026-01-01\", \"t\": \"yes\"}'").await;
+    let exported = cli.ok("get zones,racks -o yaml").await;
+    let ended = cli.run_with("apply -f - --parallel 1", &exported).await;
+    insta::assert_snapshot!(transcript(&ended), @"");
+}
+
+async fn one_that_fails_does_not_stop_the_others(app: &App) {
+    let cli = Cli::of(app).file(
+        "mixed.yaml",
+        "kind: Zone\nname: z-1\n---\nkind: Cluster\nname: X\n---\nkind: Rack\nname: r-1\nowner: zone/z-9\n---\nkind: Network\nname: front\n",
+    );
+    insta::assert_snapshot!(cli.told("apply -f mixed.yaml --parallel 1").await, @"");
+    let cli = cli.file("bad.yaml", "kind: Zone\nname: z-2\nlables: {}\n");
+    insta::assert_snapshot!(cli.told("apply -f bad.yaml").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f nowhere.yaml").await, @"");
+}
+
+async fn a_dry_run_checks_what_it_can(app: &App) {
+    let cli = Cli::of(app).file("fleet.yaml", FLEET);
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --dry-run --parallel 1").await, @"");
+    assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
+}
+
+both_stores!(
+    config = CATALOG;
+    documents_are_made_then_changed_then_left_alone,
+    diff_shows_what_apply_would_change_and_changes_nothing,
+    replace_removes_what_is_not_written,
+    directories_stdin_and_exports_are_documents_too,
+    one_that_fails_does_not_stop_the_others,
+    a_dry_run_checks_what_it_can,
+);

@@ -1,0 +1,105 @@
+//! `create`, `patch`, `label`, `wait`: one resource at a time.
+
+use serde_json::json;
+
+use super::Cli;
+use crate::support::{App, CATALOG, both_stores};
+
+async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
+    let cli = Cli::of(app).file("pool.yaml", "kind: nodepool\nname: infra\nowner: cluster/prod-1\nlabels: {a: b}\nspec: {replicas: 1}\n");
+    insta::assert_snapshot!(cli.told("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"");
+    let made = cli.json("get cluster prod-1 -o json").await;
+    assert_eq!(made["spec"], json!({"region": "us-east-1", "pool": {"size": 3}}));
+    assert_eq!(made["labels"], json!({"team": "blue"}));
+    insta::assert_snapshot!(cli.told("create -f pool.yaml --label c=d").await, @"");
+    let made = cli.json("get nodepool infra -o json").await;
+    assert_eq!((&made["labels"], &made["spec"]), (&json!({"a": "b", "c": "d"}), &json!({"replicas": 1})));
+    let printed = cli.json("create cluster dev-1 --spec '{\"n\": 12345678901234567890123}' -o json").await;
+    assert_eq!(printed["spec"]["n"].to_string(), "12345678901234567890123");
+}
+
+async fn create_says_what_is_wrong(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    insta::assert_snapshot!(cli.told("create cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("create cluster X! --label 'a b=c'").await, @"");
+    insta::assert_snapshot!(cli.told("create nodepool workers").await, @"");
+    insta::assert_snapshot!(cli.told("create nodepool prod-2/workers").await, @"");
+    insta::assert_snapshot!(cli.told("create cluster prod-3 --spec '{'").await, @"");
+}
+
+async fn a_dry_run_changes_nothing(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1 --set n=1").await;
+    let before = cli.ok("get clusters --show-deleted -o json").await;
+    for line in [
+        "create cluster prod-2 --dry-run",
+        "patch cluster prod-1 -p '{\"spec\": {\"n\": 2}}' --dry-run",
+        "label cluster prod-1 a=b --dry-run",
+        "delete cluster prod-1 --dry-run",
+        "report cluster prod-1 --adapter dns --dry-run",
+    ] {
+        let said = cli.ok(line).await;
+        assert!(said.ends_with("(dry run)\n"), "{line}: {said}");
+    }
+    assert_eq!(cli.ok("get clusters --show-deleted -o json").await, before);
+}
+
+async fn patches_merge_or_follow_operations(app: &App) {
+    let cli = Cli::of(app).file("patch.yaml", "spec:\n  a: {c: 3}\n");
+    cli.ok("create cluster prod-1 --spec '{\"a\": {\"b\": 1}, \"z\": 9}'").await;
+    assert_eq!(cli.ok("patch cluster prod-1 -f patch.yaml").await, "cluster/prod-1 changed\n");
+    assert_eq!(cli.ok("patch cluster prod-1 -f patch.yaml").await, "cluster/prod-1 unchanged\n");
+    let operations = r#"[{"op": "test", "path": "/spec/z", "value": 9}, {"op": "remove", "path": "/spec/z"}]"#;
+    assert_eq!(cli.ok(&format!("patch cluster prod-1 -p '{operations}'")).await, "cluster/prod-1 changed\n");
+    let spec = cli.json("get cluster prod-1 -o json").await["spec"].take();
+    assert_eq!(spec, json!({"a": {"b": 1, "c": 3}}));
+    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"spec\": {\"x\": 1}}' --if-version 1").await, @"");
+    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"sepc\": {}}'").await, @"");
+    assert_eq!(cli.run("patch cluster prod-1").await.code, Some(2));
+}
+
+async fn labels_are_set_and_removed(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1 --label old=1").await;
+    assert_eq!(cli.ok("label cluster prod-1 team.io/owner=blue old-").await, "cluster/prod-1 changed\n");
+    assert_eq!(cli.ok("label cluster/prod-1 old-").await, "cluster/prod-1 unchanged\n");
+    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.labels}").await, "{\"team.io/owner\":\"blue\"}\n");
+    insta::assert_snapshot!(cli.told("label cluster prod-1").await, @"");
+}
+
+async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    insta::assert_snapshot!(cli.told("wait cluster prod-1 --timeout 1ms").await, @"");
+
+    let mut waiting = cli.start("wait cluster prod-1 --for condition=Reconciled --timeout 5m");
+    let mut gone = cli.start("wait cluster prod-1 --for delete");
+    for adapter in ["validator", "dns"] {
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter}")).await;
+    }
+    assert_eq!(waiting.ended().await, Some(0));
+    assert_eq!(cli.ok("wait cluster prod-1 --for condition=Reconciled").await, "cluster/prod-1 Reconciled=True\n");
+    assert_eq!(cli.ok("wait cluster prod-1 --for condition=DnsSuccessful=true").await, "cluster/prod-1 DnsSuccessful=True\n");
+
+    let mut disappointed = cli.start("wait cluster prod-1 --for condition=Health=False");
+    cli.ok("delete cluster prod-1 -y").await;
+    for adapter in ["validator", "dns"] {
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true")).await;
+    }
+    assert_eq!(gone.ended().await, Some(0));
+    assert_eq!(disappointed.ended().await, Some(3), "what is waited for can never come");
+    insta::assert_snapshot!(cli.told("wait cluster prod-1 --for delete").await, @"");
+    assert_eq!(cli.run("wait cluster prod-1").await.code, Some(3));
+    assert_eq!(cli.run("wait cluster prod-1 --for tea").await.code, Some(2));
+}
+
+both_stores!(
+    config = CATALOG;
+    create_makes_a_resource_from_flags_or_a_document,
+    create_says_what_is_wrong,
+    a_dry_run_changes_nothing,
+    patches_merge_or_follow_operations,
+    labels_are_set_and_removed,
+    wait_ends_when_it_holds_and_says_how_it_ended,
+);

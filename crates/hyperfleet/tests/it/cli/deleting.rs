@@ -1,0 +1,69 @@
+//! `delete` and `force-delete`: nothing goes without a look and a question, or without `-y`.
+
+use super::Cli;
+use crate::support::{App, CATALOG, both_stores};
+
+async fn without_a_terminal_nobody_is_asked_and_nothing_goes(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    cli.ok("create nodepool prod-1/workers").await;
+    insta::assert_snapshot!(cli.told("delete cluster prod-1").await, @"");
+    assert_eq!(cli.ok("get clusters -o name").await, "cluster/prod-1\n");
+}
+
+async fn a_deletion_can_be_awaited(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    let mut deleting = cli.start("delete cluster prod-1 -y --wait");
+    super::until_finalizing(&cli, "cluster prod-1").await;
+    for adapter in ["validator", "dns"] {
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true")).await;
+    }
+    assert_eq!(deleting.ended().await, Some(0));
+    assert_eq!(deleting.stdout(), ["cluster/prod-1 deletion requested", "cluster/prod-1 gone"]);
+    cli.ok("create cluster prod-1").await;
+    insta::assert_snapshot!(cli.told("delete cluster prod-1 -y --wait --timeout 1ms").await, @"");
+}
+
+async fn many_are_deleted_by_what_they_have_in_common(app: &App) {
+    let cli = Cli::of(app);
+    for (name, environment) in [("dev-1", "dev"), ("dev-2", "dev"), ("prod-1", "production")] {
+        cli.ok(&format!("create network {name} --label environment={environment}")).await;
+    }
+    assert_eq!(cli.run("delete networks").await.code, Some(2), "a kind alone is no selection");
+    insta::assert_snapshot!(cli.told("delete networks -l environment=dev -y").await, @"");
+    assert_eq!(cli.ok("get networks -o name").await, "network/prod-1\n");
+    insta::assert_snapshot!(cli.told("delete networks -l environment=dev -y").await, @"");
+    cli.ok("delete networks --all -y").await;
+    assert_eq!(cli.ok("get networks -o name").await, "");
+}
+
+async fn a_deletion_that_is_refused_says_why(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create zone z-1").await;
+    cli.ok("create permit z-1/p-1").await;
+    insta::assert_snapshot!(cli.told("delete zone z-1 -y").await, @"");
+    insta::assert_snapshot!(cli.told("delete zone z-1 z-2 -y").await, @"");
+}
+
+async fn force_wants_a_reason_and_a_deletion_under_way(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    assert_eq!(cli.run("force-delete cluster prod-1 -y").await.code, Some(2));
+    insta::assert_snapshot!(cli.told("force-delete cluster prod-1 --reason x -y").await, @"");
+    cli.ok("delete cluster prod-1 -y").await;
+    // The name is free again; the one that is being deleted is meant.
+    cli.ok("create cluster prod-1").await;
+    insta::assert_snapshot!(cli.told("force-delete cluster prod-1 --reason 'it hangs'").await, @"");
+    insta::assert_snapshot!(cli.told("force-delete cluster prod-1 --reason 'it hangs' -y").await, @"");
+    assert_eq!(cli.ok("get clusters --show-deleted -o name").await, "cluster/prod-1\n");
+}
+
+both_stores!(
+    config = CATALOG;
+    without_a_terminal_nobody_is_asked_and_nothing_goes,
+    a_deletion_can_be_awaited,
+    many_are_deleted_by_what_they_have_in_common,
+    a_deletion_that_is_refused_says_why,
+    force_wants_a_reason_and_a_deletion_under_way,
+);

@@ -1,0 +1,135 @@
+//! `get`: one, many, all; selected, ordered, limited, watched; in every form.
+
+use hyperfleet_testkit::eventually;
+use serde_json::json;
+
+use super::{Cli, steady};
+use crate::operations::program::Running;
+use crate::support::{App, CATALOG, both_stores};
+
+/// Two clusters, one of them well, and node pools of the same name below both.
+async fn fleet(app: &App) -> Cli {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1 --label environment=production --label team=blue --set region=us-east-1").await;
+    cli.ok("create cluster dev-1 --label environment=dev").await;
+    for owner in ["prod-1", "dev-1"] {
+        cli.ok(&format!("create nodepool {owner}/workers --set replicas=3")).await;
+    }
+    for adapter in ["validator", "dns"] {
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --reason Fine")).await;
+    }
+    cli.ok("report cluster dev-1 --adapter validator").await;
+    cli.ok("report cluster dev-1 --adapter dns --available false --reason QuotaExceeded").await;
+    cli
+}
+
+async fn tables_are_for_people(app: &App) {
+    let cli = fleet(app).await;
+    insta::assert_snapshot!(cli.told("get clusters").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters -o wide --order-by 'name desc'").await, @"");
+    insta::assert_snapshot!(cli.told("get nodepools").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters,nodepools --limit 3").await, @"");
+    insta::assert_snapshot!(cli.told("get all --search \"name like '%-1'\"").await, @"");
+    insta::assert_snapshot!(cli.told("get zones").await, @"");
+}
+
+async fn every_kind_is_found_by_any_of_its_names(app: &App) {
+    let cli = fleet(app).await;
+    for word in ["clusters", "cluster", "Cluster", "CLUSTERS"] {
+        assert_eq!(cli.ok(&format!("get {word} -o name")).await, "cluster/dev-1\ncluster/prod-1\n", "{word}");
+    }
+    insta::assert_snapshot!(cli.told("get clutsers").await, @"");
+}
+
+async fn data_is_for_programs(app: &App) {
+    let cli = fleet(app).await;
+    let one = cli.json("get cluster prod-1 -o json").await;
+    assert_eq!((&one["name"], &one["spec"]), (&json!("prod-1"), &json!({"region": "us-east-1"})));
+    let many = cli.json("get cluster prod-1 dev-1 -o json").await;
+    assert_eq!((&many["kind"], &many["items"][1]["name"]), (&json!("ClusterList"), &json!("dev-1")));
+    let list = cli.json("get clusters -l team -o json").await;
+    assert_eq!(list["items"].as_array().unwrap().len(), 1);
+    insta::assert_snapshot!(steady(&cli.ok("get cluster/prod-1 -o yaml").await), @"");
+    for (template, found) in [
+        ("{.items[*].name}", "dev-1 prod-1\n"),
+        ("{range .items[*]}{.name}={.status.conditions[?(@.type==\"Reconciled\")].status}{\"\\n\"}{end}", "dev-1=False\nprod-1=True\n"),
+    ] {
+        assert_eq!(cli.ok(&format!("get clusters -o jsonpath='{template}'")).await, found, "{template}");
+    }
+    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath=.spec.region").await, "us-east-1\n");
+    assert_eq!(cli.run("get clusters -o jsonpath={.a").await.code, Some(2));
+    assert_eq!(cli.run("get clusters -o xml").await.code, Some(2));
+}
+
+async fn lists_are_narrowed_by_labels_searches_and_owners(app: &App) {
+    let cli = fleet(app).await;
+    for (selection, found) in [
+        ("clusters -l environment=production", "cluster/prod-1\n"),
+        ("clusters -l environment!=production", "cluster/dev-1\n"),
+        ("clusters -l 'environment in (dev,test)'", "cluster/dev-1\n"),
+        ("clusters -l '!team'", "cluster/dev-1\n"),
+        ("clusters -l team --search \"name='dev-1' or name='prod-1'\"", "cluster/prod-1\n"),
+        ("clusters --search \"spec.region='us-east-1'\"", "cluster/prod-1\n"),
+        ("nodepools --in clusters/dev-1", "nodepool/dev-1/workers\n"),
+        ("nodepools --in cluster/prod-1 --search \"spec.replicas > 3\"", ""),
+        ("clusters --limit 1", "cluster/dev-1\n"),
+    ] {
+        assert_eq!(cli.ok(&format!("get {selection} -o name")).await, found, "{selection}");
+    }
+    insta::assert_snapshot!(cli.told("get clusters --search \"nmae='x'\"").await, @"");
+    insta::assert_snapshot!(cli.told("get nodepools --in zones/x").await, @"");
+}
+
+async fn what_is_being_deleted_is_shown_when_asked_for(app: &App) {
+    let cli = fleet(app).await;
+    cli.ok("delete cluster dev-1 -y").await;
+    assert_eq!(cli.ok("get clusters -o name").await, "cluster/prod-1\n");
+    insta::assert_snapshot!(cli.told("get clusters --show-deleted").await, @"");
+}
+
+async fn lists_of_any_length_come_whole(app: &App) {
+    let cli = Cli::of(app);
+    let documents: String = (0..700).map(|n| format!("{{\"kind\":\"Network\",\"name\":\"n-{n:03}\"}}\n")).collect();
+    let cli = cli.file("many.json", &documents);
+    cli.ok("apply -f many.json --parallel 32").await;
+    let names = cli.ok("get networks -o name").await;
+    let expected: String = (0..700).map(|n| format!("network/n-{n:03}\n")).collect();
+    assert_eq!(names, expected);
+    assert_eq!(cli.ok("get networks -o name --limit 501").await.lines().count(), 501);
+}
+
+/// Waits until a watch has printed a line that holds all of these.
+async fn line(running: &Running, parts: &[&str]) -> String {
+    eventually(&format!("{parts:?}"), super::DEADLINE, async || {
+        running.stdout().into_iter().find(|line| parts.iter().all(|part| line.contains(part)))
+    })
+    .await
+}
+
+async fn a_watch_tells_each_change(app: &App) {
+    let cli = fleet(app).await;
+    let table = cli.start("get clusters -w");
+    line(&table, &["prod-1", "Reconciled"]).await;
+    let documents = cli.start("get cluster prod-1 -w -o json");
+    line(&documents, &["\"generation\":1"]).await;
+
+    cli.ok("patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\"}}'").await;
+    line(&table, &["prod-1", "Reconciling", "2"]).await;
+    line(&documents, &["\"generation\":2", "eu-west-1"]).await;
+
+    cli.ok("create cluster new-1").await;
+    line(&table, &["new-1", "Reconciling"]).await;
+    cli.ok("delete cluster new-1 -y").await;
+    line(&table, &["new-1", "Finalizing"]).await;
+}
+
+both_stores!(
+    config = CATALOG;
+    tables_are_for_people,
+    every_kind_is_found_by_any_of_its_names,
+    data_is_for_programs,
+    lists_are_narrowed_by_labels_searches_and_owners,
+    what_is_being_deleted_is_shown_when_asked_for,
+    lists_of_any_length_come_whole,
+    a_watch_tells_each_change,
+);

@@ -1,0 +1,71 @@
+//! Names wherever ids work: paths through owners, ids, ambiguity, kinds of any depth.
+
+use super::Cli;
+use crate::support::{App, CATALOG, both_stores};
+
+async fn a_name_an_id_and_a_path_lead_to_the_same(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    cli.ok("create nodepool workers --in clusters/prod-1").await;
+    let id = cli.ok("get nodepool workers -o jsonpath=.id").await;
+    let id = id.trim();
+    for way in [
+        "nodepool workers".to_owned(),
+        "nodepools/prod-1/workers".to_owned(),
+        "nodepool prod-1/workers".to_owned(),
+        "nodepool workers --in cluster/prod-1".to_owned(),
+        format!("nodepool {id}"),
+        format!("nodepool/prod-1/{id}"),
+    ] {
+        assert_eq!(cli.ok(&format!("get {way} -o jsonpath=.id")).await.trim(), id, "{way}");
+    }
+}
+
+async fn a_name_that_several_have_is_not_guessed(app: &App) {
+    let cli = Cli::of(app);
+    for owner in ["prod-1", "dev-1"] {
+        cli.ok(&format!("create cluster {owner}")).await;
+        cli.ok(&format!("create nodepool {owner}/workers")).await;
+    }
+    insta::assert_snapshot!(cli.told("describe nodepool workers").await, @"");
+    // A name is free again once its bearer is being deleted: then the living one is meant.
+    cli.ok("delete nodepool dev-1/workers -y").await;
+    assert_eq!(cli.ok("get nodepool workers -o name").await, "nodepool/prod-1/workers\n");
+    cli.ok("create nodepool dev-1/workers").await;
+    assert_eq!(cli.run("get nodepool dev-1/workers").await.code, Some(0));
+}
+
+async fn kinds_nest_to_any_depth(app: &App) {
+    let cli = Cli::of(app);
+    for zone in ["z-1", "z-2"] {
+        cli.ok(&format!("create zone {zone}")).await;
+        cli.ok(&format!("create rack {zone}/r-1")).await;
+        cli.ok(&format!("create host {zone}/r-1/h-1")).await;
+    }
+    assert_eq!(cli.ok("get hosts -o name").await, "host/z-1/r-1/h-1\nhost/z-2/r-1/h-1\n");
+    assert_eq!(cli.ok("get hosts --in zones/z-2 -o name").await, "host/z-2/r-1/h-1\n");
+    assert_eq!(cli.ok("get host/z-2/r-1/h-1 -o name").await, "host/z-2/r-1/h-1\n");
+    assert_eq!(cli.run("get host/r-1/h-1").await.code, Some(2), "two racks have that name");
+    insta::assert_snapshot!(cli.told("tree zone z-1").await, @"");
+}
+
+async fn what_is_not_there_is_exit_code_3(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    insta::assert_snapshot!(cli.told("get cluster prod-2").await, @"");
+    insta::assert_snapshot!(cli.told("get nodepool prod-1/workers").await, @"");
+    insta::assert_snapshot!(cli.told("get zone/a/b").await, @"");
+    // A name is a name, not a piece of a query.
+    for hostile in ["x' or name!='", "..", "%2e%2e", "a\\", "0198c0de-1111-7abc-8def-000000000001"] {
+        let ended = cli.run(&format!("get cluster \"{hostile}\"")).await;
+        assert_eq!(ended.code, Some(3), "{hostile}: {ended:?}");
+    }
+}
+
+both_stores!(
+    config = CATALOG;
+    a_name_an_id_and_a_path_lead_to_the_same,
+    a_name_that_several_have_is_not_guessed,
+    kinds_nest_to_any_depth,
+    what_is_not_there_is_exit_code_3,
+);
