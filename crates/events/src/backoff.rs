@@ -26,8 +26,11 @@ impl Reconnect {
         reconnect_after(self.failures)
     }
 
-    pub(crate) fn reset(&mut self) {
-        self.failures = 0;
+    /// Forgets earlier failures when the connection held for a while.
+    pub(crate) fn held_for(&mut self, time: Duration) {
+        if time > LONGEST_RECONNECT {
+            self.failures = 0;
+        }
     }
 }
 
@@ -41,13 +44,13 @@ pub(crate) fn reconnect_after(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::subscription::Options;
 
     #[test]
     fn a_failed_event_waits_one_second_then_twice_as_long_up_to_five_minutes() {
+        let Options { backoff_initial, backoff_max, .. } = Options::default();
         let waits: Vec<u64> = (1..=11)
-            .map(|failures| {
-                after_failures(failures, Duration::from_secs(1), Duration::from_secs(300)).as_secs()
-            })
+            .map(|failures| after_failures(failures, backoff_initial, backoff_max).as_secs())
             .collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
         assert_eq!(after_failures(u32::MAX, Duration::from_secs(1), Duration::MAX).as_secs(), 1 << 31);
@@ -60,7 +63,9 @@ mod tests {
             let wait = reconnect.next().as_millis();
             assert!((bound / 2..=bound).contains(&wait), "{wait} for {bound}");
         }
-        reconnect.reset();
+        reconnect.held_for(Duration::ZERO);
+        assert!(reconnect.next() > FIRST_RECONNECT, "a connection that broke at once was none");
+        reconnect.held_for(LONGEST_RECONNECT * 2);
         assert!(reconnect.next() <= FIRST_RECONNECT);
     }
 }

@@ -73,8 +73,6 @@ pub struct RabbitMq {
     pub queue: Option<String>,
     /// Routing key of every event.
     pub routing_key: String,
-    /// Authorities of the server's certificate.
-    pub ca_file: Option<PathBuf>,
 }
 
 /// `broker.googlepubsub.*`
@@ -169,7 +167,6 @@ impl BrokerConfig {
                 exchange_type: settings.text("broker.rabbitmq.exchange_type").to_owned(),
                 queue: settings.some_text("broker.rabbitmq.queue").map(str::to_owned),
                 routing_key: settings.text("broker.rabbitmq.routing_key").to_owned(),
-                ca_file: path("broker.rabbitmq.ca_file"),
             },
             googlepubsub: GooglePubSub {
                 project_id: settings.text("broker.googlepubsub.project_id").to_owned(),
@@ -299,6 +296,13 @@ log_config: false
         assert_eq!(config.googlepubsub.emulator_host.as_deref(), Some("localhost:8085"));
         assert_eq!(config.subscriber.parallelism, 20);
         assert_eq!(config.subscriber.backoff_initial, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn the_guide_lists_every_key() {
+        let guide = include_str!("../../../docs/events.md");
+        let table = hyperfleet_service::settings::markdown(KEYS);
+        assert!(guide.ends_with(&table), "docs/events.md must end with:\n{table}");
     }
 
     #[test]

@@ -15,9 +15,8 @@ use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicGetOptions, ExchangeDeclareOptions, QueueBindOptions,
     QueueDeclareOptions,
 };
-use lapin::tcp::OwnedTLSConfig;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use lapin::uri::AMQPUri;
+use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{
     BasicProperties, Channel, Connection, ConnectionBuilder, ConnectionProperties, Consumer, ExchangeKind,
 };
@@ -27,7 +26,7 @@ use crate::config;
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
-use publishing::{PATIENCE, Publishing};
+use publishing::{Declare, PATIENCE, Publishing};
 pub(crate) use source::{Receipt, Source};
 
 /// The name under which Watermill, which the Go broker library stands on, knows a message's id.
@@ -45,7 +44,6 @@ pub(crate) struct RabbitMq(Arc<Inner>);
 
 struct Inner {
     uri: AMQPUri,
-    tls: OwnedTLSConfig,
     config: config::RabbitMq,
     publishing: Publishing,
 }
@@ -63,26 +61,23 @@ impl RabbitMq {
             .url
             .parse()
             .map_err(|why| BrokerError::Configuration(format!("broker.rabbitmq.url: {why}")))?;
+        // The client library as it is built here would speak plain text to such an address, password and all.
+        if uri.scheme == AMQPScheme::AMQPS {
+            let why = "broker.rabbitmq.url: this program speaks to RabbitMQ without TLS, so amqps is refused";
+            return Err(BrokerError::Configuration(why.to_owned()));
+        }
         // A bare slash behind the port means the usual virtual host to people and to the Go library.
         if uri.vhost.is_empty() {
             uri.vhost.push('/');
         }
         uri.query.heartbeat.get_or_insert(HEARTBEAT);
-        let cert_chain =
-            match &config.ca_file {
-                None => None,
-                Some(file) => Some(std::fs::read_to_string(file).map_err(|error| {
-                    BrokerError::Configuration(format!("broker.rabbitmq.ca_file: {error}"))
-                })?),
-            };
-        let tls = OwnedTLSConfig { identity: None, cert_chain };
         let publishing = Publishing::default();
-        Ok(Self(Arc::new(Inner { uri, tls, config: config.clone(), publishing })))
+        Ok(Self(Arc::new(Inner { uri, config: config.clone(), publishing })))
     }
 
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
         let (exchange, key) = (self.exchange(topic), self.0.config.routing_key.as_str());
-        self.put(Some(exchange), exchange, key, &message, FieldTable::default()).await
+        self.put(Declare::Exchange(exchange), exchange, key, &message, FieldTable::default()).await
     }
 
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
@@ -95,10 +90,7 @@ impl RabbitMq {
     }
 
     pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
-        let channel = self.channel().await?;
-        declare_queue(&channel, destination).await?;
-        self.0.publishing.keep(channel).await;
-        self.put(None, "", destination, &letter, FieldTable::default()).await
+        self.put(Declare::Queue(destination), "", destination, &letter, FieldTable::default()).await
     }
 
     pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
@@ -153,8 +145,7 @@ impl RabbitMq {
         let builder = ConnectionBuilder::new()
             .map_err(unavailable)?
             .with_uri(self.0.uri.clone())
-            .with_properties(properties)
-            .with_tls_config(self.0.tls.clone());
+            .with_properties(properties);
         timeout(PATIENCE, builder.connect()).await.map_err(|_| BrokerError::TimedOut)?.map_err(unavailable)
     }
 

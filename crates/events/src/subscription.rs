@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
@@ -155,18 +156,20 @@ impl Shared {
         let room = Arc::new(Semaphore::new(self.options.window()));
         let mut reconnect = Reconnect::default();
         while let Some(result) = self.closing.run_until_cancelled(source.attach()).await {
+            let since = Instant::now();
             let cause = match result {
                 Err(cause) => cause,
                 Ok(()) => {
                     self.metrics.connected(true);
                     attached.send_replace(true);
-                    match self.take_all(&mut source, &room, &mut reconnect).await {
+                    match self.take_all(&mut source, &room).await {
                         Some(cause) => cause,
                         None => break,
                     }
                 }
             };
             self.metrics.connected(false);
+            reconnect.held_for(since.elapsed());
             let wait = reconnect.next();
             tracing::warn!(topic = self.topic, subscription = self.name, error = %cause, again_in = ?wait,
                 "a subscription lost its broker");
@@ -187,19 +190,11 @@ impl Shared {
     }
 
     /// Until the end (nothing) or until the broker fails.
-    async fn take_all(
-        self: &Arc<Self>,
-        source: &mut Source,
-        room: &Arc<Semaphore>,
-        reconnect: &mut Reconnect,
-    ) -> Option<BrokerError> {
+    async fn take_all(self: &Arc<Self>, source: &mut Source, room: &Arc<Semaphore>) -> Option<BrokerError> {
         loop {
             let permit = self.closing.run_until_cancelled(Arc::clone(room).acquire_owned()).await?.ok()?;
             match self.closing.run_until_cancelled(source.next(room.available_permits() + 1)).await? {
-                Ok(raw) => {
-                    reconnect.reset();
-                    self.take(raw, permit);
-                }
+                Ok(raw) => self.take(raw, permit),
                 Err(cause) => return Some(cause),
             }
         }

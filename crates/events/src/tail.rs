@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Reconnect;
@@ -62,13 +63,13 @@ async fn run(
     let endless = async {
         loop {
             let mut result = look.attach().await;
+            let since = Instant::now();
             if result.is_ok() {
                 attached.send_replace(true);
             }
             while result.is_ok() {
                 result = match look.next().await {
                     Ok(message) => {
-                        reconnect.reset();
                         if seen.send(message).await.is_err() {
                             return;
                         }
@@ -77,6 +78,7 @@ async fn run(
                     Err(error) => Err(error),
                 };
             }
+            reconnect.held_for(since.elapsed());
             tokio::time::sleep(reconnect.next()).await;
         }
     };

@@ -43,7 +43,7 @@ pub const KEYS: &[Key] = &[
     ),
     key("broker.nats.replicas", number(1, 5), "1", "Copies that a stream made here has in a cluster."),
     key("broker.nats.ca_file", Form::Text, "", "Authorities that the server's certificate may be of."),
-    url("broker.rabbitmq.url", "amqp://localhost:5672", "Address of RabbitMQ, `amqp://` or `amqps://`."),
+    url("broker.rabbitmq.url", "amqp://localhost:5672", "Address of RabbitMQ, `amqp://`; without TLS."),
     key("broker.rabbitmq.exchange", Form::Text, "", "Exchange; the topic when empty."),
     key(
         "broker.rabbitmq.exchange_type",
@@ -67,7 +67,6 @@ pub const KEYS: &[Key] = &[
         "true",
         "Without effect: confirms are always awaited.",
     ),
-    key("broker.rabbitmq.ca_file", Form::Text, "", "Authorities that the server's certificate may be of."),
     key("broker.googlepubsub.project_id", Form::Text, "", "Project of topics and subscriptions."),
     key(
         "broker.googlepubsub.create_topic_if_missing",

@@ -11,7 +11,7 @@ use lapin::{Channel, Confirmation, Connection};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
-use super::{RabbitMq, properties, unavailable};
+use super::{RabbitMq, declare_queue, properties, unavailable};
 use crate::error::BrokerError;
 use crate::message::Message;
 
@@ -36,6 +36,14 @@ impl Default for Publishing {
     fn default() -> Self {
         Self { room: Semaphore::new(CHANNELS), state: Mutex::default() }
     }
+}
+
+/// What must be there before a message is published.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Declare<'a> {
+    Exchange(&'a str),
+    Queue(&'a str),
+    Nothing,
 }
 
 impl Publishing {
@@ -72,49 +80,56 @@ impl RabbitMq {
         channel.await.map_err(|_| BrokerError::TimedOut)?.map_err(|error: lapin::Error| unavailable(error))
     }
 
-    /// Publishes a message and waits for its confirm; `declare` is an exchange that must be there.
+    /// Publishes a message and waits for its confirm.
     pub(super) async fn put(
         &self,
-        declare: Option<&str>,
+        declare: Declare<'_>,
         exchange: &str,
         key: &str,
         message: &Message,
         headers: FieldTable,
     ) -> Result<(), BrokerError> {
-        let _room = self.0.publishing.room.acquire().await.map_err(unavailable)?;
-        let channel = self.channel().await?;
+        let publishing = &self.0.publishing;
+        let _room = publishing.room.acquire().await.map_err(unavailable)?;
+        // After this time the channel is dropped, and with it whatever might come late on it.
         let confirmed = timeout(PATIENCE, async {
-            if let Some(exchange) = declare
-                && !self.0.publishing.state.lock().await.declared.contains(exchange)
-            {
-                self.declare_exchange(&channel, exchange).await?;
-                self.0.publishing.state.lock().await.declared.insert(exchange.to_owned());
-            }
+            let channel = self.channel().await?;
+            self.declare(&channel, declare).await?;
             let mandatory = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
             let properties = properties(message, headers);
             let sent =
                 channel.basic_publish(exchange.into(), key.into(), mandatory, &message.body, properties);
-            sent.await.map_err(unavailable)?.await.map_err(unavailable)
+            let confirmation = sent.await.map_err(unavailable)?.await.map_err(unavailable)?;
+            publishing.keep(channel).await;
+            Ok(confirmation)
         });
-        let result = match confirmed.await {
-            Ok(Ok(Confirmation::Ack(None))) => Ok(()),
+        let error = match confirmed.await {
+            Ok(Ok(Confirmation::Ack(None))) => return Ok(()),
             Ok(Ok(Confirmation::Ack(Some(_)))) => {
-                Err(BrokerError::Unroutable(declare.unwrap_or(key).to_owned()))
+                BrokerError::Unroutable(if exchange.is_empty() { key } else { exchange }.to_owned())
             }
             Ok(Ok(Confirmation::Nack(_) | Confirmation::NotRequested)) => {
-                Err(BrokerError::Refused("it did not confirm the message".to_owned()))
+                BrokerError::Refused("it did not confirm the message".to_owned())
             }
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(BrokerError::TimedOut),
+            Ok(Err(error)) => error,
+            Err(_) => BrokerError::TimedOut,
         };
-        match &result {
-            Ok(()) | Err(BrokerError::Unroutable(_)) => self.0.publishing.keep(channel).await,
-            // Whatever comes late on this channel belongs to no later message; an exchange may be gone.
-            Err(_) => {
-                self.0.publishing.state.lock().await.declared.clear();
-                let _ = timeout(PATIENCE, channel.close(200, "given up".into())).await;
-            }
+        // What was declared may be gone.
+        publishing.state.lock().await.declared.clear();
+        Err(error)
+    }
+
+    async fn declare(&self, channel: &Channel, declare: Declare<'_>) -> Result<(), BrokerError> {
+        let (Declare::Exchange(name) | Declare::Queue(name)) = declare else { return Ok(()) };
+        if self.0.publishing.state.lock().await.declared.contains(name) {
+            return Ok(());
         }
-        result
+        match declare {
+            Declare::Exchange(exchange) => self.declare_exchange(channel, exchange).await?,
+            Declare::Queue(queue) => declare_queue(channel, queue).await?,
+            Declare::Nothing => {}
+        }
+        self.0.publishing.state.lock().await.declared.insert(name.to_owned());
+        Ok(())
     }
 }

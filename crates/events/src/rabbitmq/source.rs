@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::publishing::PATIENCE;
+use super::publishing::{Declare, PATIENCE};
 use super::{ATTEMPT, RabbitMq, declare_queue, read, unavailable};
 use crate::broker::{Raw, Receipt as AnyReceipt};
 use crate::error::BrokerError;
@@ -234,7 +234,7 @@ impl Receipt {
         let mut headers = FieldTable::default();
         let next = i32::try_from(self.attempt.saturating_add(1)).unwrap_or(i32::MAX);
         headers.insert(ATTEMPT.into(), AMQPValue::LongInt(next));
-        self.link.put(None, "", &self.queue, &self.message, headers).await?;
+        self.link.put(Declare::Nothing, "", &self.queue, &self.message, headers).await?;
         said(self.acker.ack(BasicAckOptions::default()).await)
     }
 }

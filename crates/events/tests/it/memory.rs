@@ -1,32 +1,13 @@
-//! The broker within one process: the suite, and what a clock in the test's hand shows.
+//! The broker within one process: the suite, its bound, and whose broker it is.
 
 use std::time::Duration;
 
 use hyperfleet_events::{Broker, BrokerError, Metrics, Options};
-use tokio::time::Instant;
 
 use crate::suite::suite;
-use crate::world::{World, event, next};
+use crate::world::{World, event};
 
 suite!(World::of(&[], None));
-
-#[tokio::test(start_paused = true)]
-async fn by_default_a_failed_event_waits_one_second_then_two_four_and_eight_and_is_given_up_after_the_fifth()
-{
-    let broker = Broker::memory(Metrics::default());
-    let mut subscription = broker.subscribe("t", "s", broker.options());
-    broker.publish("t", &event("a")).await.unwrap();
-    let mut waits = Vec::new();
-    for attempt in 1..=5 {
-        let rejected = Instant::now();
-        let delivery = next(&mut subscription).await;
-        assert_eq!(delivery.attempt, attempt);
-        waits.push(rejected.elapsed().as_millis().div_ceil(100));
-        delivery.reject("no luck").await.unwrap();
-    }
-    assert_eq!(waits, [0, 10, 20, 40, 80]);
-    assert_eq!(broker.dead_letters("t", "s").list(10).await.unwrap().len(), 1);
-}
 
 #[tokio::test]
 async fn a_subscription_that_nobody_works_on_is_full_at_some_point() {
