@@ -4,8 +4,9 @@
 //! moves times is written as a few numbers beside the text, and laid over it when it is read.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
 use crate::time::PRINTED;
@@ -17,6 +18,10 @@ const LAST_UPDATED: &str = ",\"last_updated_time\":\"";
 
 /// What each condition begins with.
 const TYPE: &str = "{\"type\":\"";
+
+// Made once: to make one takes longer than to find something in one condition.
+static FIND_LAST_UPDATED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(LAST_UPDATED));
+static FIND_TYPE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(TYPE));
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,7 +89,7 @@ pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item =
 pub(crate) fn each(conditions: &str) -> Vec<&str> {
     let mut texts: Vec<&str> = Vec::new();
     let mut start = None;
-    for at in memmem::find_iter(conditions.as_bytes(), TYPE).map(Some).chain([None]) {
+    for at in FIND_TYPE.find_iter(conditions.as_bytes()).map(Some).chain([None]) {
         // Between two of them is a comma, and behind the last a bracket.
         texts.extend(start.and_then(|start| conditions.get(start..at.unwrap_or(conditions.len()) - 1)));
         start = at;
@@ -131,7 +136,8 @@ fn string(text: &str) -> Option<(&str, &str)> {
 }
 
 fn positions(conditions: &str) -> impl Iterator<Item = usize> {
-    memmem::find_iter(conditions.as_bytes(), LAST_UPDATED)
+    FIND_LAST_UPDATED
+        .find_iter(conditions.as_bytes())
         .map(|at| at + LAST_UPDATED.len())
         .filter(|at| at + PRINTED <= conditions.len())
 }

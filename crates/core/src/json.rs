@@ -64,7 +64,8 @@ impl RawJson {
 
 /// A value as JSON text. Values made of strings, maps and lists cannot fail to print.
 pub fn json_text(value: &impl Serialize) -> String {
-    let mut text = Vec::new();
+    // Most of what is printed is about as long, and growing there step by step would cost more than printing.
+    let mut text = Vec::with_capacity(1024);
     value
         .serialize(&mut serde_json::Serializer::with_formatter(&mut text, Plain))
         .expect("plain values always print as JSON");

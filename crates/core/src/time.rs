@@ -87,13 +87,15 @@ impl Timestamp {
                 number /= 10;
             }
         };
-        put(0, 4, self.0.year().clamp(0, 9999).unsigned_abs());
-        put(5, 7, self.0.month());
-        put(8, 10, self.0.day());
-        put(11, 13, self.0.hour());
-        put(14, 16, self.0.minute());
-        put(17, 19, self.0.second());
-        put(20, 26, self.0.nanosecond() / 1_000);
+        // Each part of a time with a zone would be moved to that zone first.
+        let time = self.0.naive_utc();
+        put(0, 4, time.year().clamp(0, 9999).unsigned_abs());
+        put(5, 7, time.month());
+        put(8, 10, time.day());
+        put(11, 13, time.hour());
+        put(14, 16, time.minute());
+        put(17, 19, time.second());
+        put(20, 26, time.nanosecond() / 1_000);
         text
     }
 }

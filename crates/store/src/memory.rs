@@ -6,7 +6,7 @@
 //! another replica's commit costs a reload, never a wrong decision. The memory is bounded, and whatever fails
 //! empties it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
@@ -58,6 +58,8 @@ pub(crate) struct Memory {
     young: HashMap<ResourceId, Kept>,
     old: HashMap<ResourceId, Kept>,
     young_bytes: usize,
+    /// The sizes of what is lent.
+    lent: HashMap<ResourceId, usize>,
 }
 
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Memory {
         }
         let mut dossiers = HashMap::new();
         for id in needs.reports.iter().map(|(id, _)| id).filter(|id| !needs.ids.contains(id)) {
-            dossiers.extend(self.forget(*id).map(|dossier| (*id, dossier)));
+            dossiers.extend(self.take(*id).map(|kept| (*id, kept.dossier)));
         }
         if dossiers.is_empty() {
             return None;
@@ -95,7 +97,12 @@ impl Memory {
     /// Takes out what is remembered of these resources.
     pub(crate) fn lend<'a>(&mut self, ids: impl IntoIterator<Item = &'a ResourceId>) -> Option<Recalled> {
         let mark = self.mark?;
-        Some(Recalled { mark, dossiers: ids.into_iter().filter_map(|id| self.forget(*id)).collect() })
+        let lend = |id: &ResourceId| {
+            let Kept { dossier, size } = self.take(*id)?;
+            self.lent.insert(*id, size);
+            Some(dossier)
+        };
+        Some(Recalled { mark, dossiers: ids.into_iter().filter_map(lend).collect() })
     }
 
     /// What is lent was sent to be committed, which will leave the feed at `left`.
@@ -109,8 +116,17 @@ impl Memory {
         ids: impl IntoIterator<Item = &'a ResourceId>,
         set: &mut WorkingSet,
     ) {
-        if self.mark.is_some() {
-            ids.into_iter().filter_map(|id| set.take_dossier(*id)).for_each(|dossier| self.keep(dossier));
+        if self.mark.is_none() {
+            return;
+        }
+        let changed: HashSet<ResourceId> = set.changes().iter().map(|change| change.resource).collect();
+        for id in ids {
+            let size = self.lent.remove(id).filter(|_| !changed.contains(id));
+            if let Some(dossier) = set.take_dossier(*id) {
+                // To measure it is to look at all of it, of which a report that moves times has seen little.
+                let size = size.unwrap_or_else(|| dossier.size());
+                self.keep(Kept { dossier, size });
+            }
         }
     }
 
@@ -131,15 +147,15 @@ impl Memory {
         self.mark = Some(left);
         let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
         for id in touched {
-            self.forget(id);
+            self.take(id);
         }
         for id in reported {
-            self.forget(id);
+            self.take(id);
             let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
             if entity.is_some_and(|entity| entity.mappings.is_empty())
                 && let Some(dossier) = set.take_dossier(id)
             {
-                self.keep(dossier);
+                self.keep(Kept { size: dossier.size(), dossier });
             }
         }
         alone
@@ -150,24 +166,23 @@ impl Memory {
         *self = Self::default();
     }
 
-    fn keep(&mut self, dossier: Dossier) {
-        let size = dossier.size();
-        if size > MAX_DOSSIER_BYTES {
+    fn keep(&mut self, kept: Kept) {
+        if kept.size > MAX_DOSSIER_BYTES {
             return;
         }
-        self.young_bytes += size;
-        self.young.insert(dossier.id(), Kept { dossier, size });
+        self.young_bytes += kept.size;
+        self.young.insert(kept.dossier.id(), kept);
         if self.young_bytes > MAX_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
         }
     }
 
-    fn forget(&mut self, id: ResourceId) -> Option<Dossier> {
+    fn take(&mut self, id: ResourceId) -> Option<Kept> {
         if let Some(kept) = self.young.remove(&id) {
             self.young_bytes -= kept.size;
-            return Some(kept.dossier);
+            return Some(kept);
         }
-        self.old.remove(&id).map(|kept| kept.dossier)
+        self.old.remove(&id)
     }
 }
