@@ -11,13 +11,17 @@ use std::sync::Arc;
 use hyperfleet_core::Timestamp;
 
 use crate::backoff::{after_failures, later};
-use crate::decide::{Decision, Published, Reason, STALE_AFTER, Skip, decide, never_published};
+use crate::custom::MessageDecision;
+use crate::decide::{COALESCE, Decision, Published, Reason, STALE_AFTER, Skip, decide, never_published};
 use crate::ranges::Ranges;
 use crate::seen::{Reconciled, Seen};
 
 /// The memory of one kind.
 #[derive(Debug)]
 pub struct Book {
+    custom: Option<MessageDecision>,
+    /// What the configured decision last failed with.
+    fault: Option<String>,
     entries: HashMap<Arc<str>, Entry>,
     /// When something is to be done, for which entry. A line that is not the entry's newest means nothing.
     queue: BinaryHeap<Reverse<(Timestamp, u64, Arc<str>)>>,
@@ -44,6 +48,8 @@ struct Entry {
     noticed: Timestamp,
     failures: u32,
     not_before: Option<Timestamp>,
+    /// Seen again since its event went out.
+    seen_since: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -87,9 +93,12 @@ pub struct Publication {
 }
 
 impl Book {
-    /// An empty book that holds no range, and publishes so many events at a time.
-    pub fn new(parallel: usize) -> Self {
+    /// An empty book that holds no range, and publishes so many events at a time, by the built-in table or by what is
+    /// configured instead.
+    pub fn new(parallel: usize, custom: Option<MessageDecision>) -> Self {
         Self {
+            custom,
+            fault: None,
             entries: HashMap::new(),
             queue: BinaryHeap::new(),
             counter: 0,
@@ -125,10 +134,11 @@ impl Book {
                     entry.noticed = now;
                 }
                 entry.seen = seen;
+                entry.seen_since = true;
             }
             None => {
                 // Most of what is seen is reconciled, and never gets in.
-                if let Decision::Rest(skip) = decide(&seen, None, now) {
+                if let Decision::Rest(skip) = judge(self.custom.as_ref(), &mut self.fault, &seen, None, now) {
                     return Some(skip);
                 }
                 let entry = Entry {
@@ -140,6 +150,7 @@ impl Book {
                     noticed: now,
                     failures: 0,
                     not_before: None,
+                    seen_since: false,
                 };
                 self.entries.insert(id.clone(), entry);
             }
@@ -206,6 +217,7 @@ impl Book {
                     let ticket = self.counter;
                     let record = Published::of(&entry.seen, entry.published.as_ref(), reason, now);
                     entry.next = Next::InFlight { ticket, record };
+                    entry.seen_since = false;
                     self.in_flight += 1;
                     return Some(Publication { ticket, seen: entry.seen.clone(), reason, noticed: entry.noticed });
                 }
@@ -225,6 +237,10 @@ impl Book {
         entry.published = Some(Published { at: now, ..record });
         entry.failures = 0;
         entry.not_before = None;
+        if !entry.seen_since && self.custom.is_some() {
+            // Nothing is known but what was published; only looking again tells whether it still holds.
+            return self.schedule(id, later(now, COALESCE), Next::Forget);
+        }
         self.plan(id, now);
     }
 
@@ -240,7 +256,11 @@ impl Book {
         }
         let Some((entry, _)) = self.flown(publication) else { return };
         entry.failures = entry.failures.saturating_add(1);
-        entry.not_before = Some(later(now, after_failures(entry.failures, chance, None)));
+        let retry = later(now, after_failures(entry.failures, chance, None));
+        entry.not_before = Some(retry);
+        if !entry.seen_since && self.custom.is_some() {
+            return self.schedule(&publication.seen.id, retry, Next::Publish(publication.reason));
+        }
         self.plan(&publication.seen.id, now);
     }
 
@@ -281,6 +301,11 @@ impl Book {
         self.outage.is_some()
     }
 
+    /// What the configured decision failed with since this was last asked.
+    pub fn take_fault(&mut self) -> Option<String> {
+        self.fault.take()
+    }
+
     fn is_open(&self, now: Timestamp) -> bool {
         match &self.outage {
             _ if self.paused => false,
@@ -307,7 +332,8 @@ impl Book {
         if matches!(entry.next, Next::InFlight { .. }) {
             return None;
         }
-        let (at, next, skip) = match decide(&entry.seen, entry.published.as_ref(), now) {
+        let published = entry.published.as_ref();
+        let (at, next, skip) = match judge(self.custom.as_ref(), &mut self.fault, &entry.seen, published, now) {
             Decision::Publish(reason) => (now, Next::Publish(reason), None),
             Decision::Wait { until, reason, skip } => (until, Next::Publish(reason), Some(skip)),
             Decision::Rest(skip) => {
@@ -321,6 +347,12 @@ impl Book {
             }
         };
         let at = if matches!(next, Next::Forget) { at } else { entry.not_before.map_or(at, |it| it.max(at)) };
+        self.schedule(id, at, next);
+        skip
+    }
+
+    fn schedule(&mut self, id: &Arc<str>, at: Timestamp, next: Next) {
+        let Some(entry) = self.entries.get_mut(id) else { return };
         self.counter += 1;
         entry.next = next;
         entry.line = self.counter;
@@ -329,7 +361,6 @@ impl Book {
             let entries = &self.entries;
             self.queue.retain(|Reverse((_, line, id))| entries.get(id).is_some_and(|it| it.line == *line));
         }
-        skip
     }
 }
 
@@ -337,6 +368,28 @@ impl Look {
     fn leaves(&mut self, id: Arc<str>, version: Option<u64>) {
         if let Some(left) = &mut self.left {
             left.insert(id, version);
+        }
+    }
+}
+
+/// The table, or what is configured instead of it.
+fn judge(
+    custom: Option<&MessageDecision>,
+    fault: &mut Option<String>,
+    seen: &Seen,
+    published: Option<&Published>,
+    now: Timestamp,
+) -> Decision {
+    let Some(custom) = custom else { return decide(seen, published, now) };
+    match custom.holds(&seen.resource, now) {
+        Ok(true) => match published.map(|published| later(published.at, COALESCE)).filter(|until| *until > now) {
+            Some(until) => Decision::Wait { until, reason: Reason::MessageDecision, skip: Skip::Coalesced },
+            None => Decision::Publish(Reason::MessageDecision),
+        },
+        Ok(false) => Decision::Rest(Skip::MessageDecision),
+        Err(message) => {
+            *fault = Some(message);
+            Decision::Rest(Skip::DecisionFailed)
         }
     }
 }

@@ -7,6 +7,8 @@
 
 pub mod backoff;
 pub mod book;
+pub mod config;
+pub mod custom;
 pub mod cycle;
 pub mod decide;
 pub mod ranges;

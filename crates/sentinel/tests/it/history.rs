@@ -42,7 +42,7 @@ proptest! {
         let mut now = at(0.0);
         let mut version = 1;
         let mut cluster = Cluster::new("a", now);
-        let mut book = Book::new(4);
+        let mut book = Book::new(4, None);
         book.hold(Ranges::ALL);
         let mut published: Vec<(u64, Reason, hyperfleet_core::Timestamp, hyperfleet_sentinel::seen::Inputs)> = Vec::new();
         let mut known = 0;

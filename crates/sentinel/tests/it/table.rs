@@ -178,7 +178,7 @@ fn an_event_says_who_it_is_about_and_whose_it_is() {
 
 /// A book that holds everything.
 fn book() -> Book {
-    let mut book = Book::new(8);
+    let mut book = Book::new(8, None);
     book.hold(Ranges::ALL);
     book
 }

@@ -60,7 +60,7 @@ enum Watch {
 impl Replica {
     pub(super) fn new(name: String, now: Timestamp) -> Self {
         Self {
-            book: Book::new(8),
+            book: Book::new(8, None),
             cycle: Cycle::new(None, now),
             shares: Shares::new(name),
             next_beat: now,
