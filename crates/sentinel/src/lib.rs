@@ -11,6 +11,17 @@ pub mod config;
 pub mod custom;
 pub mod cycle;
 pub mod decide;
+mod keeper;
+mod lease;
+mod look;
+mod metrics;
 pub mod ranges;
+mod run;
 pub mod seen;
+pub mod serve;
 pub mod shares;
+mod surroundings;
+
+pub use metrics::Metrics;
+pub use run::{Parts, run};
+pub use surroundings::CHECKS;

@@ -62,11 +62,11 @@ fn time_is_added_subtracted_and_compared() {
 
 #[test]
 fn every_fault_is_told_with_its_name() {
-    let faults = script(&[("a", "b"), ("b", "a"), ("now", "1")], "nwo").unwrap_err();
+    let faults = script(&[("a", "b"), ("b", "a"), ("now", "1")], "resorce.id == null").unwrap_err();
     let names: Vec<_> = faults.iter().map(|(name, _)| name.as_deref()).collect();
     assert_eq!(names, [Some("now"), Some("a"), Some("b"), None]);
     assert!(faults[1].1.contains("needs itself"), "{faults:?}");
-    assert!(faults[3].1.contains("did you mean now?"), "{faults:?}");
+    assert!(faults[3].1.contains("did you mean resource?"), "{faults:?}");
     let faults = script(&[("a", "b + 1"), ("b", "conditoin('x')")], "a").unwrap_err();
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].1.contains("did you mean condition?"), "{faults:?}");

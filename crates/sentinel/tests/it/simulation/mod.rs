@@ -84,7 +84,8 @@ fn a_dead_replica_s_ranges_move_within_ten_seconds() {
         let shares: Vec<_> = world.standings().into_iter().flatten().collect();
         let most = shares.iter().map(|it| held(*it)).max();
         assert!(most <= Some(usize::from(COUNT).div_ceil(shares.len())), "seed {seed}: {shares:?}");
-        world.run_for(Duration::from_millis(world.chance(2_000)));
+        let while_it_runs = world.chance(2_000);
+        world.run_for(Duration::from_millis(while_it_runs));
         world.inflict(Fault::Crash(0));
         world.run_for(Duration::from_secs(10));
         assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
