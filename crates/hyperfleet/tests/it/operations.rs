@@ -34,7 +34,7 @@ mod metrics;
 mod migrations;
 mod outage;
 mod overload;
-mod program;
+pub(crate) mod program;
 mod shutdown;
 mod tls;
 mod unseen;
