@@ -2,6 +2,7 @@
 //! around them failing.
 #![forbid(unsafe_code)]
 
+mod configuration;
 mod given;
 mod history;
 mod simulation;

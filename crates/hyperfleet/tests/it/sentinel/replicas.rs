@@ -47,13 +47,13 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
     }
     assert_eq!(metric(&other, "hyperfleet_sentinel_uncovered_ranges").await, 0.0);
 
-    let third = start(&program).await;
+    let mut third = start(&program).await;
     hyperfleet_testkit::eventually("shares again", DEADLINE, async || {
         (metric(&third, "hyperfleet_sentinel_leases_held").await == 8.0).then_some(())
     })
     .await;
     third.signal("TERM").await;
-    assert_eq!(third.exit().await, Some(0));
+    assert_eq!(third.ended().await, Some(0));
     hyperfleet_testkit::eventually("a hand-over at once", DEADLINE, async || {
         (metric(&other, "hyperfleet_sentinel_leases_held").await == 16.0).then_some(())
     })
