@@ -19,7 +19,7 @@ use crate::decide::Reason;
 use crate::look::{self, Found, Search};
 use crate::metrics::{OfReason, OfType};
 use crate::seen::{Learned, Seen};
-use crate::shares::Standing;
+use crate::shares::{Held, Standing};
 use crate::surroundings::Surroundings;
 
 /// How often the connection of a watch is looked at.
@@ -30,7 +30,7 @@ pub(crate) struct Keeper {
     collection: Collection,
     topic: String,
     around: Surroundings,
-    standing: watch::Receiver<Standing>,
+    held: watch::Receiver<Held>,
     book: Book,
     cycle: Cycle,
     watching: Watching,
@@ -62,13 +62,13 @@ enum Input {
 }
 
 impl Keeper {
-    pub(crate) fn new(plural: &str, around: Surroundings, standing: watch::Receiver<Standing>) -> Self {
+    pub(crate) fn new(plural: &str, around: Surroundings, held: watch::Receiver<Held>) -> Self {
         let work = &around.work;
         Self {
             plural: plural.to_owned(),
             collection: Collection::of(plural),
             topic: work.topic.clone().unwrap_or_else(|| format!("hyperfleet-{plural}")),
-            standing,
+            held,
             book: Book::new(work.parallel, work.decision.clone()),
             cycle: Cycle::new(work.poll_interval, Timestamp::now()),
             watching: Watching::Wanted,
@@ -99,9 +99,9 @@ impl Keeper {
 
     /// Waits for anything to happen.
     async fn next(&mut self, now: Timestamp) -> Input {
-        let mut wake = [self.cycle.wake_at(), self.book.wake_at()].into_iter().flatten().min();
-        wake = Some(wake.map_or(later(now, GLANCE), |wake| wake.min(later(now, GLANCE))));
-        let wait = wake.map_or(GLANCE, |wake| age(now, wake));
+        let until = self.held.borrow().until().filter(|until| *until > now);
+        let wake = [self.cycle.wake_at(), self.book.wake_at(), until].into_iter().flatten().min();
+        let wait = wake.map_or(GLANCE, |wake| age(now, wake).min(GLANCE));
         tokio::select! {
             found = async { self.looking.as_mut()?.found.recv().await }, if self.looking.is_some() => Input::Found(found),
             changed = changed(&mut self.watching) => Input::Changed(Box::new(changed)),
@@ -109,7 +109,7 @@ impl Keeper {
                 Ok((publication, outcome)) => Input::Landed(publication, outcome),
                 Err(_) => Input::Time,
             },
-            Ok(()) = self.standing.changed() => Input::Time,
+            Ok(()) = self.held.changed() => Input::Time,
             () = tokio::time::sleep(wait) => Input::Time,
         }
     }
@@ -132,7 +132,8 @@ impl Keeper {
 
     /// Does whatever is due by now.
     fn pursue(&mut self, now: Timestamp) {
-        match *self.standing.borrow_and_update() {
+        let held = *self.held.borrow_and_update();
+        match held.at(now) {
             Standing::Lapsed => self.book.pause(),
             Standing::Holds(ranges) => {
                 if self.book.hold(ranges) {
@@ -303,10 +304,6 @@ async fn changed(watching: &mut Watching) -> Result<WatchEvent, Error> {
         Watching::On(watch) => watch.next().await,
         Watching::Wanted | Watching::Never => std::future::pending().await,
     }
-}
-
-fn later(now: Timestamp, by: Duration) -> Timestamp {
-    crate::backoff::later(now, by)
 }
 
 /// A number from 0 to 1.

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::age;
-use crate::shares::{BEAT, Claim, Lease, Shares, Standing, TTL, Wants};
+use crate::shares::{BEAT, Claim, Held, Lease, Shares, Standing, TTL, Wants};
 use crate::surroundings::Surroundings;
 
 /// An answer that comes later is of no use: the next beat asks again.
@@ -23,7 +23,7 @@ pub(crate) struct LeaseKeeper {
     pub(crate) client: Client,
     pub(crate) group: String,
     pub(crate) shares: Shares,
-    pub(crate) standing: watch::Sender<Standing>,
+    pub(crate) held: watch::Sender<Held>,
     pub(crate) around: Surroundings,
 }
 
@@ -118,14 +118,15 @@ impl LeaseKeeper {
     }
 
     fn tell(&self) {
-        let standing = self.shares.standing(Timestamp::now());
-        let held = match standing {
+        let now = Timestamp::now();
+        let count = match self.shares.standing(now) {
             Standing::Holds(ranges) => i64::from(ranges.len()),
             Standing::Lapsed => 0,
         };
-        self.around.metrics.leases_held.set(held);
+        self.around.metrics.leases_held.set(count);
         self.around.metrics.uncovered.set(i64::from(self.shares.uncovered()));
-        self.standing.send_if_modified(|known| std::mem::replace(known, standing) != standing);
+        let held = self.shares.held(now);
+        self.held.send_if_modified(|known| std::mem::replace(known, held) != held);
     }
 
     async fn give_back(mut self) {

@@ -1,8 +1,6 @@
 //! The search for what may be due, page by page. Against an API that knows conditions in searches it finds only that;
 //! against any other it reads everything that fits the selector, and the book sorts it out.
 
-use std::time::Duration;
-
 use hyperfleet_client::{Client, Collection, Error, ListQuery, Resource};
 use hyperfleet_core::Timestamp;
 use tokio::sync::mpsc;
@@ -93,8 +91,7 @@ pub(crate) fn selector(work: &Work) -> Option<String> {
 /// What may be due, in the terms of the API's conditions.
 pub(crate) fn due(work: &Work, now: Timestamp) -> Vec<Option<String>> {
     const RECONCILED: &str = "status.conditions.Reconciled";
-    let stale = now.micros() - STALE_AFTER.as_micros() as i64;
-    let stale = Timestamp::from_micros(stale + Duration::from_secs(1).as_micros() as i64);
+    let stale = Timestamp::from_micros(now.micros() - STALE_AFTER.as_micros() as i64);
     let and = selector(work).map_or_else(String::new, |selector| format!("{selector} and "));
     vec![
         Some(format!("{and}{RECONCILED}='False'")),

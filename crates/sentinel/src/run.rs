@@ -17,8 +17,7 @@ use crate::config::Work;
 use crate::keeper::Keeper;
 use crate::lease::LeaseKeeper;
 use crate::metrics::Metrics;
-use crate::ranges::Ranges;
-use crate::shares::{Shares, Standing};
+use crate::shares::{Held, Shares};
 use crate::surroundings::Surroundings;
 
 const ASK_BROKER: Duration = Duration::from_secs(5);
@@ -60,12 +59,12 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         health: parts.health,
         troubles: Arc::default(),
     };
-    let (standing, held) = watch::channel(Standing::Holds(Ranges::NONE));
+    let (tell, held) = watch::channel(Held::NOTHING);
     let leases = LeaseKeeper {
         client: for_leases,
         group: format!("sentinel-{}", group(&parts.name)),
         shares: Shares::new(parts.replica),
-        standing,
+        held: tell,
         around: around.clone(),
     };
     let end_leases = CancellationToken::new();

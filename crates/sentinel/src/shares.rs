@@ -60,6 +60,28 @@ pub enum Standing {
     Lapsed,
 }
 
+/// A standing, for those who cannot ask again at every moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    standing: Standing,
+    until: Option<Timestamp>,
+}
+
+impl Held {
+    /// Nothing yet.
+    pub const NOTHING: Self = Self { standing: Standing::Holds(Ranges::NONE), until: None };
+
+    /// The standing now. When its time is over and nobody has said more, that is not known.
+    pub fn at(self, now: Timestamp) -> Standing {
+        if self.until.is_some_and(|until| until <= now) { Standing::Lapsed } else { self.standing }
+    }
+
+    /// When it is over.
+    pub fn until(self) -> Option<Timestamp> {
+        self.until
+    }
+}
+
 /// The share of one replica.
 #[derive(Debug)]
 pub struct Shares {
@@ -149,6 +171,11 @@ impl Shares {
         }
         let held: Ranges = self.held.iter().filter(|(_, until)| **until > now).map(|(range, _)| *range).collect();
         if held.is_empty() && !self.held.is_empty() { Standing::Lapsed } else { Standing::Holds(held) }
+    }
+
+    /// What is held now, and for how long all of it.
+    pub fn held(&self, now: Timestamp) -> Held {
+        Held { standing: self.standing(now), until: self.wake_at(now) }
     }
 
     /// When the standing changes by itself.
