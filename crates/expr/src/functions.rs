@@ -169,7 +169,9 @@ fn convert<'s>(to: Function, from: Value<'s>) -> Option<Value<'s>> {
         (Function::String, Value::Time(moment)) => Value::text(time::print_moment(moment)),
         (Function::String, Value::Span(span)) => Value::text(time::print_span(span)),
         (Function::Int, Value::Time(moment)) => Value::Int(moment.div_euclid(time::SECOND)),
-        (Function::Timestamp, moment @ Value::Time(_)) | (Function::Duration, moment @ Value::Span(_)) => moment,
+        (Function::Timestamp, moment @ Value::Time(_)) | (Function::Duration, moment @ Value::Span(_)) => {
+            moment
+        }
         (Function::Timestamp, Value::Text(text)) => Value::Time(time::read_moment(&text)?),
         (Function::Timestamp, Value::Int(seconds)) => Value::Time(seconds.checked_mul(time::SECOND)?),
         (Function::Duration, Value::Text(text)) => Value::Span(time::read_span(&text)?),

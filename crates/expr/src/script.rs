@@ -34,7 +34,8 @@ impl Script {
         result: &str,
         variables: &[&str],
     ) -> Result<Self, Vec<ScriptFault>> {
-        let fault = |name: &str, message: &str| ScriptFault { name: Some(name.to_owned()), message: cut(message) };
+        let fault =
+            |name: &str, message: &str| ScriptFault { name: Some(name.to_owned()), message: cut(message) };
         let mut known: Vec<&str> = variables.to_vec();
         let mut faults = Vec::new();
         for (i, (name, _)) in params.iter().enumerate() {
@@ -62,10 +63,13 @@ impl Script {
         // With every name known, what is left is a fault of its own, or a circle.
         let own = params.iter().map(|(name, _)| name.as_str());
         let all: Vec<_> = variables.iter().copied().chain(own).collect();
-        let faulty = |(name, source): &&(String, String)| Some(fault(name, &parse::parse(source, &all).err()?));
+        let faulty =
+            |(name, source): &&(String, String)| Some(fault(name, &parse::parse(source, &all).err()?));
         let own: Vec<_> = waiting.iter().filter_map(faulty).collect();
         if own.is_empty() {
-            faults.extend(waiting.iter().map(|(name, _)| fault(name, "needs itself, directly or through others")));
+            faults.extend(
+                waiting.iter().map(|(name, _)| fault(name, "needs itself, directly or through others")),
+            );
         }
         faults.extend(own);
         match parse::parse(result, if waiting.is_empty() { &known } else { &all }) {

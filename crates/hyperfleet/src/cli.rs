@@ -191,7 +191,8 @@ fn version() -> Command {
     )
 }
 
-const API_FILE: &str = "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]";
+const API_FILE: &str =
+    "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]";
 const SENTINEL_FILE: &str = "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/sentinel.yaml or ./configs/sentinel.yaml]";
 
 /// `--config` and a flag per key of the API.
@@ -201,11 +202,8 @@ fn configuration() -> Vec<Arg> {
 
 /// `--config` and a flag per key.
 fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
-    let file = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .help(file);
+    let file =
+        Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(file);
     let keys = keys.iter().map(|key| {
         Arg::new(key.path)
             .long(key.flag())

@@ -219,7 +219,12 @@ impl Book {
                     entry.next = Next::InFlight { ticket, record };
                     entry.seen_since = false;
                     self.in_flight += 1;
-                    return Some(Publication { ticket, seen: entry.seen.clone(), reason, noticed: entry.noticed });
+                    return Some(Publication {
+                        ticket,
+                        seen: entry.seen.clone(),
+                        reason,
+                        noticed: entry.noticed,
+                    });
                 }
                 Next::Forget => drop(self.entries.remove(&id)),
                 Next::InFlight { .. } => {}
@@ -333,7 +338,8 @@ impl Book {
             return None;
         }
         let published = entry.published.as_ref();
-        let (at, next, skip) = match judge(self.custom.as_ref(), &mut self.fault, &entry.seen, published, now) {
+        let (at, next, skip) = match judge(self.custom.as_ref(), &mut self.fault, &entry.seen, published, now)
+        {
             Decision::Publish(reason) => (now, Next::Publish(reason), None),
             Decision::Wait { until, reason, skip } => (until, Next::Publish(reason), Some(skip)),
             Decision::Rest(skip) => {
@@ -382,7 +388,10 @@ fn judge(
 ) -> Decision {
     let Some(custom) = custom else { return decide(seen, published, now) };
     match custom.holds(&seen.resource, now) {
-        Ok(true) => match published.map(|published| later(published.at, COALESCE)).filter(|until| *until > now) {
+        Ok(true) => match published
+            .map(|published| later(published.at, COALESCE))
+            .filter(|until| *until > now)
+        {
             Some(until) => Decision::Wait { until, reason: Reason::MessageDecision, skip: Skip::Coalesced },
             None => Decision::Publish(Reason::MessageDecision),
         },
@@ -400,4 +409,3 @@ fn worth_keeping(entry: &Entry) -> Option<Timestamp> {
     let published = entry.published.filter(|_| entry.seen.has_adapters)?;
     (confirmed < Some(published.at)).then(|| later(published.at, STALE_AFTER))
 }
-

@@ -238,7 +238,11 @@ fn kinds(settings: &Settings, faults: &mut Faults) -> Option<Vec<String>> {
     }
     (!given.iter().any(|plural| plural == "all")).then(|| {
         let mut unique = Vec::new();
-        given.into_iter().for_each(|plural| if !unique.contains(&plural) { unique.push(plural) });
+        given.into_iter().for_each(|plural| {
+            if !unique.contains(&plural) {
+                unique.push(plural)
+            }
+        });
         unique
     })
 }
@@ -254,8 +258,13 @@ fn selector(settings: &Settings, faults: &mut Faults) -> Vec<(String, String)> {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         let members = entry.as_object().map_or(0, serde_json::Map::len);
         match (text("label").filter(|label| is_label(label)), text("value")) {
-            (Some(label), Some(value)) if members == 2 => drop(labels.insert(label.to_owned(), value.to_owned())),
-            _ => faults.push(settings.fault(PATH, format!("[{i}] must be {{label, value}}, the first the name of a label"))),
+            (Some(label), Some(value)) if members == 2 => {
+                drop(labels.insert(label.to_owned(), value.to_owned()))
+            }
+            _ => faults.push(
+                settings
+                    .fault(PATH, format!("[{i}] must be {{label, value}}, the first the name of a label")),
+            ),
         }
     }
     labels.into_iter().collect()

@@ -66,10 +66,8 @@ impl MessageDecision {
     /// Whether to publish for this resource now.
     pub fn holds(&self, resource: &Value, now: Timestamp) -> Result<bool, String> {
         let conditions = conditions(resource);
-        let scope = Scope::new()
-            .with(RESOURCE, resource)
-            .with_time(NOW, now.micros())
-            .with(CONDITION, &conditions);
+        let scope =
+            Scope::new().with(RESOURCE, resource).with_time(NOW, now.micros()).with(CONDITION, &conditions);
         self.script.holds(&scope)
     }
 }
@@ -128,7 +126,9 @@ fn read_members(at: &str, given: &Value, faults: &mut Vec<String>) -> Vec<(Strin
                 Ok(expression) => members.push((name.clone(), Member::Expression(expression))),
                 Err(message) => faults.push(format!("{path}: {message}")),
             },
-            Value::Object(_) => members.push((name.clone(), Member::Members(read_members(&path, value, faults)))),
+            Value::Object(_) => {
+                members.push((name.clone(), Member::Members(read_members(&path, value, faults))))
+            }
             _ => faults.push(format!("{path} must be an expression in quotes")),
         }
     }

@@ -183,7 +183,10 @@ impl Keeper {
                 }
             }
             Err(error) if error.status() == Some(400) && !self.reads_all => {
-                tracing::info!(resource_type = self.plural, "the API finds no conditions, so every look reads everything");
+                tracing::info!(
+                    resource_type = self.plural,
+                    "the API finds no conditions, so every look reads everything"
+                );
                 self.reads_all = true;
                 self.cycle.succeeded();
                 self.cycle.hurry(now);
@@ -217,7 +220,10 @@ impl Keeper {
                 self.cycle.hurry(now);
             }
             Err(Error::NoWatch) => {
-                tracing::info!(resource_type = self.plural, "the API knows no watch, so changes are found by looking");
+                tracing::info!(
+                    resource_type = self.plural,
+                    "the API knows no watch, so changes are found by looking"
+                );
                 self.watching = Watching::Never;
                 self.cycle.watch(false, now);
             }
@@ -264,7 +270,9 @@ impl Keeper {
         let flight = async move {
             let outcome = broker.publish(&topic, &event).await;
             match &outcome {
-                Ok(()) => tracing::debug!(event = event.id, reason = publication.reason.as_str(), "published"),
+                Ok(()) => {
+                    tracing::debug!(event = event.id, reason = publication.reason.as_str(), "published")
+                }
                 Err(error) => tracing::debug!(event = event.id, error = %error, "not published"),
             }
             (publication, outcome)

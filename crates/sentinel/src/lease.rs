@@ -43,7 +43,8 @@ impl LeaseKeeper {
                 if left.is_zero() {
                     break;
                 }
-                let change = self.shares.wake_at(now).map_or(left, |at| age(now, at).max(Duration::from_millis(1)));
+                let change =
+                    self.shares.wake_at(now).map_or(left, |at| age(now, at).max(Duration::from_millis(1)));
                 tokio::select! {
                     () = stop.cancelled() => return self.give_back().await,
                     () = tokio::time::sleep(left.min(change)) => {}

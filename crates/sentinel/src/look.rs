@@ -84,7 +84,8 @@ impl Search {
 
 /// The selector as a search.
 pub(crate) fn selector(work: &Work) -> Option<String> {
-    let parts = work.selector.iter().map(|(label, value)| format!("labels.{label}='{}'", value.replace('\'', "''")));
+    let parts =
+        work.selector.iter().map(|(label, value)| format!("labels.{label}='{}'", value.replace('\'', "''")));
     Some(parts.collect::<Vec<_>>().join(" and ")).filter(|search| !search.is_empty())
 }
 

@@ -62,12 +62,24 @@ impl Metrics {
     /// Adds them to a registry, all under `hyperfleet_sentinel_`.
     pub fn register(&self, registry: &mut Registry) {
         let r = registry.sub_registry_with_prefix("hyperfleet_sentinel");
-        r.register("pending_resources", "Resources that are not reconciled or have an event coming.", self.pending.clone());
+        r.register(
+            "pending_resources",
+            "Resources that are not reconciled or have an event coming.",
+            self.pending.clone(),
+        );
         r.register("events_published", "Events that the broker confirmed.", self.published.clone());
         r.register("resources_skipped", "Looks at a resource without an event.", self.skipped.clone());
         r.register("poll_duration_seconds", "Time of a search for what is due.", self.poll_seconds.clone());
-        r.register("last_successful_poll_timestamp_seconds", "When a search last ended well.", self.last_poll.clone());
-        r.register("change_to_publish_seconds", "From a change to the broker's confirmation of its event.", self.change_to_publish.clone());
+        r.register(
+            "last_successful_poll_timestamp_seconds",
+            "When a search last ended well.",
+            self.last_poll.clone(),
+        );
+        r.register(
+            "change_to_publish_seconds",
+            "From a change to the broker's confirmation of its event.",
+            self.change_to_publish.clone(),
+        );
         r.register("api_errors", "Requests that the API did not answer well.", self.api_errors.clone());
         r.register("broker_errors", "Events that the broker did not take.", self.broker_errors.clone());
         r.register("leases_held", "Ranges of ids that this replica looks after.", self.leases_held.clone());

@@ -96,7 +96,10 @@ impl Seen {
             updated: time(&resource, "updated_time"),
             reconciled,
             has_adapters: of_adapters().next().is_some(),
-            reported: of_adapters().filter_map(|it| time(it, "last_updated_time")).max().map(|at| at.min(now)),
+            reported: of_adapters()
+                .filter_map(|it| time(it, "last_updated_time"))
+                .max()
+                .map(|at| at.min(now)),
             inputs: Inputs { conditions: fingerprint(conditions), elsewhere: 0 },
             learned,
             news: matches!(learned, Learned::Change(_)),

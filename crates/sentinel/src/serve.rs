@@ -103,7 +103,8 @@ pub async fn serve(
 }
 
 async fn bind(name: &'static str, bind: &Bind) -> Result<Listener, BindError> {
-    let options = ListenerOptions { tls: bind.tls.clone(), max_connections: 256, ..ListenerOptions::default() };
+    let options =
+        ListenerOptions { tls: bind.tls.clone(), max_connections: 256, ..ListenerOptions::default() };
     let listener = Listener::bind(name, &bind.host, bind.port, options).await?;
     for address in listener.addresses() {
         tracing::info!(listener = name, address = %address, tls = bind.tls.is_some(), "listening");

@@ -124,7 +124,8 @@ impl Shares {
         self.held.retain(|range, _| owners.get(range).is_none_or(|owner| *owner == self.me));
 
         let share = fair_share(&replicas, &self.me);
-        let mine: Vec<u8> = owners.iter().filter(|(_, owner)| **owner == self.me).map(|(range, _)| *range).collect();
+        let mine: Vec<u8> =
+            owners.iter().filter(|(_, owner)| **owner == self.me).map(|(range, _)| *range).collect();
         let (kept, given) = mine.split_at(share.count.min(mine.len()));
         let missing = share.count - kept.len();
         // Each replica starts elsewhere, so that two that look at the same moment want different ones.
@@ -169,7 +170,8 @@ impl Shares {
         if self.alone {
             return Standing::Holds(Ranges::ALL);
         }
-        let held: Ranges = self.held.iter().filter(|(_, until)| **until > now).map(|(range, _)| *range).collect();
+        let held: Ranges =
+            self.held.iter().filter(|(_, until)| **until > now).map(|(range, _)| *range).collect();
         if held.is_empty() && !self.held.is_empty() { Standing::Lapsed } else { Standing::Holds(held) }
     }
 

@@ -8,7 +8,8 @@ const VARIABLES: [&str; 3] = ["resource", "now", "condition()"];
 const NOON: i64 = 1_769_860_800_000_000;
 
 fn script(params: &[(&str, &str)], result: &str) -> Result<Script, Vec<(Option<String>, String)>> {
-    let params: Vec<_> = params.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect();
+    let params: Vec<_> =
+        params.iter().map(|(name, source)| ((*name).to_owned(), (*source).to_owned())).collect();
     Script::compile(&params, result, &VARIABLES)
         .map_err(|faults| faults.into_iter().map(|fault| (fault.name, fault.message)).collect())
 }
@@ -20,7 +21,8 @@ fn holds(params: &[(&str, &str)], result: &str) -> Result<bool, String> {
         {"type": "Reconciled", "status": "True", "last_updated_time": "2026-01-31T11:29:00Z", "observed_generation": 1},
         {"type": "CertSuccessful", "status": "False", "last_updated_time": "2026-01-31T11:29:00Z"},
     ]);
-    let scope = Scope::new().with("resource", &resource).with_time("now", NOON).with("condition()", &conditions);
+    let scope =
+        Scope::new().with("resource", &resource).with_time("now", NOON).with("condition()", &conditions);
     script(params, result).map_err(|faults| format!("{faults:?}"))?.holds(&scope)
 }
 
@@ -40,7 +42,10 @@ fn parameters_are_evaluated_in_the_order_they_need() {
 
 #[test]
 fn a_function_of_the_scope_finds_by_type_and_else_gives_the_first() {
-    assert_eq!(holds(&[], "condition('Missing').status == '' && condition('Missing').observed_generation == 0"), Ok(true));
+    assert_eq!(
+        holds(&[], "condition('Missing').status == '' && condition('Missing').observed_generation == 0"),
+        Ok(true)
+    );
     assert_eq!(holds(&[], "condition('CertSuccessful').status == 'False'"), Ok(true), "a type is no secret");
     assert_eq!(holds(&[], "['Reconciled', 'Missing'].map(t, condition(t).status) == ['True', '']"), Ok(true));
 }
@@ -55,7 +60,13 @@ fn time_is_added_subtracted_and_compared() {
     ] {
         assert_eq!(holds(&[], source), Ok(true), "{source}");
     }
-    for source in ["timestamp('noon') == now", "duration('5') == duration('5s')", "duration('') == duration('0')", "now + now == now", "now * 2 == now"] {
+    for source in [
+        "timestamp('noon') == now",
+        "duration('5') == duration('5s')",
+        "duration('') == duration('0')",
+        "now + now == now",
+        "now * 2 == now",
+    ] {
         assert!(holds(&[], source).is_err(), "{source}");
     }
 }
@@ -79,12 +90,16 @@ fn a_result_that_is_no_truth_value_fails() {
 
 #[test]
 fn an_expression_comes_to_any_json() {
-    let resource = json!({"id": "a", "labels": {"region": "eu"}, "spec": {"token": "x", "n": 12345678901234567890_u64}});
+    let resource =
+        json!({"id": "a", "labels": {"region": "eu"}, "spec": {"token": "x", "n": 12345678901234567890_u64}});
     let value = |source: &str| {
         let scope = Scope::new().with("resource", &resource);
         Expression::compile(source, &["resource"]).unwrap().evaluate_json(&scope)
     };
-    assert_eq!(value("{'id': resource.id, 'n': [resource.spec.n, 1.5, null]}"), Ok(json!({"id": "a", "n": [12345678901234567890_u64, 1.5, null]})));
+    assert_eq!(
+        value("{'id': resource.id, 'n': [resource.spec.n, 1.5, null]}"),
+        Ok(json!({"id": "a", "n": [12345678901234567890_u64, 1.5, null]}))
+    );
     assert_eq!(value("resource.spec.token"), Ok(Value::from("***REDACTED***")));
     assert_eq!(value("duration('90s')"), Ok(Value::from("90s")));
     assert!(value("resource.missing").is_err());

@@ -46,7 +46,8 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         let mut sentinel = None;
         let served = serve(&config, &mut signals, |addresses| {
             welcome(&config, addresses);
-            sentinel = Some(tokio::spawn(hyperfleet_sentinel::run(parts(&config, addresses, token), stop.clone())));
+            sentinel =
+                Some(tokio::spawn(hyperfleet_sentinel::run(parts(&config, addresses, token), stop.clone())));
         })
         .await;
         stop.cancel();

@@ -75,7 +75,8 @@ impl Ear {
 
     /// The next event about a resource in a generation, or one that was heard before.
     async fn hears(&mut self, resource: &Value, generation: u64) -> Event {
-        let fits = |event: &Event| event.data["id"] == resource["id"] && event.data["generation"] == generation;
+        let fits =
+            |event: &Event| event.data["id"] == resource["id"] && event.data["generation"] == generation;
         self.hears_that(&format!("generation {generation} of {}", resource["id"]), fits).await
     }
 
@@ -85,7 +86,8 @@ impl Ear {
         }
         loop {
             let next = tokio::time::timeout(DEADLINE, self.subscription.next()).await;
-            let delivery = next.unwrap_or_else(|_| panic!("no event: {what}; heard {:?}", self.heard)).unwrap();
+            let delivery =
+                next.unwrap_or_else(|_| panic!("no event: {what}; heard {:?}", self.heard)).unwrap();
             let event = delivery.event.clone();
             delivery.acknowledge().await.unwrap();
             self.heard.push(event.clone());
@@ -127,6 +129,7 @@ async fn metrics(running: &Running) -> String {
 /// The sum of all series of a metric.
 async fn metric(running: &Running, name: &str) -> f64 {
     let text = metrics(running).await;
-    let lines = text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
+    let lines =
+        text.lines().filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{'])));
     lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum()
 }

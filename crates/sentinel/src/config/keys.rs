@@ -48,11 +48,18 @@ const OWN: &[Key] = &[
 ];
 
 const TABLE: [Key; OWN.len() + hyperfleet_events::config::KEYS.len()] = {
-    let mut table = [const { key("", Form::Text, "", "") }; OWN.len() + hyperfleet_events::config::KEYS.len()];
+    let mut table =
+        [const { key("", Form::Text, "", "") }; OWN.len() + hyperfleet_events::config::KEYS.len()];
     let mut i = 0;
     while i < table.len() {
         let from = if i < OWN.len() { &OWN[i] } else { &hyperfleet_events::config::KEYS[i - OWN.len()] };
-        table[i] = Key { path: from.path, form: from.form, default: from.default, doc: from.doc, secret: from.secret };
+        table[i] = Key {
+            path: from.path,
+            form: from.form,
+            default: from.default,
+            doc: from.doc,
+            secret: from.secret,
+        };
         i += 1;
     }
     table

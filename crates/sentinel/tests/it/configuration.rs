@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::given::{Cluster, at};
 
 fn load(variables: &[(&str, &str)]) -> Result<Config, String> {
-    let environment = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let environment =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Config::load(&Sources { environment, ..Sources::default() }).map_err(|faults| faults.to_string())
 }
 
@@ -51,12 +52,20 @@ fn variables_of_the_go_sentinel_are_understood_and_ours_count_for_more() {
 
 #[test]
 fn one_kind_a_list_or_all_are_looked_after() {
-    for (given, kinds) in [("all", None), ("clusters", Some(1)), ("[clusters, nodepools, clusters]", Some(2)), ("[clusters, all]", None)] {
+    for (given, kinds) in [
+        ("all", None),
+        ("clusters", Some(1)),
+        ("[clusters, nodepools, clusters]", Some(2)),
+        ("[clusters, all]", None),
+    ] {
         let config = load(&[("HYPERFLEET_RESOURCE_TYPE", given)]).unwrap();
         assert_eq!(config.work.kinds.map(|kinds| kinds.len()), kinds, "{given}");
     }
     for given in ["[]", "a/b", "[1]", "{}"] {
-        assert!(load(&[("HYPERFLEET_RESOURCE_TYPE", given)]).unwrap_err().contains("resource_type"), "{given}");
+        assert!(
+            load(&[("HYPERFLEET_RESOURCE_TYPE", given)]).unwrap_err().contains("resource_type"),
+            "{given}"
+        );
     }
 }
 

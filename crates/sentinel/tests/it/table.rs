@@ -50,7 +50,11 @@ fn after_a_restart_a_resource_that_is_reconciled_at_an_older_generation_is_publi
 
 #[test]
 fn a_resource_without_conditions_counts_as_not_reconciled() {
-    for conditions in [json!(null), json!([]), json!([{"type": "Reconciled", "status": "Unknown", "observed_generation": 1}])] {
+    for conditions in [
+        json!(null),
+        json!([]),
+        json!([{"type": "Reconciled", "status": "Unknown", "observed_generation": 1}]),
+    ] {
         let resource = json!({"id": "a", "generation": 1, "status": {"conditions": conditions}});
         let seen = Seen::read(Arc::new(resource), Learned::State(None), at(0.0)).unwrap();
         assert_eq!(seen.reconciled, Reconciled::No);
@@ -64,7 +68,9 @@ fn an_unreconciled_resource_is_published_again_after_10_s_20_s_40_s_and_so_on_up
     let mut published = stuck.published(Reason::NewGeneration, at(0.0));
     let mut waits = Vec::new();
     for _ in 0..8 {
-        let Decision::Wait { until, reason, skip } = stuck.decide(Some(&published), published.at) else { panic!() };
+        let Decision::Wait { until, reason, skip } = stuck.decide(Some(&published), published.at) else {
+            panic!()
+        };
         assert_eq!((reason, skip), (Reason::NotReconciled, Skip::BackingOff));
         assert_eq!(stuck.decide(Some(&published), until), Decision::Publish(Reason::NotReconciled));
         waits.push((until.micros() - published.at.micros()) / 1_000_000);
@@ -134,7 +140,10 @@ fn a_change_of_labels_is_no_report() {
     cluster.updated = at(4.0);
     let mut seen = cluster.seen(Learned::Change(9), at(5.0));
     seen.follow(&first);
-    assert!(matches!(decide(&seen, Some(&published), at(5.0)), Decision::Wait { reason: Reason::NotReconciled, .. }));
+    assert!(matches!(
+        decide(&seen, Some(&published), at(5.0)),
+        Decision::Wait { reason: Reason::NotReconciled, .. }
+    ));
 }
 
 #[test]

@@ -11,7 +11,10 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
     let program = sentinel(app, &broker, &ear);
     let (one, other) = tokio::join!(start(&program), start(&program));
     hyperfleet_testkit::eventually("fair shares", DEADLINE, async || {
-        let held = [metric(&one, "hyperfleet_sentinel_leases_held").await, metric(&other, "hyperfleet_sentinel_leases_held").await];
+        let held = [
+            metric(&one, "hyperfleet_sentinel_leases_held").await,
+            metric(&other, "hyperfleet_sentinel_leases_held").await,
+        ];
         (held == [8.0, 8.0]).then_some(())
     })
     .await;
@@ -23,7 +26,8 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
     for cluster in &clusters {
         ear.hears(cluster, 1).await;
     }
-    let published = [&one, &other].map(|replica| metric(replica, "hyperfleet_sentinel_events_published_total"));
+    let published =
+        [&one, &other].map(|replica| metric(replica, "hyperfleet_sentinel_events_published_total"));
     let [by_one, by_other] = published;
     let (by_one, by_other) = tokio::join!(by_one, by_other);
     assert!(by_one > 0.0 && by_other > 0.0, "{by_one} and {by_other}");

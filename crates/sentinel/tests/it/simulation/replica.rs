@@ -24,7 +24,11 @@ pub(super) enum Input {
     /// The version and what may be due, or nothing when it failed.
     Looked(Option<(u64, Vec<Cluster>)>),
     Leases(Option<(Vec<Lease>, Timestamp)>),
-    Granted { claims: Vec<Claim>, granted: Option<Vec<bool>>, sent: Timestamp },
+    Granted {
+        claims: Vec<Claim>,
+        granted: Option<Vec<bool>>,
+        sent: Timestamp,
+    },
     Published(Publication, bool),
 }
 
@@ -52,9 +56,16 @@ pub(super) struct Replica {
 enum Watch {
     /// A look must tell where to begin.
     Unknown,
-    Down { since: u64, retry: Timestamp },
-    Opening { since: u64 },
-    Up { since: u64 },
+    Down {
+        since: u64,
+        retry: Timestamp,
+    },
+    Opening {
+        since: u64,
+    },
+    Up {
+        since: u64,
+    },
 }
 
 impl Replica {
@@ -99,7 +110,9 @@ impl Replica {
                 {
                     *since = version;
                     match cluster {
-                        Some(cluster) => drop(self.book.see(cluster.seen(Learned::Change(version), now), now)),
+                        Some(cluster) => {
+                            drop(self.book.see(cluster.seen(Learned::Change(version), now), now))
+                        }
                         None => self.book.gone(&id, Some(version)),
                     }
                 }
@@ -178,7 +191,13 @@ impl Replica {
             Watch::Down { retry, .. } => Some(retry),
             _ => None,
         };
-        let moments = [Some(self.next_beat), self.cycle.wake_at(), self.book.wake_at(), self.shares.wake_at(now), retry];
+        let moments = [
+            Some(self.next_beat),
+            self.cycle.wake_at(),
+            self.book.wake_at(),
+            self.shares.wake_at(now),
+            retry,
+        ];
         let next = moments.into_iter().flatten().min()?.max(later(now, Duration::from_millis(1)));
         if self.woken_at.is_some_and(|woken| woken > now && woken <= next) {
             return None;

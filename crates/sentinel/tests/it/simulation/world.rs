@@ -59,7 +59,10 @@ enum Happening {
     Claims(usize, u64, Vec<Claim>, Timestamp),
     Watch(usize, u64, Option<u64>),
     Publish(usize, u64, Publication),
-    Adapter { id: String, adapter: usize },
+    Adapter {
+        id: String,
+        adapter: usize,
+    },
     User,
     Trouble,
     Restart(usize),
@@ -244,7 +247,9 @@ impl World {
                 self.reach_after_a_while(place, incarnation, Input::Granted { claims, granted, sent });
             }
             Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
-            Happening::Publish(place, incarnation, publication) => self.publish(place, incarnation, publication),
+            Happening::Publish(place, incarnation, publication) => {
+                self.publish(place, incarnation, publication)
+            }
             Happening::Adapter { id, adapter } => self.adapt(&id, adapter),
             Happening::User => self.use_the_fleet(),
             Happening::Trouble => self.trouble(),
@@ -360,7 +365,8 @@ impl World {
         let before = resource.cluster.reports[adapter].clone();
         resource.cluster.report(adapter, available, now);
         resource.heard = now;
-        let news = before.is_none_or(|it| (it.generation, it.available) != (resource.cluster.generation, available));
+        let news =
+            before.is_none_or(|it| (it.generation, it.available) != (resource.cluster.generation, available));
         if !news {
             return;
         }
@@ -458,7 +464,8 @@ impl World {
         };
         let now = self.now;
         let grant = |claim: &Claim| {
-            let free = self.leases.get(&claim.name).is_none_or(|(holder, expires)| *holder == me || *expires <= now);
+            let free =
+                self.leases.get(&claim.name).is_none_or(|(holder, expires)| *holder == me || *expires <= now);
             if free && claim.wants == Wants::Release {
                 self.leases.remove(&claim.name);
             } else if free {
