@@ -179,6 +179,13 @@ impl<'s> Evaluation<'s> {
         }
     }
 
+    /// Evaluates a node and keeps its value as the next variable.
+    pub(crate) fn keep(&mut self, node: &'s Node) -> Result<(), Stop> {
+        let value = self.run(node)?;
+        self.memory.push(value);
+        Ok(())
+    }
+
     fn bind(&mut self, value: Value<'s>, body: &'s Node) -> Result<Value<'s>, Stop> {
         self.memory.push(value);
         let result = self.run(body);

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::evaluate::{Evaluation, Stop};
+use crate::time;
 use crate::value::{Key, List, Map, Text, Value};
 
 /// A function on at most two values, a receiver being the first.
@@ -12,6 +13,7 @@ pub(crate) enum Function {
     Contains,
     Dig,
     Double,
+    Duration,
     Dyn,
     EndsWith,
     HasValue,
@@ -22,6 +24,7 @@ pub(crate) enum Function {
     Size,
     StartsWith,
     String,
+    Timestamp,
     ToJson,
     Type,
     UInt,
@@ -36,11 +39,12 @@ pub(crate) enum Style {
 }
 
 /// Every function with its style and the number of its values, a receiver counted.
-pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 19] = [
+pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 21] = [
     ("bool", Style::Global, 1, Function::Bool),
     ("contains", Style::Member, 2, Function::Contains),
     ("dig", Style::Global, 2, Function::Dig),
     ("double", Style::Global, 1, Function::Double),
+    ("duration", Style::Global, 1, Function::Duration),
     ("dyn", Style::Global, 1, Function::Dyn),
     ("endsWith", Style::Member, 2, Function::EndsWith),
     ("hasValue", Style::Member, 1, Function::HasValue),
@@ -52,6 +56,7 @@ pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 19] = [
     ("size", Style::Member, 1, Function::Size),
     ("startsWith", Style::Member, 2, Function::StartsWith),
     ("string", Style::Global, 1, Function::String),
+    ("timestamp", Style::Global, 1, Function::Timestamp),
     ("toJson", Style::Global, 1, Function::ToJson),
     ("type", Style::Global, 1, Function::Type),
     ("uint", Style::Global, 1, Function::UInt),
@@ -102,7 +107,17 @@ impl Function {
             (Self::HasValue, Value::Optional(held), _) => Value::Bool(held.is_some()),
             (Self::Value, Value::Optional(Some(held)), _) => (*held).clone(),
             (Self::Value, Value::Optional(None), _) => return Err(Stop::failed("the optional is empty")),
-            (Self::Bool | Self::Int | Self::UInt | Self::Double | Self::String, a, _) => {
+            (
+                Self::Bool
+                | Self::Int
+                | Self::UInt
+                | Self::Double
+                | Self::String
+                | Self::Timestamp
+                | Self::Duration,
+                a,
+                _,
+            ) => {
                 if let Value::Text(text) = &a {
                     run.spend_text(text.len())?;
                 }
@@ -151,6 +166,15 @@ fn convert<'s>(to: Function, from: Value<'s>) -> Option<Value<'s>> {
         (Function::String, Value::Int(whole)) => Value::text(whole.to_string()),
         (Function::String, Value::UInt(whole)) => Value::text(whole.to_string()),
         (Function::String, Value::Double(real)) => Value::text(real.to_string()),
+        (Function::String, Value::Time(moment)) => Value::text(time::print_moment(moment)),
+        (Function::String, Value::Span(span)) => Value::text(time::print_span(span)),
+        (Function::Int, Value::Time(moment)) => Value::Int(moment.div_euclid(time::SECOND)),
+        (Function::Timestamp, moment @ Value::Time(_)) | (Function::Duration, moment @ Value::Span(_)) => {
+            moment
+        }
+        (Function::Timestamp, Value::Text(text)) => Value::Time(time::read_moment(&text)?),
+        (Function::Timestamp, Value::Int(seconds)) => Value::Time(seconds.checked_mul(time::SECOND)?),
+        (Function::Duration, Value::Text(text)) => Value::Span(time::read_span(&text)?),
         _ => return None,
     })
 }
@@ -186,7 +210,7 @@ fn dig<'s>(from: Value<'s>, path: &str) -> Value<'s> {
     at
 }
 
-fn write_json<'s>(
+pub(crate) fn write_json<'s>(
     run: &mut Evaluation<'s>,
     value: &Value<'s>,
     json: &mut String,
@@ -201,6 +225,8 @@ fn write_json<'s>(
         Value::Double(real) => json.push_str(&serde_json::Value::from(*real).to_string()),
         Value::Text(text) => write_text(run, text, json)?,
         Value::Type(name) => write_text(run, name, json)?,
+        Value::Time(moment) => write_text(run, &time::print_moment(*moment), json)?,
+        Value::Span(span) => write_text(run, &time::print_span(*span), json)?,
         Value::Optional(Some(held)) => write_json(run, held, json, depth + 1)?,
         Value::List(list) => write_list(run, list, json, depth)?,
         Value::Map(map) => write_map(run, map, json, depth)?,

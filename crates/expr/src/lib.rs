@@ -14,12 +14,15 @@ mod operators;
 mod parse;
 mod program;
 mod scope;
+mod script;
+mod time;
 mod value;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use scope::{REDACTED, Scope};
+pub use script::{Script, ScriptFault};
 
 use evaluate::Evaluation;
 use program::Node;
@@ -51,7 +54,9 @@ pub enum Outcome {
 }
 
 impl Expression {
-    /// Compiles a source that may use `variables` and no other. The error is one line that says what is
+    /// Compiles a source that may use `variables` and no other. A variable with parentheses behind its name, as in
+    /// `condition()`, is a function: over a list of objects, it finds the one whose `type` is its argument, or else the
+    /// first of the list. The error is one line that says what is
     /// wrong and where.
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
         let root = parse::parse(source, variables).map_err(|message| cut(&message))?;
@@ -67,19 +72,35 @@ impl Expression {
         &self.source
     }
 
+    /// Evaluates it to a JSON value; moments and durations become text.
+    pub fn evaluate_json(&self, scope: &Scope<'_>) -> Result<serde_json::Value, String> {
+        let mut run = Evaluation::new(self.memory(scope)?);
+        let mut json = String::new();
+        run.run(&self.root)
+            .and_then(|value| functions::write_json(&mut run, &value, &mut json, 0))
+            .map_err(|stop| cut(&stop.to_string()))?;
+        serde_json::from_str(&json).map_err(|_| "has no value in JSON".to_owned())
+    }
+
     /// Evaluates it. The error is one short line without anything of the scope's values in it.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Outcome, String> {
-        let mut variables = Vec::with_capacity(self.variables.len() + 4);
-        for name in &self.variables {
-            variables.push(scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")))?);
-        }
-        match Evaluation::new(variables).run(&self.root) {
+        match Evaluation::new(self.memory(scope)?).run(&self.root) {
             Ok(Value::Bool(held)) => Ok(Outcome::Bool(held)),
             Ok(Value::Text(text)) => Ok(Outcome::Text(text.to_string())),
             Ok(other) => Ok(Outcome::Other(other.kind())),
             Err(stop) => Err(cut(&stop.to_string())),
         }
     }
+
+    fn memory<'s>(&self, scope: &Scope<'s>) -> Result<Vec<Value<'s>>, String> {
+        memory(&self.variables, scope)
+    }
+}
+
+/// The variables of a scope in the order of their names.
+fn memory<'s>(names: &[Box<str>], scope: &Scope<'s>) -> Result<Vec<Value<'s>>, String> {
+    let get = |name: &Box<str>| scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")));
+    names.iter().map(get).collect()
 }
 
 fn cut(message: &str) -> String {

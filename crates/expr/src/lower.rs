@@ -125,7 +125,7 @@ impl Lowering {
         if let Some(known) = TYPES.iter().find(|known| **known == name) {
             return Ok(Node::Literal(Literal::Type(known)));
         }
-        let hint = hint(name, self.names.iter().map(String::as_str));
+        let hint = hint(name, self.names.iter().map(String::as_str).filter(|known| !known.ends_with("()")));
         fault(tree, format!("unknown name '{name}'{hint}"))
     }
 
@@ -177,6 +177,7 @@ impl Lowering {
             },
             ("has", _) => fault_of_call(tree, name, "has() takes one argument"),
             ("matches", [text, pattern]) => self.matches(text, pattern),
+            (name, [of]) if let Some(list) = self.lookup(name) => self.find(list, of),
             _ => self.function(tree, name, Style::Global, args.iter().collect()),
         }
     }
@@ -261,7 +262,8 @@ impl Lowering {
                 fault_of_call(tree, name, format!("{name}() takes {takes} argument{plural}, not {given}"))
             }
             None if known.is_empty() => {
-                let all = FUNCTIONS.iter().map(|(name, ..)| *name).chain(MACROS);
+                let own = self.names.iter().filter_map(|known| known.strip_suffix("()"));
+                let all = FUNCTIONS.iter().map(|(name, ..)| *name).chain(MACROS).chain(own);
                 fault_of_call(tree, name, format!("unknown function '{name}'{}", hint(name, all)))
             }
             None if style == Style::Global => {
@@ -269,6 +271,27 @@ impl Lowering {
             }
             None => fault_of_call(tree, name, format!("{name}() stands alone, as in {name}(…)")),
         }
+    }
+
+    /// The list behind a function of the scope.
+    fn lookup(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known.strip_suffix("()") == Some(name))
+    }
+
+    /// What has this type in a list, or else the list's first.
+    fn find(&mut self, list: usize, of: &IdedExpr) -> Result<Node, Fault> {
+        let item = self.names.len();
+        self.names.push(String::new());
+        let of = self.lower(of);
+        self.names.pop();
+        let kind = Node::Select { of: Box::new(Node::Variable(item)), field: "type".into(), optional: false };
+        let same = Node::Binary(Operator::Equal, Box::new([kind, of?]));
+        let found = Node::Loop(Loop::Filter, Box::new([Node::Variable(list), same]));
+        let first = |of: Node, optional| {
+            let at = Box::new(Node::Literal(Literal::Int(0)));
+            Box::new(Node::Index { of: Box::new(of), at, optional })
+        };
+        Ok(Node::Else { of: first(found, true), other: first(Node::Variable(list), false), unwrap: true })
     }
 
     /// Lowers what sees one more variable.

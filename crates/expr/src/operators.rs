@@ -50,6 +50,7 @@ impl<'s> Evaluation<'s> {
                 Some(a.cmp(b))
             }
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+            (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => Some(a.cmp(b)),
             _ => match (a.number(), b.number()) {
                 (Some(a), Some(b)) => a.compare(b),
                 _ => return Err(no_overload(operator, a, b)),
@@ -64,6 +65,7 @@ impl<'s> Evaluation<'s> {
             (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
             (Value::Bool(a), Value::Bool(b)) => a == b,
             (Value::Type(a), Value::Type(b)) => a == b,
+            (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => a == b,
             (Value::Text(a), Value::Text(b)) => {
                 self.spend_text(a.len().min(b.len()))?;
                 a == b
@@ -215,6 +217,26 @@ fn arithmetic<'s>(operator: Operator, a: &Value<'s>, b: &Value<'s>) -> Result<Va
             _ => a.checked_rem(*b),
         }
         .map(Value::UInt)
+        .ok_or_else(overflow),
+        (Value::Time(a), Value::Time(b)) if operator == Operator::Subtract => {
+            a.checked_sub(*b).map(Value::Span).ok_or_else(overflow)
+        }
+        (Value::Time(a), Value::Span(b)) => match operator {
+            Operator::Add => a.checked_add(*b),
+            Operator::Subtract => a.checked_sub(*b),
+            _ => return Err(no_overload(operator, &Value::Time(*a), &Value::Span(*b))),
+        }
+        .map(Value::Time)
+        .ok_or_else(overflow),
+        (Value::Span(a), Value::Time(b)) if operator == Operator::Add => {
+            a.checked_add(*b).map(Value::Time).ok_or_else(overflow)
+        }
+        (Value::Span(a), Value::Span(b)) => match operator {
+            Operator::Add => a.checked_add(*b),
+            Operator::Subtract => a.checked_sub(*b),
+            _ => return Err(no_overload(operator, &Value::Span(*a), &Value::Span(*b))),
+        }
+        .map(Value::Span)
         .ok_or_else(overflow),
         (Value::Double(x), Value::Double(y)) => Ok(Value::Double(match operator {
             Operator::Add => x + y,

@@ -44,7 +44,13 @@ const MAX_KEY_BYTES: usize = 320;
 /// The variables of an evaluation.
 #[derive(Clone, Default)]
 pub struct Scope<'a> {
-    variables: Vec<(&'a str, &'a Json)>,
+    variables: Vec<(&'a str, Given<'a>)>,
+}
+
+#[derive(Clone, Copy)]
+enum Given<'a> {
+    Json(&'a Json),
+    Time(i64),
 }
 
 impl<'a> Scope<'a> {
@@ -56,13 +62,23 @@ impl<'a> Scope<'a> {
     /// Adds a variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: &'a Json) -> Self {
-        self.variables.push((name, value));
+        self.variables.push((name, Given::Json(value)));
+        self
+    }
+
+    /// Adds a variable that is a moment, in microseconds since 1970.
+    #[must_use]
+    pub fn with_time(mut self, name: &'a str, micros: i64) -> Self {
+        self.variables.push((name, Given::Time(micros)));
         self
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
         let (_, value) = self.variables.iter().rev().find(|(known, _)| *known == name)?;
-        Some(seen(value))
+        Some(match value {
+            Given::Json(value) => seen(value),
+            Given::Time(micros) => Value::Time(*micros),
+        })
     }
 }
 

@@ -19,6 +19,10 @@ pub(crate) enum Value<'s> {
     UInt(u64),
     Double(f64),
     Text(Text<'s>),
+    /// A moment, in microseconds since 1970.
+    Time(i64),
+    /// The microseconds between two moments.
+    Span(i64),
     List(List<'s>),
     Map(Map<'s>),
     Optional(Option<Rc<Value<'s>>>),
@@ -70,6 +74,8 @@ impl<'s> Value<'s> {
             Self::UInt(_) => "uint",
             Self::Double(_) => "double",
             Self::Text(_) => "string",
+            Self::Time(_) => "timestamp",
+            Self::Span(_) => "duration",
             Self::List(_) => "list",
             Self::Map(_) => "map",
             Self::Optional(_) => "optional_type",
@@ -100,8 +106,20 @@ impl<'s> Value<'s> {
 }
 
 /// Names of types that an expression may compare `type(x)` with.
-pub(crate) const TYPES: [&str; 10] =
-    ["null_type", "bool", "int", "uint", "double", "string", "list", "map", "optional_type", "type"];
+pub(crate) const TYPES: [&str; 12] = [
+    "null_type",
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "timestamp",
+    "duration",
+    "list",
+    "map",
+    "optional_type",
+    "type",
+];
 
 impl Deref for Text<'_> {
     type Target = str;

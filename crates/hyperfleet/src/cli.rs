@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hyperfleet_api::config::KEYS;
-use hyperfleet_service::settings::Sources;
+use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEYS};
+use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
     api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login, man,
@@ -32,6 +33,7 @@ const FIRST_STEPS: &str = "First steps:
 In production:
   hyperfleet migrate --database-url postgres://…    bring the schema up to date
   hyperfleet serve --config /etc/hyperfleet/config.yaml
+  hyperfleet sentinel serve --config /etc/hyperfleet/sentinel.yaml
   hyperfleet config                 what is configured, and where each value came from";
 
 /// The whole command line.
@@ -53,7 +55,7 @@ pub(crate) fn command() -> Command {
                 .hide_short_help(true)
                 .help("Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE"),
         )
-        .subcommands([up(), serve(), migrate(), config()])
+        .subcommands([up(), serve(), sentinel(), migrate(), config()])
         .subcommands(fleet())
         .subcommands([login::command(), context::command(), whoami::command(), dev(), version()])
         .subcommands([complete::script_command(), complete::command(), man::command()])
@@ -119,6 +121,25 @@ fn serve() -> Command {
         .after_help("Try it:\n  hyperfleet serve --server-jwt-enabled=false --database-url postgres://me@localhost/hyperfleet")
 }
 
+fn sentinel() -> Command {
+    let serve = Command::new("serve")
+        .about("Run the Sentinel as configured")
+        .long_about(
+            "Run the Sentinel as configured: it follows the API, decides when a resource needs work, and publishes an \
+             event for the adapters. Replicas of one name share the work.",
+        )
+        .args(configuration_of(SENTINEL_KEYS, SENTINEL_FILE))
+        .after_help("Try it:\n  hyperfleet sentinel serve --clients-hyperfleet-api-base-url http://localhost:8000 --broker-type nats --broker-nats-url nats://localhost:4222");
+    let config = Command::new("config")
+        .about("Print the Sentinel's effective configuration, secrets masked")
+        .args(configuration_of(SENTINEL_KEYS, SENTINEL_FILE));
+    Command::new("sentinel")
+        .about("Decide when resources need work, and tell their adapters")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands([serve, config])
+}
+
 fn migrate() -> Command {
     Command::new("migrate")
         .about("Bring the database's schema up to date, and exit")
@@ -173,14 +194,20 @@ fn version() -> Command {
     )
 }
 
-/// `--config` and a flag per key.
+const API_FILE: &str =
+    "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]";
+const SENTINEL_FILE: &str = "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/sentinel.yaml or ./configs/sentinel.yaml]";
+
+/// `--config` and a flag per key of the API.
 fn configuration() -> Vec<Arg> {
-    let file = Arg::new("config")
-        .long("config")
-        .value_name("FILE")
-        .value_parser(value_parser!(PathBuf))
-        .help("Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]");
-    let keys = KEYS.iter().map(|key| {
+    configuration_of(KEYS, API_FILE)
+}
+
+/// `--config` and a flag per key.
+fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
+    let file =
+        Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(file);
+    let keys = keys.iter().map(|key| {
         Arg::new(key.path)
             .long(key.flag())
             .value_name(key.value_name())
@@ -194,9 +221,19 @@ fn configuration() -> Vec<Arg> {
     std::iter::once(file).chain(keys).collect()
 }
 
-/// Where the configuration of this call comes from.
+/// Where the API's configuration of this call comes from.
 pub(crate) fn sources(matches: &ArgMatches) -> Sources {
-    let flags = KEYS
+    sources_of(matches, KEYS)
+}
+
+/// Where the Sentinel's configuration of this call comes from.
+pub(crate) fn sentinel_sources(matches: &ArgMatches) -> Sources {
+    let usual_files = SentinelConfig::USUAL_FILES.iter().map(PathBuf::from).collect();
+    Sources { usual_files, ..sources_of(matches, SENTINEL_KEYS) }
+}
+
+fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {
+    let flags = keys
         .iter()
         .filter_map(|key| Some((key.path.to_owned(), matches.get_one::<String>(key.path)?.clone())))
         .collect();

@@ -18,6 +18,7 @@ pub(crate) mod man;
 mod migrate;
 pub(crate) mod patch;
 pub(crate) mod report;
+mod sentinel;
 mod serve;
 pub(crate) mod statuses;
 pub(crate) mod timeline;
@@ -106,6 +107,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
+        Some(("sentinel", matches)) => sentinel::run(matches),
         Some(("migrate", matches)) => migrate::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("dev", matches)) => dev::run(matches),

@@ -6,6 +6,7 @@ mod agreement;
 mod compilation;
 mod language;
 mod limits;
+mod scripts;
 mod secrets;
 
 use hyperfleet_expr::{Expression, Outcome, Scope};

@@ -4,18 +4,29 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::ArgMatches;
-use hyperfleet_api::config::Config;
+use hyperfleet_api::config::{Bind, Config};
 use hyperfleet_api::server::Addresses;
-use hyperfleet_auth::dev::{DevIssuer, ISSUER_URL};
+use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
+use hyperfleet_client::Settings;
+use hyperfleet_core::Timestamp;
+use hyperfleet_events::Broker;
+use hyperfleet_sentinel::Parts;
+use hyperfleet_sentinel::config::{Work, fixed_token, replica_name};
+use hyperfleet_service::health::Health;
 use hyperfleet_service::logging;
 use hyperfleet_service::settings::Sources;
+use tokio_util::sync::CancellationToken;
 
 use super::serve::serve;
 use super::{Failure, block_on, dev};
 use crate::output::{bold, dim, talk};
 use crate::{BUILD, cli};
+
+/// Time for the Sentinel's last events once the API is gone.
+const SENTINEL_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let sources = sources(matches)?;
@@ -29,9 +40,52 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         refuse_others(key, host)?;
     }
     logging::init(config.log_config("up", BUILD.version)).map_err(Failure::new)?;
+    let token = if matches.get_flag("auth") { Some(own_token()?) } else { None };
     block_on(|mut signals| async move {
-        serve(&config, &mut signals, |addresses| welcome(&config, addresses)).await
+        let stop = CancellationToken::new();
+        let mut sentinel = None;
+        let served = serve(&config, &mut signals, |addresses| {
+            welcome(&config, addresses);
+            sentinel =
+                Some(tokio::spawn(hyperfleet_sentinel::run(parts(&config, addresses, token), stop.clone())));
+        })
+        .await;
+        stop.cancel();
+        if let Some(sentinel) = sentinel {
+            let _ = tokio::time::timeout(SENTINEL_GRACE, sentinel).await;
+        }
+        served
     })
+}
+
+/// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
+fn parts(config: &Config, addresses: &Addresses, token: Option<String>) -> Parts {
+    let tls = config.server.bind.tls.as_ref();
+    let api = Settings {
+        token: token.map(fixed_token),
+        ca_file: tls.map(|tls| tls.cert_file.clone()),
+        user_agent: "hyperfleet-sentinel".to_owned(),
+        ..Settings::of(url(&config.server.bind, &addresses.api))
+    };
+    Parts {
+        name: "hyperfleet-sentinel".to_owned(),
+        replica: replica_name(),
+        api,
+        work: Work::default(),
+        broker: Broker::memory(hyperfleet_events::Metrics::default()),
+        metrics: hyperfleet_sentinel::Metrics::default(),
+        health: Health::new(hyperfleet_sentinel::CHECKS),
+        grace: SENTINEL_GRACE,
+    }
+}
+
+/// A token for ourselves, which never leaves this process.
+fn own_token() -> Result<String, Failure> {
+    let directory = std::path::absolute(dev::DIRECTORY).map_err(Failure::new)?;
+    let issuer = DevIssuer::open(&directory, ISSUER_URL).map_err(Failure::new)?;
+    let mut grant = Grant::new("sentinel@hyperfleet.local".to_owned());
+    grant.lifetime = Duration::from_secs(365 * 24 * 60 * 60);
+    issuer.mint(&grant, Timestamp::now()).map_err(Failure::new)
 }
 
 /// The usual sources, with defaults that fit one person at one machine.
@@ -84,13 +138,14 @@ fn refuse_others(key: &str, host: &str) -> Result<(), Failure> {
     )))
 }
 
+fn url(bind: &Bind, at: &[SocketAddr]) -> String {
+    let scheme = if bind.tls.is_some() { "https" } else { "http" };
+    let port = at.first().map_or(bind.port, SocketAddr::port);
+    let host = if bind.host.contains(':') { format!("[{}]", bind.host) } else { bind.host.clone() };
+    format!("{scheme}://{host}:{port}")
+}
+
 fn welcome(config: &Config, addresses: &Addresses) {
-    let url = |bind: &hyperfleet_api::config::Bind, at: &[SocketAddr]| {
-        let scheme = if bind.tls.is_some() { "https" } else { "http" };
-        let port = at.first().map_or(bind.port, SocketAddr::port);
-        let host = if bind.host.contains(':') { format!("[{}]", bind.host) } else { bind.host.clone() };
-        format!("{scheme}://{host}:{port}")
-    };
     let api = url(&config.server.bind, &addresses.api);
     let (login, token) = match &config.access.issuers {
         Some(_) => (

@@ -20,6 +20,7 @@ mod past;
 mod resources;
 mod retries;
 mod search;
+mod sentinel;
 mod statuses;
 mod waiting;
 mod watch;

@@ -1,0 +1,116 @@
+//! What happens to resources becomes events.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+over_brokers!(
+    every_change_of_a_wish_is_an_event,
+    a_report_that_alters_a_condition_tells_the_other_adapters,
+    a_file_of_the_go_sentinel_is_understood,
+);
+
+fn report(adapter: &str, generation: u64, available: &str) -> Value {
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+    json!({"adapter": adapter, "observed_generation": generation,
+           "conditions": [condition("Available", available), condition("Applied", "True"), condition("Health", "True")]})
+}
+
+async fn every_change_of_a_wish_is_an_event(app: &App, broker: Variables) {
+    let mut ear = Ear::on(&broker).await;
+    let running = start(&sentinel(app, &broker, &ear)).await;
+    let cluster = app.create_cluster(&unique("cluster")).await;
+    let event = ear.hears(&cluster, 1).await;
+    assert_eq!(event.event_type, "com.redhat.hyperfleet.cluster.reconcile");
+    assert_eq!(event.source, "hyperfleet-sentinel");
+    assert_eq!(event.traceparent, None);
+    let about = json!({"id": cluster["id"], "kind": "Cluster", "href": cluster["href"], "generation": 1});
+    assert_eq!(event.data, about);
+
+    app.merge(&cluster, &json!({"spec": {"a": 1}})).await;
+    ear.hears(&cluster, 2).await;
+    app.merge(&cluster, &json!({"labels": {"a": "b"}})).await;
+
+    let pool = app.create_nodepool(&cluster, &unique("pool")).await;
+    let event = ear.hears(&pool, 1).await;
+    assert_eq!(event.event_type, "com.redhat.hyperfleet.nodepool.reconcile");
+    assert_eq!(event.data["owner_references"], pool["owner_references"]);
+
+    app.remove(&cluster).await;
+    ear.hears(&cluster, 3).await;
+    ear.hears(&pool, 2).await;
+    assert!(metric(&running, "hyperfleet_sentinel_events_published_total").await >= 5.0);
+    assert!(metric(&running, "hyperfleet_sentinel_change_to_publish_seconds_count").await >= 5.0);
+    assert!(metric(&running, "hyperfleet_sentinel_pending_resources").await >= 2.0);
+}
+
+async fn a_report_that_alters_a_condition_tells_the_other_adapters(app: &App, broker: Variables) {
+    let mut ear = Ear::on(&broker).await;
+    let running = start(&sentinel(app, &broker, &ear)).await;
+    let cluster = app.create_cluster(&unique("cluster")).await;
+    ear.hears(&cluster, 1).await;
+    app.report(&cluster, &report("validator", 1, "False")).await.expect_status(201);
+    hyperfleet_testkit::eventually("an event about the report", DEADLINE, async || {
+        let series = "hyperfleet_sentinel_events_published_total{resource_type=\"clusters\",reason=\"inputs_changed\"}";
+        metrics(&running).await.contains(series).then_some(())
+    })
+    .await;
+    app.report(&cluster, &report("validator", 1, "True")).await.expect_status(201);
+    hyperfleet_testkit::eventually("nothing that waits", DEADLINE, async || {
+        (metric(&running, "hyperfleet_sentinel_pending_resources").await == 0.0).then_some(())
+    })
+    .await;
+}
+
+async fn a_file_of_the_go_sentinel_is_understood(app: &App, broker: Variables) {
+    const FILE: &str = r#"
+sentinel: {name: go-sentinel}
+clients:
+  hyperfleet_api: {base_url: http://nobody, timeout: 10s}
+  broker: {topic: nobody}
+resource_type: clusters
+poll_interval: 1s
+resource_selector: [{label: region, value: eu}]
+message_decision:
+  params:
+    ref_time: condition("Reconciled").last_updated_time
+    is_reconciled: condition("Reconciled").status == "True"
+    has_ref_time: ref_time != ""
+    is_new_resource: "!is_reconciled && resource.generation == 1"
+    generation_mismatch: resource.generation > condition("Reconciled").observed_generation
+    reconciled_and_stale: is_reconciled && has_ref_time && now - timestamp(ref_time) > duration("30m")
+  result: is_new_resource || generation_mismatch || reconciled_and_stale
+message_data:
+  id: resource.id
+  name: resource.name
+  why: reason
+tracing_enabled: true
+"#;
+    let mut ear = Ear::on(&broker).await;
+    let program = sentinel(app, &broker, &ear).file("configs/sentinel.yaml", FILE);
+    let _running = start(&program).await;
+    app.create_cluster(&unique("elsewhere")).await;
+    let body = json!({"kind": "Cluster", "name": unique("here"), "spec": {}, "labels": {"region": "eu"}});
+    let cluster = app.create("/clusters", &body).await;
+    let event = ear.hears(&cluster, 1).await;
+    assert_eq!(event.data["name"], cluster["name"]);
+    assert_eq!(event.data["why"], "message_decision");
+    assert_eq!(event.source, "go-sentinel");
+    assert!(event.traceparent.is_some_and(|it| it.len() == 55 && it.starts_with("00-")));
+    assert!(ear.heard.iter().all(|event| event.data["id"] == cluster["id"]), "{:?}", ear.heard);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_the_go_contract_it_works_the_same_and_labels_are_a_wish() {
+    let app = App::on_sqlite("compatibility: {contract: go-0.2}").await;
+    let broker = nats(Nats::shared().url());
+    let mut ear = Ear::on(&broker).await;
+    let _running = start(&sentinel(&app, &broker, &ear)).await;
+    let body = json!({"kind": "Cluster", "name": unique("cluster"), "spec": {}});
+    let cluster = app.api().post("/api/hyperfleet/v1/clusters").json(&body).send().await.unwrap();
+    let cluster = cluster.expect_status(201).json();
+    ear.hears(&cluster, 1).await;
+    let path = cluster["href"].as_str().unwrap();
+    app.api().patch(path).json(&json!({"labels": {"a": "b"}})).send().await.unwrap().expect_status(200);
+    ear.hears(&cluster, 2).await;
+}

@@ -1,0 +1,65 @@
+//! Replicas share the work.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+over_brokers!(replicas_share_the_work_and_take_over_from_one_that_dies);
+
+async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, broker: Variables) {
+    let mut ear = Ear::on(&broker).await;
+    let program = sentinel(app, &broker, &ear);
+    let (one, other) = tokio::join!(start(&program), start(&program));
+    hyperfleet_testkit::eventually("fair shares", DEADLINE, async || {
+        let held = [
+            metric(&one, "hyperfleet_sentinel_leases_held").await,
+            metric(&other, "hyperfleet_sentinel_leases_held").await,
+        ];
+        (held == [8.0, 8.0]).then_some(())
+    })
+    .await;
+
+    let mut clusters = Vec::new();
+    for _ in 0..20 {
+        clusters.push(app.create_cluster(&unique("shared")).await);
+    }
+    for cluster in &clusters {
+        ear.hears(cluster, 1).await;
+    }
+    let published =
+        [&one, &other].map(|replica| metric(replica, "hyperfleet_sentinel_events_published_total"));
+    let [by_one, by_other] = published;
+    let (by_one, by_other) = tokio::join!(by_one, by_other);
+    assert!(by_one > 0.0 && by_other > 0.0, "{by_one} and {by_other}");
+    let mut firsts: BTreeMap<String, usize> = BTreeMap::new();
+    for event in &ear.heard {
+        *firsts.entry(event.data["id"].to_string()).or_default() += 1;
+    }
+    assert_eq!(firsts.len(), 20);
+
+    drop(one);
+    hyperfleet_testkit::eventually("all ranges in one hand", DEADLINE, async || {
+        (metric(&other, "hyperfleet_sentinel_leases_held").await == 16.0).then_some(())
+    })
+    .await;
+    let mut after = Vec::new();
+    for _ in 0..10 {
+        after.push(app.create_cluster(&unique("after")).await);
+    }
+    for cluster in &after {
+        ear.hears(cluster, 1).await;
+    }
+    assert_eq!(metric(&other, "hyperfleet_sentinel_uncovered_ranges").await, 0.0);
+
+    let mut third = start(&program).await;
+    hyperfleet_testkit::eventually("shares again", DEADLINE, async || {
+        (metric(&third, "hyperfleet_sentinel_leases_held").await == 8.0).then_some(())
+    })
+    .await;
+    third.signal("TERM").await;
+    assert_eq!(third.ended().await, Some(0));
+    hyperfleet_testkit::eventually("a hand-over at once", DEADLINE, async || {
+        (metric(&other, "hyperfleet_sentinel_leases_held").await == 16.0).then_some(())
+    })
+    .await;
+}

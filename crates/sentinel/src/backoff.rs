@@ -1,0 +1,42 @@
+//! How long to wait after a failure, and arithmetic on moments. Chance comes in as a value, so that a
+//! simulation can repeat it.
+
+use std::time::Duration;
+
+use hyperfleet_core::Timestamp;
+
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The wait after so many failures in a row: 0.5 s doubling to 30 s, shortened by up to a quarter.
+/// `chance` is from 0 to 1. What the other side asked for is kept to, up to the longest wait.
+pub fn after_failures(failures: u32, chance: f64, asked: Option<Duration>) -> Duration {
+    let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST);
+    let jittered = doubled.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0);
+    jittered.max(asked.unwrap_or_default().min(LONGEST))
+}
+
+/// The moment that much later.
+pub fn later(moment: Timestamp, by: Duration) -> Timestamp {
+    let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_micros(moment.micros().saturating_add(by))
+}
+
+/// How long ago a moment was; nothing for one that is to come.
+pub fn age(moment: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_micros(u64::try_from(now.micros().saturating_sub(moment.micros())).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_from_half_a_second_to_thirty_and_jitter_only_shortens_them() {
+        let waits: Vec<_> = (1..=9).map(|n| after_failures(n, 0.0, None).as_millis()).collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000]);
+        assert_eq!(after_failures(1, 1.0, None), Duration::from_millis(375));
+        assert_eq!(after_failures(1, 0.5, Some(Duration::from_secs(7))), Duration::from_secs(7));
+        assert_eq!(after_failures(u32::MAX, 0.0, Some(Duration::from_secs(600))), LONGEST);
+    }
+}

@@ -1,0 +1,332 @@
+//! The configuration of the Sentinel: a typed view of its settings, checked as a whole. A file of the Go Sentinel is
+//! read as it is. Nothing is opened here, but expressions are compiled, so that a mistake shows at start.
+
+mod keys;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hyperfleet_client::{Secret, Settings as ApiSettings, Token};
+use hyperfleet_events::BrokerConfig;
+use hyperfleet_service::logging::{LogConfig, Masking, machine_name};
+use hyperfleet_service::settings::{Faults, Settings, Source, Sources};
+use hyperfleet_service::tls::TlsFiles;
+use serde_json::Value;
+
+pub use keys::KEYS;
+
+use crate::custom::{MessageData, MessageDecision};
+
+/// Everything that decides how the Sentinel runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Who publishes, and with whom the work is shared.
+    pub name: String,
+    /// This replica.
+    pub replica: String,
+    /// How the API is reached.
+    pub api: ApiSettings,
+    /// What is looked after, and how.
+    pub work: Work,
+    /// The broker.
+    pub broker: BrokerConfig,
+    /// Where health is served.
+    pub health: Bind,
+    /// Where metrics are served.
+    pub metrics: Bind,
+    /// Time for events on their way at shutdown.
+    pub shutdown_timeout: Duration,
+    /// The settings that all this was read from, to be printed.
+    pub settings: Settings,
+}
+
+/// What is looked after, and how.
+#[derive(Debug, Clone)]
+pub struct Work {
+    /// Plurals; nothing for every kind there is.
+    pub kinds: Option<Vec<String>>,
+    /// Labels that a resource must carry.
+    pub selector: Vec<(String, String)>,
+    /// Time between two searches, if it does not depend on the watch.
+    pub poll_interval: Option<Duration>,
+    /// Resources to a page.
+    pub page_size: u64,
+    /// Topic of every event, if it does not depend on the kind.
+    pub topic: Option<String>,
+    /// Events on their way at a time.
+    pub parallel: usize,
+    /// When to publish, if the built-in table does not say it.
+    pub decision: Option<MessageDecision>,
+    /// What events say besides the default.
+    pub data: Option<MessageData>,
+    /// Whether each event begins a trace.
+    pub tracing: bool,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self {
+            kinds: None,
+            selector: Vec::new(),
+            poll_interval: None,
+            page_size: 100,
+            topic: None,
+            parallel: 32,
+            decision: None,
+            data: None,
+            tracing: false,
+        }
+    }
+}
+
+/// An address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bind {
+    /// Name or address.
+    pub host: String,
+    /// Port; 0 lets the system choose.
+    pub port: u16,
+    /// Certificate, when TLS is on.
+    pub tls: Option<TlsFiles>,
+}
+
+impl Config {
+    /// The files that are looked for when none is named.
+    pub const USUAL_FILES: [&str; 2] = ["/etc/hyperfleet/sentinel.yaml", "./configs/sentinel.yaml"];
+
+    /// Reads and checks everything. The error lists every fault of every source.
+    pub fn load(sources: &Sources) -> Result<Self, Faults> {
+        let sources = with_go_variables(sources.clone());
+        let (settings, mut faults) = Settings::read(KEYS, &sources);
+        let broker = broker(&settings, &sources, &mut faults);
+        let work = work(&settings, &mut faults);
+        let config = Self {
+            name: settings.text("sentinel.name").to_owned(),
+            replica: settings.some_text("sentinel.replica").map_or_else(replica_name, str::to_owned),
+            api: api(&settings, &mut faults),
+            work,
+            broker,
+            health: bind(&settings, "health", &mut faults),
+            metrics: bind(&settings, "metrics", &mut faults),
+            shutdown_timeout: settings.duration("health.shutdown_timeout"),
+            settings,
+        };
+        if faults.is_empty() { Ok(config) } else { Err(faults) }
+    }
+
+    /// Whether anybody could hear a Sentinel of this configuration that runs by itself; the error says what to do.
+    pub fn check_serving(&self) -> Result<(), String> {
+        if self.broker.kind != hyperfleet_events::Kind::Memory {
+            return Ok(());
+        }
+        Err(format!(
+            "broker.type is memory ({}), which nobody outside of this process can hear.\n\
+             Choose nats, rabbitmq or googlepubsub, in the configuration file, by HYPERFLEET_BROKER_TYPE or by --broker-type.\n\
+             `hyperfleet up` runs a Sentinel with a broker in memory in one process with everything else.",
+            self.settings.source("broker.type")
+        ))
+    }
+
+    /// How a process of this configuration logs.
+    pub fn log_config(&self, version: &str) -> LogConfig {
+        const REASON: &str = "the table allows only words that parse";
+        LogConfig {
+            level: self.settings.text("log.level").parse().expect(REASON),
+            format: self.settings.text("log.format").parse().expect(REASON),
+            output: self.settings.text("log.output").parse().expect(REASON),
+            masking: Masking { enabled: true, headers: Vec::new(), fields: Vec::new() },
+            component: "sentinel".to_owned(),
+            version: version.to_owned(),
+            hostname: machine_name(),
+        }
+    }
+}
+
+/// A name that no other replica has, now or before: what a former one held must not look like ours.
+pub fn replica_name() -> String {
+    let unique = uuid::Uuid::new_v4().simple().to_string();
+    let machine: String =
+        machine_name().chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' }).collect();
+    format!("{machine}-{}", &unique[..8])
+}
+
+/// Takes over variables that the Go Sentinel calls otherwise; ours count for more.
+fn with_go_variables(mut sources: Sources) -> Sources {
+    for (variable, path) in keys::VARIABLES {
+        let ours = KEYS.iter().find(|key| key.path == path).map(hyperfleet_service::settings::Key::variable);
+        if let (Some(value), Some(ours)) = (sources.environment.get(variable).cloned(), ours) {
+            sources.environment.entry(ours).or_insert(value);
+        }
+    }
+    hyperfleet_events::config::accept_go_variables(&mut sources);
+    sources
+}
+
+/// The broker of our own settings, or of a `broker.yaml` where these say nothing of it and the Go library's variable
+/// names one.
+fn broker(settings: &Settings, sources: &Sources, faults: &mut Faults) -> BrokerConfig {
+    let named = sources.environment.get("BROKER_CONFIG_FILE").filter(|file| !file.trim().is_empty());
+    if named.is_none() || *settings.source("broker.type") != Source::Default {
+        return BrokerConfig::of(settings, sources, faults);
+    }
+    let alone = Sources { environment: sources.environment.clone(), ..Sources::default() };
+    BrokerConfig::load(alone).unwrap_or_else(|found| {
+        found.iter().cloned().for_each(|fault| faults.push(fault));
+        BrokerConfig::memory()
+    })
+}
+
+fn api(settings: &Settings, faults: &mut Faults) -> ApiSettings {
+    const HEADERS: &str = "clients.hyperfleet_api.headers";
+    let token = settings.some_text("clients.hyperfleet_api.auth.token_path").map(|path| Token::File {
+        path: PathBuf::from(path),
+        ttl: settings.duration("clients.hyperfleet_api.auth.token_cache_ttl"),
+    });
+    let mut headers = Vec::new();
+    match settings.structured(HEADERS) {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(value) => headers.push((name.clone(), value.clone())),
+                    Value::Bool(value) => headers.push((name.clone(), value.to_string())),
+                    _ => faults.push(settings.fault(HEADERS, format!("{name} must be text"))),
+                }
+            }
+        }
+        _ => faults.push(settings.fault(HEADERS, "must be a mapping of names to values")),
+    }
+    let settings = ApiSettings {
+        timeout: settings.duration("clients.hyperfleet_api.timeout"),
+        token,
+        ca_file: settings.some_text("clients.hyperfleet_api.ca_file").map(PathBuf::from),
+        user_agent: "hyperfleet-sentinel".to_owned(),
+        headers,
+        ..ApiSettings::of(settings.text("clients.hyperfleet_api.base_url"))
+    };
+    settings
+}
+
+fn work(settings: &Settings, faults: &mut Faults) -> Work {
+    Work {
+        kinds: kinds(settings, faults),
+        selector: selector(settings, faults),
+        poll_interval: Some(settings.duration("poll_interval")).filter(|interval| !interval.is_zero()),
+        page_size: settings.integer("clients.hyperfleet_api.page_size"),
+        topic: settings.some_text("clients.broker.topic").map(str::to_owned),
+        parallel: settings.integer("sentinel.publish_parallelism"),
+        decision: decision(settings, faults),
+        data: data(settings, faults),
+        tracing: settings.bool("tracing_enabled"),
+    }
+}
+
+fn kinds(settings: &Settings, faults: &mut Faults) -> Option<Vec<String>> {
+    const PATH: &str = "resource_type";
+    const RULE: &str = "must be the plural of a kind such as clusters, a list of them, or all";
+    let given = match settings.structured(PATH) {
+        Value::String(one) => vec![one.clone()],
+        Value::Array(many) => many.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    };
+    let plain = |plural: &String| {
+        !plural.is_empty() && plural.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    let expected = settings.structured(PATH).as_array().map_or(1, Vec::len);
+    if given.is_empty() || given.len() != expected || !given.iter().all(plain) {
+        faults.push(settings.fault(PATH, RULE));
+    }
+    (!given.iter().any(|plural| plural == "all")).then(|| {
+        let mut unique = Vec::new();
+        given.into_iter().for_each(|plural| {
+            if !unique.contains(&plural) {
+                unique.push(plural)
+            }
+        });
+        unique
+    })
+}
+
+fn selector(settings: &Settings, faults: &mut Faults) -> Vec<(String, String)> {
+    const PATH: &str = "resource_selector";
+    let Value::Array(entries) = settings.structured(PATH) else {
+        faults.push(settings.fault(PATH, "must be a list of mappings {label, value}"));
+        return Vec::new();
+    };
+    let mut labels = BTreeMap::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let text = |name: &str| entry.get(name).and_then(Value::as_str);
+        let members = entry.as_object().map_or(0, serde_json::Map::len);
+        match (text("label").filter(|label| is_label(label)), text("value")) {
+            (Some(label), Some(value)) if members == 2 => {
+                drop(labels.insert(label.to_owned(), value.to_owned()))
+            }
+            _ => faults.push(
+                settings
+                    .fault(PATH, format!("[{i}] must be {{label, value}}, the first the name of a label")),
+            ),
+        }
+    }
+    labels.into_iter().collect()
+}
+
+/// What can be the name of a label, so that it is nothing else in a search.
+fn is_label(label: &str) -> bool {
+    !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
+}
+
+fn decision(settings: &Settings, faults: &mut Faults) -> Option<MessageDecision> {
+    const PATH: &str = "message_decision";
+    let given = settings.structured(PATH);
+    if given.as_object().is_some_and(serde_json::Map::is_empty) {
+        return None;
+    }
+    match MessageDecision::read(given) {
+        Ok(decision) => Some(decision),
+        Err(found) => {
+            found.into_iter().for_each(|rule| faults.push(settings.fault(PATH, rule)));
+            None
+        }
+    }
+}
+
+fn data(settings: &Settings, faults: &mut Faults) -> Option<MessageData> {
+    const PATH: &str = "message_data";
+    let given = settings.structured(PATH);
+    if given.as_object().is_some_and(serde_json::Map::is_empty) {
+        return None;
+    }
+    match MessageData::read(given) {
+        Ok(data) => Some(data),
+        Err(found) => {
+            found.into_iter().for_each(|rule| faults.push(settings.fault(PATH, rule)));
+            None
+        }
+    }
+}
+
+/// The listener of a section, with its certificate when TLS is on.
+fn bind(settings: &Settings, section: &str, faults: &mut Faults) -> Bind {
+    let mut file = |name: &str| {
+        let path = format!("{section}.tls.{name}");
+        let file = settings.some_text(&path);
+        if file.is_none() {
+            faults.push(settings.fault(&path, format!("required when {section}.tls.enabled is true")));
+        }
+        file.map(PathBuf::from)
+    };
+    let tls = settings.bool(&format!("{section}.tls.enabled")).then(|| (file("cert_file"), file("key_file")));
+    Bind {
+        host: settings.text(&format!("{section}.host")).to_owned(),
+        port: settings.integer(&format!("{section}.port")),
+        tls: match tls {
+            Some((Some(cert_file), Some(key_file))) => Some(TlsFiles { cert_file, key_file }),
+            _ => None,
+        },
+    }
+}
+
+/// A token that is at hand.
+pub fn fixed_token(token: String) -> Token {
+    Token::Fixed(Secret::new(token))
+}

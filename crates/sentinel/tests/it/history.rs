@@ -1,0 +1,106 @@
+//! Any history of one resource, seen completely or in part, with a broker that fails at times.
+
+use std::time::Duration;
+
+use hyperfleet_sentinel::backoff::{age, later};
+use hyperfleet_sentinel::book::Book;
+use hyperfleet_sentinel::decide::{COALESCE, Reason, repeat_after};
+use hyperfleet_sentinel::ranges::Ranges;
+use hyperfleet_sentinel::seen::Learned;
+use proptest::prelude::*;
+
+use crate::given::{Cluster, at};
+
+#[derive(Debug, Clone)]
+enum Step {
+    Patch,
+    Report { adapter: usize, available: bool },
+    Watch,
+    Look,
+    Pass(u64),
+    Publish { works: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        1 => Just(Step::Patch),
+        2 => (0..2_usize, any::<bool>()).prop_map(|(adapter, available)| Step::Report { adapter, available }),
+        3 => Just(Step::Watch),
+        2 => Just(Step::Look),
+        3 => (0..40_000_u64).prop_map(Step::Pass),
+        5 => prop::bool::weighted(0.7).prop_map(|works| Step::Publish { works }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn an_unpublished_generation_is_always_published_and_repetitions_keep_their_back_off(
+        steps in prop::collection::vec(step(), 1..60),
+    ) {
+        let mut now = at(0.0);
+        let mut version = 1;
+        let mut cluster = Cluster::new("a", now);
+        let mut book = Book::new(4, None);
+        book.hold(Ranges::ALL);
+        let mut published: Vec<(u64, Reason, hyperfleet_core::Timestamp, hyperfleet_sentinel::seen::Inputs)> = Vec::new();
+        let mut known = 0;
+        let calm = [Step::Watch, Step::Look].into_iter().chain((0..90).flat_map(|_| [Step::Pass(1_000), Step::Publish { works: true }]));
+        for step in steps.into_iter().chain(calm) {
+            match step {
+                Step::Patch => {
+                    cluster = cluster.patched(now);
+                    version += 1;
+                }
+                Step::Report { adapter, available } => {
+                    cluster.report(adapter, available, now);
+                    version += 1;
+                }
+                Step::Watch => {
+                    book.see(cluster.seen(Learned::Change(version), now), now);
+                    known = cluster.generation;
+                }
+                Step::Look => {
+                    book.look_begins();
+                    if !cluster.is_reconciled() {
+                        book.see(cluster.seen(Learned::State(Some(version)), now), now);
+                        known = cluster.generation;
+                    }
+                    book.look_ends(true);
+                }
+                Step::Pass(millis) => now = later(now, Duration::from_millis(millis)),
+                Step::Publish { works } => {
+                    let Some(publication) = book.take_due(now) else { continue };
+                    prop_assert!(book.take_due(now).is_none(), "one resource has one event at a time");
+                    if works {
+                        book.published(&publication, now);
+                        published.push((publication.seen.generation, publication.reason, now, publication.seen.inputs));
+                    } else {
+                        book.failed(&publication, now, 0.5);
+                    }
+                }
+            }
+        }
+        let newest = published.last().map(|it| it.0);
+        prop_assert!(newest == Some(known) || known == 0 || cluster.is_reconciled(), "{newest:?} of {known}");
+        let mut repeats = 0;
+        for pair in published.windows(2) {
+            let [(before, _, then, inputs), (generation, reason, moment, inputs_now)] = pair else { unreachable!() };
+            prop_assert!(generation >= before);
+            let waited = age(*then, *moment);
+            match reason {
+                Reason::NotReconciled => {
+                    prop_assert!(waited >= repeat_after(repeats), "{waited:?} after {repeats}");
+                    repeats += 1;
+                }
+                Reason::InputsChanged => {
+                    prop_assert!(waited >= COALESCE);
+                    prop_assert!(inputs != inputs_now);
+                    repeats = 0;
+                }
+                _ => repeats = 0,
+            }
+        }
+    }
+}

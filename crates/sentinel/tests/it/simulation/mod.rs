@@ -1,0 +1,133 @@
+//! Whole fleets with a virtual clock and a seeded scheduler: an API with leases by its clock, a broker, adapters, and
+//! one to four replicas, of which anything may fail at any time. A seed that fails is a test case: run it again with
+//! `SEED=<n>` in [`of_seed`].
+
+mod replica;
+mod world;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use hyperfleet_sentinel::backoff::{age, later};
+use hyperfleet_sentinel::decide::{Reason, repeat_after};
+use hyperfleet_sentinel::ranges::COUNT;
+use hyperfleet_sentinel::shares::Standing;
+
+use world::{Fault, World};
+
+const SEEDS: u64 = 2_000;
+const TROUBLE: Duration = Duration::from_secs(45);
+/// Long enough for leases to lapse, for the longest back-off after a failure, and for a look.
+const RECOVERY: Duration = Duration::from_secs(50);
+const STEADY: Duration = Duration::from_secs(25);
+
+/// A fleet with users, adapters and faults; then nothing fails any more, and then nothing changes any more.
+fn of_seed(seed: u64) -> World {
+    let mut world = World::new(seed, 1 + seed % 4);
+    world.disturb_for(TROUBLE);
+    world.run_for(TROUBLE);
+    world.heal();
+    world.run_for(RECOVERY);
+    world
+}
+
+#[test]
+fn once_things_are_well_nothing_stays_due_and_unpublished() {
+    for seed in 0..SEEDS {
+        let mut world = of_seed(seed);
+        world.run_for(STEADY);
+        for (id, resource) in world.resources() {
+            if resource.cluster.is_reconciled() && !resource.deleted {
+                continue;
+            }
+            let events: Vec<_> = world.events().iter().filter(|event| event.id == *id).collect();
+            let last = events.last().unwrap_or_else(|| panic!("seed {seed}: no event for {id}"));
+            assert_eq!(last.generation, resource.cluster.generation, "seed {seed}: {id} has an old event");
+            let slack = Duration::from_secs(8);
+            assert!(
+                later(last.at, slack) >= resource.changed,
+                "seed {seed}: {id} changed at {} after its last event {last:?}",
+                resource.changed
+            );
+            let since_change = events.iter().filter(|event| event.at >= resource.changed).count() as u32;
+            let heard = last.at.max(resource.heard);
+            let waited = age(heard, world.now());
+            assert!(
+                waited <= repeat_after(since_change) + slack,
+                "seed {seed}: {id} is due for {waited:?} after {since_change} events"
+            );
+        }
+    }
+}
+
+#[test]
+fn in_steady_state_no_two_replicas_publish_for_the_same_resource_and_all_ranges_are_held() {
+    for seed in 0..SEEDS / 2 {
+        let mut world = of_seed(seed);
+        let begin = world.now();
+        world.run_for(STEADY);
+        let mut publishers: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+        for event in world.events().iter().filter(|event| event.at >= begin) {
+            publishers.entry(&event.id).or_default().insert(event.by);
+        }
+        let shared: Vec<_> = publishers.iter().filter(|(_, by)| by.len() > 1).collect();
+        assert!(shared.is_empty(), "seed {seed}: published by several: {shared:?}");
+        assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
+    }
+}
+
+#[test]
+fn a_dead_replica_s_ranges_move_within_ten_seconds() {
+    for seed in 0..SEEDS / 4 {
+        let mut world = World::new(seed, 2 + seed % 3);
+        world.run_for(Duration::from_secs(20));
+        let shares: Vec<_> = world.standings().into_iter().flatten().collect();
+        let most = shares.iter().map(|it| held(*it)).max();
+        assert!(most <= Some(usize::from(COUNT).div_ceil(shares.len())), "seed {seed}: {shares:?}");
+        let while_it_runs = world.chance(2_000);
+        world.run_for(Duration::from_millis(while_it_runs));
+        world.inflict(Fault::Crash(0));
+        world.run_for(Duration::from_secs(10));
+        assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
+    }
+}
+
+#[test]
+fn a_replica_that_stops_hands_over_within_two_beats() {
+    for seed in 0..SEEDS / 4 {
+        let mut world = World::new(seed, 2);
+        world.run_for(Duration::from_secs(20));
+        world.stop(0);
+        world.run_for(Duration::from_secs(5));
+        assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
+    }
+}
+
+#[test]
+fn a_thousand_stuck_resources_cause_no_more_events_than_the_back_off_allows() {
+    let mut world = World::new(7, 2);
+    world.run_for(Duration::from_secs(15));
+    world.create_stuck(1_000);
+    world.run_for(Duration::from_secs(3_600));
+    let mut events: BTreeMap<&str, usize> = BTreeMap::new();
+    for event in world.events() {
+        *events.entry(&event.id).or_default() += 1;
+        assert!(matches!(event.reason, Reason::NewGeneration | Reason::NotReconciled));
+    }
+    // At once, then after 10, 20, 40, 80 and 160 s, then every 300 s.
+    let most = 1 + 5 + (3_600 - 310) / 300;
+    assert_eq!(events.len(), 1_000);
+    assert!(events.values().all(|count| *count == most || *count == most - 1), "{:?}", events.values().max());
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    assert_eq!(format!("{:?}", of_seed(11).events()), format!("{:?}", of_seed(11).events()));
+}
+
+fn held(standing: Standing) -> usize {
+    match standing {
+        Standing::Holds(ranges) => usize::from(ranges.len()),
+        Standing::Lapsed => 0,
+    }
+}

@@ -1,0 +1,515 @@
+//! Everything outside of the replicas: clock, chance, API, broker, adapters, users and faults.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use hyperfleet_core::Timestamp;
+use hyperfleet_sentinel::backoff::later;
+use hyperfleet_sentinel::book::Publication;
+use hyperfleet_sentinel::decide::Reason;
+use hyperfleet_sentinel::ranges::Ranges;
+use hyperfleet_sentinel::shares::{Claim, Lease, Standing, TTL, Wants};
+
+use super::replica::{Input, Replica};
+use crate::given::{Cluster, at};
+
+/// A resource at the API.
+#[derive(Debug, Clone)]
+pub(super) struct Resource {
+    pub(super) cluster: Cluster,
+    pub(super) deleted: bool,
+    /// Its adapters never succeed.
+    stuck: bool,
+    /// When anything that decisions look at last changed.
+    pub(super) changed: Timestamp,
+    /// When anything was last reported.
+    pub(super) heard: Timestamp,
+}
+
+/// An event that the broker took.
+#[derive(Debug, Clone)]
+pub(super) struct Event {
+    pub(super) at: Timestamp,
+    pub(super) by: usize,
+    pub(super) id: String,
+    pub(super) generation: u64,
+    pub(super) reason: Reason,
+}
+
+/// Something that goes wrong.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Fault {
+    Crash(usize),
+    ApiDown(Duration),
+    BrokerDown(Duration),
+    CutOff(usize, Duration),
+    WatchLost(usize),
+    HistoryLost(usize),
+}
+
+/// What happens at a moment.
+#[derive(Debug, Clone)]
+enum Happening {
+    /// To the replica of this incarnation.
+    Reach(usize, u64, Input),
+    /// At the API, asked by that replica.
+    Look(usize, u64),
+    Leases(usize, u64, Timestamp),
+    Claims(usize, u64, Vec<Claim>, Timestamp),
+    Watch(usize, u64, Option<u64>),
+    Publish(usize, u64, Publication),
+    Adapter {
+        id: String,
+        adapter: usize,
+    },
+    User,
+    Trouble,
+    Restart(usize),
+}
+
+/// What the API tells of a change: the resource as it was after it, or its end.
+pub(super) type Change = (u64, String, Option<Cluster>);
+
+pub(super) struct World {
+    now: Timestamp,
+    random: u64,
+    agenda: BinaryHeap<Reverse<(Timestamp, u64)>>,
+    happenings: BTreeMap<u64, Happening>,
+    counter: u64,
+    calm_from: Timestamp,
+    resources: BTreeMap<String, Resource>,
+    history: Vec<Change>,
+    leases: BTreeMap<String, (String, Timestamp)>,
+    api_back: Timestamp,
+    broker_back: Timestamp,
+    events: Vec<Event>,
+    replicas: Vec<Place>,
+}
+
+/// Where a replica runs, or would.
+struct Place {
+    replica: Option<Replica>,
+    incarnation: u64,
+    reachable_from: Timestamp,
+    /// The version from which a change reaches it next, while it watches.
+    watch: Option<u64>,
+    /// Changes keep their order on the way.
+    last_delivery: Timestamp,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, replicas: u64) -> Self {
+        let now = at(0.0);
+        let mut world = Self {
+            now,
+            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d,
+            agenda: BinaryHeap::new(),
+            happenings: BTreeMap::new(),
+            counter: 0,
+            calm_from: now,
+            resources: BTreeMap::new(),
+            history: Vec::new(),
+            leases: BTreeMap::new(),
+            api_back: now,
+            broker_back: now,
+            events: Vec::new(),
+            replicas: Vec::new(),
+        };
+        for place in 0..replicas as usize {
+            world.replicas.push(Place {
+                replica: None,
+                incarnation: 0,
+                reachable_from: now,
+                watch: None,
+                last_delivery: now,
+            });
+            let start = world.chance(1_500);
+            world.after(Duration::from_millis(start), Happening::Restart(place));
+        }
+        world
+    }
+
+    /// A number below `below`.
+    pub(super) fn chance(&mut self, below: u64) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below.max(1)
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    pub(super) fn resources(&self) -> &BTreeMap<String, Resource> {
+        &self.resources
+    }
+
+    pub(super) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    pub(super) fn standings(&self) -> Vec<Option<Standing>> {
+        self.replicas.iter().map(|place| Some(place.replica.as_ref()?.standing(self.now))).collect()
+    }
+
+    /// How many ranges are held, by whomever.
+    pub(super) fn held(&self) -> usize {
+        self.standings().into_iter().flatten().map(super::held).sum()
+    }
+
+    pub(super) fn disturb_for(&mut self, time: Duration) {
+        self.calm_from = later(self.now, time);
+        self.after(Duration::from_millis(500), Happening::User);
+        self.after(Duration::from_millis(500), Happening::Trouble);
+    }
+
+    /// Ends all faults.
+    pub(super) fn heal(&mut self) {
+        self.api_back = self.now;
+        self.broker_back = self.now;
+        for place in 0..self.replicas.len() {
+            self.replicas[place].reachable_from = self.now;
+            if self.replicas[place].replica.is_none() {
+                self.after(Duration::ZERO, Happening::Restart(place));
+            }
+        }
+    }
+
+    pub(super) fn create_stuck(&mut self, count: usize) {
+        for _ in 0..count {
+            self.create(true);
+        }
+    }
+
+    /// Lets a replica end as it should.
+    pub(super) fn stop(&mut self, place: usize) {
+        let claims = self.replicas[place].replica.take().unwrap().stop();
+        self.grant(&claims, place);
+    }
+
+    pub(super) fn run_for(&mut self, time: Duration) {
+        let end = later(self.now, time);
+        while let Some(Reverse((moment, _))) = self.agenda.peek()
+            && *moment <= end
+        {
+            let Some(Reverse((moment, number))) = self.agenda.pop() else { break };
+            let Some(happening) = self.happenings.remove(&number) else { continue };
+            self.now = moment;
+            self.happen(happening);
+            self.check_that_nobody_shares_a_range();
+        }
+        self.now = end;
+    }
+
+    pub(super) fn inflict(&mut self, fault: Fault) {
+        match fault {
+            Fault::Crash(place) => {
+                self.replicas[place].replica = None;
+                self.replicas[place].watch = None;
+                self.replicas[place].incarnation += 1;
+            }
+            Fault::ApiDown(time) => {
+                self.api_back = later(self.now, time);
+                (0..self.replicas.len()).for_each(|place| self.end_watch(place));
+            }
+            Fault::BrokerDown(time) => self.broker_back = later(self.now, time),
+            Fault::CutOff(place, time) => {
+                self.replicas[place].reachable_from = later(self.now, time);
+                self.end_watch(place);
+            }
+            Fault::WatchLost(place) => self.end_watch(place),
+            Fault::HistoryLost(place) => {
+                self.replicas[place].watch = None;
+                self.reach(place, self.replicas[place].incarnation, 0, Input::WatchTooOld);
+            }
+        }
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        match happening {
+            Happening::Reach(place, incarnation, input) => self.hand_over(place, incarnation, input),
+            Happening::Look(place, incarnation) => self.look(place, incarnation),
+            Happening::Leases(place, incarnation, sent) => {
+                let input = if self.reaches_api(place) {
+                    Input::Leases(Some((self.live_leases(), sent)))
+                } else {
+                    Input::Leases(None)
+                };
+                self.reach_after_a_while(place, incarnation, input);
+            }
+            Happening::Claims(place, incarnation, claims, sent) => {
+                let granted = self.reaches_api(place).then(|| self.grant(&claims, place));
+                // The answer may get lost although the API did what was asked.
+                let granted = granted.filter(|_| self.chance(40) != 0);
+                self.reach_after_a_while(place, incarnation, Input::Granted { claims, granted, sent });
+            }
+            Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
+            Happening::Publish(place, incarnation, publication) => {
+                self.publish(place, incarnation, publication)
+            }
+            Happening::Adapter { id, adapter } => self.adapt(&id, adapter),
+            Happening::User => self.use_the_fleet(),
+            Happening::Trouble => self.trouble(),
+            Happening::Restart(place) => self.restart(place),
+        }
+    }
+
+    fn restart(&mut self, place: usize) {
+        if self.replicas[place].replica.is_some() {
+            return;
+        }
+        let at = &mut self.replicas[place];
+        at.incarnation += 1;
+        at.replica = Some(Replica::new(format!("replica-{place}-{}", at.incarnation), self.now));
+        let incarnation = at.incarnation;
+        self.hand_over(place, incarnation, Input::Wake);
+    }
+
+    /// Gives a replica something, and does what it wants.
+    fn hand_over(&mut self, place: usize, incarnation: u64, input: Input) {
+        if self.replicas[place].incarnation != incarnation {
+            return;
+        }
+        let now = self.now;
+        let chance = self.chance(1_000) as f64 / 1_000.0;
+        let Some(replica) = &mut self.replicas[place].replica else { return };
+        let wishes = replica.take(input, now, chance);
+        let wake = replica.wake_at(now);
+        for wish in wishes {
+            use super::replica::Wish;
+            let happening = match wish {
+                Wish::Look => Happening::Look(place, incarnation),
+                Wish::Leases => Happening::Leases(place, incarnation, now),
+                Wish::Claims(claims) => Happening::Claims(place, incarnation, claims, now),
+                Wish::Watch(since) => Happening::Watch(place, incarnation, since),
+                Wish::Publish(publication) => Happening::Publish(place, incarnation, publication),
+            };
+            let delay = self.delay();
+            self.after(delay, happening);
+        }
+        if let Some(wake) = wake {
+            let wait = Duration::from_micros((wake.micros() - now.micros()).max(0) as u64);
+            self.after(wait, Happening::Reach(place, incarnation, Input::Wake));
+        }
+    }
+
+    fn look(&mut self, place: usize, incarnation: u64) {
+        let input = if self.reaches_api(place) {
+            let due = self.resources.values().filter(|it| it.deleted || !it.cluster.is_reconciled());
+            Input::Looked(Some((self.version(), due.map(|it| it.cluster.clone()).collect())))
+        } else {
+            Input::Looked(None)
+        };
+        let slow = self.chance(10) == 0;
+        let delay = if slow { self.chance(3_000) } else { self.chance(60) };
+        self.reach(place, incarnation, delay, input);
+    }
+
+    fn watch(&mut self, place: usize, incarnation: u64, since: Option<u64>) {
+        if self.replicas[place].incarnation != incarnation {
+            return;
+        }
+        if !self.reaches_api(place) {
+            return self.reach_after_a_while(place, incarnation, Input::WatchEnded);
+        }
+        let since = since.unwrap_or(self.version());
+        self.replicas[place].watch = Some(since);
+        self.reach(place, incarnation, 0, Input::Watching);
+        for change in self.history[since as usize..].to_vec() {
+            self.tell(place, change);
+        }
+    }
+
+    fn end_watch(&mut self, place: usize) {
+        if self.replicas[place].watch.take().is_some() {
+            let incarnation = self.replicas[place].incarnation;
+            self.reach(place, incarnation, 0, Input::WatchEnded);
+        }
+    }
+
+    fn publish(&mut self, place: usize, incarnation: u64, publication: Publication) {
+        let works = self.broker_back <= self.now && self.replicas[place].reachable_from <= self.now;
+        if works {
+            let id = publication.seen.id.to_string();
+            self.events.push(Event {
+                at: self.now,
+                by: place,
+                id: id.clone(),
+                generation: publication.seen.generation,
+                reason: publication.reason,
+            });
+            for adapter in 0..2 {
+                let delay = 50 + self.chance(2_000);
+                self.after(Duration::from_millis(delay), Happening::Adapter { id: id.clone(), adapter });
+            }
+        }
+        // A confirmation may get lost.
+        let confirmed = works && self.chance(50) != 0;
+        self.reach_after_a_while(place, incarnation, Input::Published(publication, confirmed));
+    }
+
+    /// An adapter looks at the resource and reports: the second needs what the first found.
+    fn adapt(&mut self, id: &str, adapter: usize) {
+        if self.api_back > self.now {
+            return;
+        }
+        let now = self.now;
+        let Some(resource) = self.resources.get_mut(id) else { return };
+        let first_is_done = resource.cluster.reports[0]
+            .as_ref()
+            .is_some_and(|report| report.available && report.generation == resource.cluster.generation);
+        let available = !resource.stuck && (adapter == 0 || first_is_done);
+        let before = resource.cluster.reports[adapter].clone();
+        resource.cluster.report(adapter, available, now);
+        resource.heard = now;
+        let news =
+            before.is_none_or(|it| (it.generation, it.available) != (resource.cluster.generation, available));
+        if !news {
+            return;
+        }
+        resource.changed = now;
+        if resource.deleted && resource.cluster.is_reconciled() {
+            self.resources.remove(id);
+        }
+        self.changed(id);
+    }
+
+    fn create(&mut self, stuck: bool) {
+        let id = format!("cluster-{}", self.history.len());
+        let cluster = Cluster::new(id.clone(), self.now);
+        let resource = Resource { cluster, deleted: false, stuck, changed: self.now, heard: self.now };
+        self.resources.insert(id.clone(), resource);
+        self.changed(&id);
+    }
+
+    fn use_the_fleet(&mut self) {
+        if self.now >= self.calm_from {
+            return;
+        }
+        let next = 1 + self.chance(2_500);
+        self.after(Duration::from_millis(next), Happening::User);
+        if self.api_back > self.now {
+            return;
+        }
+        let which = self.chance(self.resources.len() as u64) as usize;
+        let id = self.resources.keys().nth(which).cloned();
+        let (what, stuck) = (self.chance(6), self.chance(3) == 0);
+        let now = self.now;
+        match id.and_then(|id| self.resources.get_mut(&id)).filter(|it| !it.deleted && what > 2) {
+            Some(resource) => {
+                resource.cluster = resource.cluster.clone().patched(now);
+                resource.deleted = what == 5;
+                resource.changed = now;
+                let id = resource.cluster.id.clone();
+                self.changed(&id);
+            }
+            None => self.create(stuck),
+        }
+    }
+
+    fn trouble(&mut self) {
+        if self.now >= self.calm_from {
+            return;
+        }
+        let next = 500 + self.chance(6_000);
+        self.after(Duration::from_millis(next), Happening::Trouble);
+        let place = self.chance(self.replicas.len() as u64) as usize;
+        let long = Duration::from_millis(200 + self.chance(15_000));
+        match self.chance(7) {
+            0 => {
+                self.inflict(Fault::Crash(place));
+                self.after(long, Happening::Restart(place));
+            }
+            1 => self.inflict(Fault::ApiDown(long)),
+            2 => self.inflict(Fault::BrokerDown(long)),
+            3 => self.inflict(Fault::CutOff(place, long)),
+            4 => self.inflict(Fault::HistoryLost(place)),
+            _ => self.inflict(Fault::WatchLost(place)),
+        }
+    }
+
+    fn changed(&mut self, id: &str) {
+        let change = (self.version() + 1, id.to_owned(), self.resources.get(id).map(|it| it.cluster.clone()));
+        self.history.push(change.clone());
+        for place in 0..self.replicas.len() {
+            self.tell(place, change.clone());
+        }
+    }
+
+    fn tell(&mut self, place: usize, change: Change) {
+        let Some(known) = self.replicas[place].watch.filter(|known| *known < change.0) else { return };
+        debug_assert_eq!(known + 1, change.0);
+        let soonest = later(self.now, Duration::from_millis(self.chance(200)));
+        let at = &mut self.replicas[place];
+        at.watch = Some(change.0);
+        at.last_delivery = at.last_delivery.max(soonest);
+        let (when, incarnation) = (at.last_delivery, at.incarnation);
+        let wait = Duration::from_micros((when.micros() - self.now.micros()) as u64);
+        self.after(wait, Happening::Reach(place, incarnation, Input::Changed(change)));
+    }
+
+    fn live_leases(&self) -> Vec<Lease> {
+        let live = self.leases.iter().filter(|(_, (_, expires))| *expires > self.now);
+        live.map(|(name, (holder, _))| Lease { name: name.clone(), holder: holder.clone() }).collect()
+    }
+
+    /// Answers claims as the API would: a lease that another has is refused.
+    fn grant(&mut self, claims: &[Claim], place: usize) -> Vec<bool> {
+        let me = match &self.replicas[place].replica {
+            Some(replica) => replica.name().to_owned(),
+            None => format!("replica-{place}-{}", self.replicas[place].incarnation),
+        };
+        let now = self.now;
+        let grant = |claim: &Claim| {
+            let free =
+                self.leases.get(&claim.name).is_none_or(|(holder, expires)| *holder == me || *expires <= now);
+            if free && claim.wants == Wants::Release {
+                self.leases.remove(&claim.name);
+            } else if free {
+                self.leases.insert(claim.name.clone(), (me.clone(), later(now, TTL)));
+            }
+            free
+        };
+        claims.iter().map(grant).collect()
+    }
+
+    fn check_that_nobody_shares_a_range(&self) {
+        let mut taken = Ranges::NONE;
+        for standing in self.standings().into_iter().flatten() {
+            let Standing::Holds(ranges) = standing else { continue };
+            let shared: Vec<_> = ranges.iter().filter(|range| taken.contains(*range)).collect();
+            assert!(shared.is_empty(), "{shared:?} are held by two: {:?}", self.standings());
+            taken = taken.iter().chain(ranges.iter()).collect();
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.history.len() as u64
+    }
+
+    fn reaches_api(&self, place: usize) -> bool {
+        self.api_back <= self.now && self.replicas[place].reachable_from <= self.now
+    }
+
+    fn delay(&mut self) -> Duration {
+        Duration::from_millis(1 + self.chance(60))
+    }
+
+    fn reach_after_a_while(&mut self, place: usize, incarnation: u64, input: Input) {
+        let delay = self.chance(60);
+        self.reach(place, incarnation, delay, input);
+    }
+
+    fn reach(&mut self, place: usize, incarnation: u64, millis: u64, input: Input) {
+        self.after(Duration::from_millis(millis), Happening::Reach(place, incarnation, input));
+    }
+
+    fn after(&mut self, wait: Duration, happening: Happening) {
+        self.counter += 1;
+        self.agenda.push(Reverse((later(self.now, wait), self.counter)));
+        self.happenings.insert(self.counter, happening);
+    }
+}
