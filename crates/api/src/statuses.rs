@@ -41,7 +41,7 @@ pub(crate) async fn list(
         total: found.total,
     };
     let last = found.items.last().filter(|_| found.more);
-    let next = list.next(last.map(|report| report.adapter.as_str()), sealed)?;
+    let next = list.next(last.map(|report| &*report.adapter), sealed)?;
     Ok(json(StatusCode::OK, render::reports(&frame, &found, next.as_deref())?))
 }
 

@@ -32,7 +32,7 @@ pub struct Undo {
     conditions: Option<RawJson>,
     /// Those that said something else, each with its place in the list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    said: Vec<(usize, RawJson)>,
+    said: Said,
     /// When each of the list was confirmed, in microseconds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     confirmed: Vec<i64>,
@@ -128,9 +128,12 @@ impl Undo {
     }
 }
 
+/// What conditions said, each with its place in the list.
+type Said = Vec<(usize, RawJson)>;
+
 /// What conditions said before, with their places, and when all of them were confirmed; `None` if the list is kept
 /// better as a whole.
-fn told_apart(before: &RawJson, after: &RawJson) -> Option<(Vec<(usize, RawJson)>, Vec<i64>)> {
+fn told_apart(before: &RawJson, after: &RawJson) -> Option<(Said, Vec<i64>)> {
     if before == after {
         return None;
     }
@@ -140,7 +143,7 @@ fn told_apart(before: &RawJson, after: &RawJson) -> Option<(Vec<(usize, RawJson)
         return None;
     }
     let differ = before.iter().zip(&after).enumerate().filter(|(_, (b, a))| !condition::says_the_same(b, a));
-    let said: Vec<_> = differ.map(|(place, (b, _))| (place, RawJson::from_stored(*b))).collect();
+    let said: Said = differ.map(|(place, (b, _))| (place, RawJson::from_stored(*b))).collect();
     let all_have_places = said.iter().all(|(place, _)| *place < PLACES);
     all_have_places.then(|| (said, times.into_iter().map(Timestamp::micros).collect()))
 }
@@ -348,7 +351,7 @@ mod tests {
                 state = next;
             }
             for (first, expected) in states.iter().enumerate() {
-                let later = || (first..changes.len());
+                let later = || first..changes.len();
                 let wanted: std::collections::BTreeSet<usize> = (0..17)
                     .filter_map(|bit| later().find(|at| changes[*at].touched() & (1 << bit) != 0))
                     .collect();

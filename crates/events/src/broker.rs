@@ -147,6 +147,7 @@ macro_rules! each {
 
 /// The connection to a broker.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each connection")]
 pub(crate) enum Link {
     Memory(Memory),
     #[cfg(feature = "nats")]
@@ -209,6 +210,7 @@ impl Link {
 
 /// Where a subscription's messages come from.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each subscription")]
 pub(crate) enum Source {
     Memory(memory::Source),
     #[cfg(feature = "nats")]

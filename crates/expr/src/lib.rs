@@ -99,8 +99,8 @@ impl Expression {
 
 /// The variables of a scope in the order of their names.
 fn memory<'s>(names: &[Box<str>], scope: &Scope<'s>) -> Result<Vec<Value<'s>>, String> {
-    let get = |name: &Box<str>| scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")));
-    names.iter().map(get).collect()
+    let get = |name: &str| scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")));
+    names.iter().map(|name| get(name)).collect()
 }
 
 fn cut(message: &str) -> String {

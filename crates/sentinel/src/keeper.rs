@@ -92,7 +92,7 @@ impl Keeper {
         }
         while let Some(landed) = self.flights.join_next().await {
             if let Ok((publication, outcome)) = landed {
-                self.landed(&publication, outcome.as_ref().map(|()| ()));
+                self.landed(&publication, outcome.as_ref().copied());
             }
         }
     }
@@ -118,7 +118,7 @@ impl Keeper {
         let now = Timestamp::now();
         match input {
             Input::Time => {}
-            Input::Landed(publication, outcome) => self.landed(&publication, outcome.as_ref().map(|()| ())),
+            Input::Landed(publication, outcome) => self.landed(&publication, outcome.as_ref().copied()),
             Input::Found(Some(Found::Page(version, items))) => {
                 for item in items {
                     self.see(item, Learned::State(version), now);

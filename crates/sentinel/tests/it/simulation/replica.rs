@@ -111,7 +111,7 @@ impl Replica {
                     *since = version;
                     match cluster {
                         Some(cluster) => {
-                            drop(self.book.see(cluster.seen(Learned::Change(version), now), now))
+                            let _ = self.book.see(cluster.seen(Learned::Change(version), now), now);
                         }
                         None => self.book.gone(&id, Some(version)),
                     }
