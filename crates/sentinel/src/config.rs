@@ -196,15 +196,15 @@ fn api(settings: &Settings, faults: &mut Faults) -> ApiSettings {
         }
         _ => faults.push(settings.fault(HEADERS, "must be a mapping of names to values")),
     }
-    let settings = ApiSettings {
+
+    ApiSettings {
         timeout: settings.duration("clients.hyperfleet_api.timeout"),
         token,
         ca_file: settings.some_text("clients.hyperfleet_api.ca_file").map(PathBuf::from),
         user_agent: "hyperfleet-sentinel".to_owned(),
         headers,
         ..ApiSettings::of(settings.text("clients.hyperfleet_api.base_url"))
-    };
-    settings
+    }
 }
 
 fn work(settings: &Settings, faults: &mut Faults) -> Work {
@@ -240,7 +240,7 @@ fn kinds(settings: &Settings, faults: &mut Faults) -> Option<Vec<String>> {
         let mut unique = Vec::new();
         given.into_iter().for_each(|plural| {
             if !unique.contains(&plural) {
-                unique.push(plural)
+                unique.push(plural);
             }
         });
         unique
@@ -259,7 +259,7 @@ fn selector(settings: &Settings, faults: &mut Faults) -> Vec<(String, String)> {
         let members = entry.as_object().map_or(0, serde_json::Map::len);
         match (text("label").filter(|label| is_label(label)), text("value")) {
             (Some(label), Some(value)) if members == 2 => {
-                drop(labels.insert(label.to_owned(), value.to_owned()))
+                drop(labels.insert(label.to_owned(), value.to_owned()));
             }
             _ => faults.push(
                 settings

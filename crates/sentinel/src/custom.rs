@@ -127,7 +127,7 @@ fn read_members(at: &str, given: &Value, faults: &mut Vec<String>) -> Vec<(Strin
                 Err(message) => faults.push(format!("{path}: {message}")),
             },
             Value::Object(_) => {
-                members.push((name.clone(), Member::Members(read_members(&path, value, faults))))
+                members.push((name.clone(), Member::Members(read_members(&path, value, faults))));
             }
             _ => faults.push(format!("{path} must be an expression in quotes")),
         }

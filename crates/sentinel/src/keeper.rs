@@ -271,7 +271,7 @@ impl Keeper {
             let outcome = broker.publish(&topic, &event).await;
             match &outcome {
                 Ok(()) => {
-                    tracing::debug!(event = event.id, reason = publication.reason.as_str(), "published")
+                    tracing::debug!(event = event.id, reason = publication.reason.as_str(), "published");
                 }
                 Err(error) => tracing::debug!(event = event.id, error = %error, "not published"),
             }

@@ -35,7 +35,7 @@ impl Surroundings {
             self.metrics.api_errors.get_or_create(&OfError { error_type: api_error(error) }).inc();
             tracing::debug!(who, error = %error, "the API did not answer well");
         }
-        self.tell(API, who, outcome.map_err(|error| describe(error)));
+        self.tell(API, who, outcome.map_err(describe));
     }
 
     /// The broker took something, or did not.

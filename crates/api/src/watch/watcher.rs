@@ -178,9 +178,10 @@ impl Watcher {
                 }
                 Stage::Live => {
                     self.head.mark_unchanged();
-                    let piece = self.channel.after(self.through, self.form).ok_or_else(|| {
-                        if self.channel.is_open() { End::TooSlow } else { End::ComeAgain }
-                    })?;
+                    let piece = self
+                        .channel
+                        .after(self.through, self.form)
+                        .ok_or_else(|| if self.channel.is_open() { End::TooSlow } else { End::ComeAgain })?;
                     self.reach(piece.through);
                     if piece.events > 0 {
                         self.position = self.through;
@@ -209,7 +210,8 @@ impl Watcher {
         while out.len() < PIECE_BYTES
             && let Some(event) = self.backlog.pop_front()
         {
-            let told = Told::new(self.app.rulebook.view(), self.fields.as_ref(), &event).map_err(End::Failed)?;
+            let told =
+                Told::new(self.app.rulebook.view(), self.fields.as_ref(), &event).map_err(End::Failed)?;
             self.watching.sent(1, told.at);
             self.form.write(&mut out, told.version, &told.json);
             self.position = told.version;

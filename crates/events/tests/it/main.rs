@@ -1,4 +1,6 @@
 //! One suite, run over every broker against a real server of it, and what is special to one of them.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 
 mod memory;
 #[cfg(feature = "nats")]

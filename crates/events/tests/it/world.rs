@@ -21,9 +21,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn of(settings: &[(&str, &str)], emulator: Option<String>) -> Self {
-        let mut sources = Sources::default();
-        sources.flags =
-            settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let flags = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let mut sources = Sources { flags, ..Sources::default() };
         sources.environment.extend(emulator.map(|host| ("PUBSUB_EMULATOR_HOST".to_owned(), host)));
         let config = BrokerConfig::load(sources).unwrap();
         let (metrics, mut registry) = (Metrics::default(), Registry::default());

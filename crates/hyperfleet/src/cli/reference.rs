@@ -65,7 +65,8 @@ fn row(arg: &Arg) -> String {
         shown = format!("{shown} {value}").trim_start().to_owned();
     }
     let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let possible: Vec<_> = arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
+    let possible: Vec<_> =
+        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect();
     if takes_value && !possible.is_empty() {
         meaning.push_str(&format!(" ({})", possible.join(", ")));
     }

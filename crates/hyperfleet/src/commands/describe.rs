@@ -75,7 +75,7 @@ fn section(page: &mut String, heading: &str, text: &str) {
     }
     page.push_str(&format!("\n{}\n", paint(&format!("{heading}:"), Tone::Strong, output::data_colours())));
     for line in text.lines() {
-        page.push_str(&format!("  {line}").trim_end().to_owned());
+        page.push_str(format!("  {line}").trim_end());
         page.push('\n');
     }
 }

@@ -181,7 +181,7 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
             "kind" => document.kind = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
             "name" => document.name = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
             "owner" | "parent" => {
-                document.owner = Some(pointer(&value).ok_or_else(|| wrong("KIND/NAME, or {kind, name}"))?)
+                document.owner = Some(pointer(&value).ok_or_else(|| wrong("KIND/NAME, or {kind, name}"))?);
             }
             "owner_references" => exported_owner = pointer(&value),
             "labels" => document.labels = Some(value).filter(|value| !value.is_null()),
@@ -189,7 +189,7 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
             "references" => {
                 document.references = Some(
                     references(&value).ok_or_else(|| wrong("a map of lists of KIND/NAME or {kind, name}"))?,
-                )
+                );
             }
             managed if MANAGED.contains(&managed) => {}
             unknown => {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::operations::program::{Ended, Program, Running, output};
+use crate::operations::program::{Ended, Program, Running};
 use crate::support::{App, redacted_text};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_hyperfleet");
@@ -169,9 +169,11 @@ fn without_ages(line: &str) -> String {
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let begins = out.chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric() && before != '-');
+        let begins =
+            out.chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric() && before != '-');
         let tail = &rest[digits..];
-        let ends = tail.strip_prefix('s').is_some_and(|tail| !tail.starts_with(|c: char| c.is_ascii_alphanumeric()));
+        let ends =
+            tail.strip_prefix('s').is_some_and(|tail| !tail.starts_with(|c: char| c.is_ascii_alphanumeric()));
         if digits > 0 && begins && ends {
             out.push_str("[age]");
             rest = &tail[1..];

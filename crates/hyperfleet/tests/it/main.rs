@@ -1,6 +1,6 @@
 //! The product through the doors that its users have: HTTP, the command line, the logs. Every
 //! test of the API runs on both stores, against the real binary.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where")]
 
 mod support;
 

@@ -55,7 +55,6 @@ use over_brokers;
 /// Who hears what a Sentinel publishes.
 struct Ear {
     topic: String,
-    broker: Broker,
     subscription: Subscription,
     heard: Vec<Event>,
 }
@@ -70,7 +69,7 @@ impl Ear {
         let topic = format!("{}-{}", unique("sentinel"), std::process::id());
         let mut subscription = broker.subscribe(&topic, "ear", Options::default());
         subscription.ready().await;
-        Self { topic, broker, subscription, heard: Vec::new() }
+        Self { topic, subscription, heard: Vec::new() }
     }
 
     /// The next event about a resource in a generation, or one that was heard before.

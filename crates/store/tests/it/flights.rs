@@ -87,7 +87,7 @@ impl Replica {
             kind: kind.into(),
             status: ReportedStatus::True,
             reason: None,
-            message: Some(message.to_owned()),
+            message: Some(message.into()),
         };
         let submission = Submission {
             adapter: adapter.into(),

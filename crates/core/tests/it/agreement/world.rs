@@ -269,7 +269,9 @@ fn specified(document: &Value) -> Value {
 }
 
 fn shown_report(report: &Report) -> Value {
-    serde_json::from_str(&serde_json::to_string(report).unwrap()).unwrap()
+    let mut shown = Vec::new();
+    report.write(&mut shown).unwrap();
+    serde_json::from_slice(&shown).unwrap()
 }
 
 fn assert_same(left: &Database, right: &Database) {

@@ -195,8 +195,10 @@ impl Stage {
 
     /// The stored report of an adapter as the API shows it.
     pub(super) fn stored(&self, id: ResourceId, adapter: &str) -> Value {
-        let report = self.database.reports.get(&(id, adapter.into()));
-        serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap()
+        let Some(report) = self.database.reports.get(&(id, adapter.into())) else { return Value::Null };
+        let mut shown = Vec::new();
+        report.write(&mut shown).unwrap();
+        serde_json::from_slice(&shown).unwrap()
     }
 
     pub(super) fn conditions(&self, id: ResourceId) -> Vec<Value> {

@@ -264,7 +264,8 @@ pub(crate) async fn wish(session: &Session, known: &RefCell<Known>, step: &Step)
     for (ref_type, targets) in references {
         let mut ids = Vec::new();
         for target in targets {
-            let id = target.path.last().filter(|name| target.path.len() == 1 && target::looks_like_an_id(name));
+            let id =
+                target.path.last().filter(|name| target.path.len() == 1 && target::looks_like_an_id(name));
             ids.push(match (id, target.kind.as_str()) {
                 (Some(id), "") => json!({"id": id}),
                 (Some(id), kind) => json!({"kind": session.kinds().await?.find(kind)?.kind, "id": id}),
@@ -358,28 +359,28 @@ mod tests {
         .unwrap()
     }
 
-    fn patched(body: Value, replace: bool) -> Value {
+    fn patched(body: &Value, replace: bool) -> Value {
         Value::Object(patch(&resource(), body.as_object().unwrap(), replace))
     }
 
     #[test]
     fn only_what_differs_is_sent() {
-        assert_eq!(patched(json!({"spec": {"a": 1.0, "b": {"c": 2}}, "labels": {}}), false), json!({}));
-        assert_eq!(patched(json!({"references": {"dns": [{"kind": "Zone", "id": "z"}]}}), false), json!({}));
+        assert_eq!(patched(&json!({"spec": {"a": 1.0, "b": {"c": 2}}, "labels": {}}), false), json!({}));
+        assert_eq!(patched(&json!({"references": {"dns": [{"kind": "Zone", "id": "z"}]}}), false), json!({}));
         assert_eq!(
-            patched(json!({"spec": {"a": 2}, "labels": {"x": "y"}}), false),
+            patched(&json!({"spec": {"a": 2}, "labels": {"x": "y"}}), false),
             json!({"spec": {"a": 2}})
         );
-        assert_eq!(patched(json!({"spec": {"b": {"d": null}}}), false), json!({"spec": {"b": {"d": null}}}));
-        assert_eq!(patched(json!({"spec": {"gone": null}}), false), json!({}));
+        assert_eq!(patched(&json!({"spec": {"b": {"d": null}}}), false), json!({"spec": {"b": {"d": null}}}));
+        assert_eq!(patched(&json!({"spec": {"gone": null}}), false), json!({}));
     }
 
     #[test]
     fn replacing_removes_what_is_not_written() {
         assert_eq!(
-            patched(json!({"spec": {"b": {"c": 5}}, "labels": {}}), true),
+            patched(&json!({"spec": {"b": {"c": 5}}, "labels": {}}), true),
             json!({"spec": {"b": {"c": 5, "d": null}, "a": null}, "labels": {"x": null}})
         );
-        assert_eq!(patched(json!({"spec": {"a": 1, "b": {"c": 2, "d": 3}}}), true), json!({}));
+        assert_eq!(patched(&json!({"spec": {"a": 1, "b": {"c": 2, "d": 3}}}), true), json!({}));
     }
 }

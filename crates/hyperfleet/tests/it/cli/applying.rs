@@ -43,9 +43,13 @@ async fn documents_are_made_then_changed_then_left_alone(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
     insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
     insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
-    let cli = cli.file("fleet.yaml", &FLEET.replace("size: 2", "size: 5").replace("replicas: 3", "replicas: 4"));
+    let cli =
+        cli.file("fleet.yaml", &FLEET.replace("size: 2", "size: 5").replace("replicas: 3", "replicas: 4"));
     insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
-    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.spec}").await, "{\"region\":\"us-east-1\",\"size\":5}\n");
+    assert_eq!(
+        cli.ok("get cluster prod-1 -o jsonpath={.spec}").await,
+        "{\"region\":\"us-east-1\",\"size\":5}\n"
+    );
     assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.generation}").await, "2\n");
 }
 
@@ -55,7 +59,10 @@ async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
     assert_eq!(cli.ok("get all -o name").await, "");
     cli.ok("apply -f fleet.yaml").await;
     assert_eq!(cli.ok("diff -f fleet.yaml").await, "");
-    let cli = cli.file("new.yaml", "kind: Cluster\nname: prod-1\nlabels: {environment: null, team: blue}\nspec: {region: eu-west-1}\n");
+    let cli = cli.file(
+        "new.yaml",
+        "kind: Cluster\nname: prod-1\nlabels: {environment: null, team: blue}\nspec: {region: eu-west-1}\n",
+    );
     insta::assert_snapshot!(cli.told("diff -f new.yaml").await, @"");
     insta::assert_snapshot!(cli.told("diff -f new.yaml --replace").await, @"");
     assert_eq!(cli.run("diff -f new.yaml").await.code, Some(8));
@@ -65,7 +72,8 @@ async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
 }
 
 async fn replace_removes_what_is_not_written(app: &App) {
-    let cli = Cli::of(app).file("a.yaml", "kind: Cluster\nname: prod-1\nlabels: {a: b}\nspec: {x: {y: 1, z: 2}, w: 3}\n");
+    let cli = Cli::of(app)
+        .file("a.yaml", "kind: Cluster\nname: prod-1\nlabels: {a: b}\nspec: {x: {y: 1, z: 2}, w: 3}\n");
     cli.ok("apply -f a.yaml").await;
     let cli = cli.file("a.yaml", "kind: Cluster\nname: prod-1\nlabels: {}\nspec: {x: {y: 1}}\n");
     assert_eq!(cli.ok("apply -f a.yaml").await, "cluster/prod-1 unchanged\n");
@@ -81,7 +89,10 @@ async fn directories_stdin_and_exports_are_documents_too(app: &App) {
         .file("fleet/notes.txt", "not a document")
         .file("fleet/deeper/3.yml", "kind: Zone\nname: z-3\n");
     assert_eq!(cli.ok("apply -f fleet --parallel 1").await, "zone/z-1 created\nzone/z-2 created\n");
-    assert_eq!(cli.ok("apply -f fleet -R --parallel 1").await, "zone/z-1 unchanged\nzone/z-2 unchanged\nzone/z-3 created\n");
+    assert_eq!(
+        cli.ok("apply -f fleet -R --parallel 1").await,
+        "zone/z-1 unchanged\nzone/z-2 unchanged\nzone/z-3 created\n"
+    );
     cli.ok("create rack z-1/r-1 --spec '{\"n\": 1.5e400, \"when\": \"2026-01-01\", \"t\": \"yes\"}'").await;
     let exported = cli.ok("get zones,racks -o yaml").await;
     let ended = cli.run_with("apply -f - --parallel 1", &exported).await;

@@ -6,7 +6,10 @@ use super::Cli;
 use crate::support::{App, CATALOG, both_stores};
 
 async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
-    let cli = Cli::of(app).file("pool.yaml", "kind: nodepool\nname: infra\nowner: cluster/prod-1\nlabels: {a: b}\nspec: {replicas: 1}\n");
+    let cli = Cli::of(app).file(
+        "pool.yaml",
+        "kind: nodepool\nname: infra\nowner: cluster/prod-1\nlabels: {a: b}\nspec: {replicas: 1}\n",
+    );
     insta::assert_snapshot!(cli.told("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"");
     let made = cli.json("get cluster prod-1 -o json").await;
     assert_eq!(made["spec"], json!({"region": "us-east-1", "pool": {"size": 3}}));
@@ -50,7 +53,8 @@ async fn patches_merge_or_follow_operations(app: &App) {
     cli.ok("create cluster prod-1 --spec '{\"a\": {\"b\": 1}, \"z\": 9}'").await;
     assert_eq!(cli.ok("patch cluster prod-1 -f patch.yaml").await, "cluster/prod-1 changed\n");
     assert_eq!(cli.ok("patch cluster prod-1 -f patch.yaml").await, "cluster/prod-1 unchanged\n");
-    let operations = r#"[{"op": "test", "path": "/spec/z", "value": 9}, {"op": "remove", "path": "/spec/z"}]"#;
+    let operations =
+        r#"[{"op": "test", "path": "/spec/z", "value": 9}, {"op": "remove", "path": "/spec/z"}]"#;
     assert_eq!(cli.ok(&format!("patch cluster prod-1 -p '{operations}'")).await, "cluster/prod-1 changed\n");
     let spec = cli.json("get cluster prod-1 -o json").await["spec"].take();
     assert_eq!(spec, json!({"a": {"b": 1, "c": 3}}));
@@ -79,13 +83,20 @@ async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
         cli.ok(&format!("report cluster prod-1 --adapter {adapter}")).await;
     }
     assert_eq!(waiting.ended().await, Some(0));
-    assert_eq!(cli.ok("wait cluster prod-1 --for condition=Reconciled").await, "cluster/prod-1 Reconciled=True\n");
-    assert_eq!(cli.ok("wait cluster prod-1 --for condition=DnsSuccessful=true").await, "cluster/prod-1 DnsSuccessful=True\n");
+    assert_eq!(
+        cli.ok("wait cluster prod-1 --for condition=Reconciled").await,
+        "cluster/prod-1 Reconciled=True\n"
+    );
+    assert_eq!(
+        cli.ok("wait cluster prod-1 --for condition=DnsSuccessful=true").await,
+        "cluster/prod-1 DnsSuccessful=True\n"
+    );
 
     let mut disappointed = cli.start("wait cluster prod-1 --for condition=Health=False");
     cli.ok("delete cluster prod-1 -y").await;
     for adapter in ["validator", "dns"] {
-        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true")).await;
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true"))
+            .await;
     }
     assert_eq!(gone.ended().await, Some(0));
     assert_eq!(disappointed.ended().await, Some(3), "what is waited for can never come");

@@ -19,7 +19,10 @@ async fn kinds_and_names_come_from_the_server(app: &App) {
         ("get rockets ''", ""),
         ("wait cluster prod-1 --for del", "delete\n"),
         ("get clusters -o w", "wide\n"),
-        ("desc", "describe\tShow everything about a resource: conditions, reports, what is in the way, what happened\n"),
+        (
+            "desc",
+            "describe\tShow everything about a resource: conditions, reports, what is in the way, what happened\n",
+        ),
         ("get cluster \"x' or name!='\"", ""),
     ] {
         assert_eq!(cli.ok(&format!("__complete -- {words}")).await, found, "{words}");
@@ -66,7 +69,13 @@ async fn the_manual_has_a_page_for_every_command() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     pages.sort();
-    for name in ["hyperfleet.1", "hyperfleet-apply.1", "hyperfleet-context-use.1", "hyperfleet-force-delete.1", "hyperfleet-serve.1"] {
+    for name in [
+        "hyperfleet.1",
+        "hyperfleet-apply.1",
+        "hyperfleet-context-use.1",
+        "hyperfleet-force-delete.1",
+        "hyperfleet-serve.1",
+    ] {
         assert!(pages.iter().any(|page| page == name), "{name}: {pages:?}");
     }
     assert!(!pages.iter().any(|page| page.contains("__complete")), "{pages:?}");

@@ -17,7 +17,8 @@ async fn a_deletion_can_be_awaited(app: &App) {
     let mut deleting = cli.start("delete cluster prod-1 -y --wait");
     super::until_finalizing(&cli, "cluster prod-1").await;
     for adapter in ["validator", "dns"] {
-        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true")).await;
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter} --available false --finalized true"))
+            .await;
     }
     assert_eq!(deleting.ended().await, Some(0));
     assert_eq!(deleting.stdout(), ["cluster/prod-1 deletion requested", "cluster/prod-1 gone"]);

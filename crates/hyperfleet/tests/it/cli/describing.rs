@@ -42,7 +42,10 @@ async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
     cli.ok("force-delete cluster prod-1 --reason 'it must go' -y").await;
     assert_eq!(cli.run("timeline cluster prod-1").await.code, Some(3));
     let gone = cli.json(&format!("timeline cluster {} -o json --limit 1", id.trim())).await;
-    assert_eq!((&gone["items"][0]["action"], &gone["items"][0]["reason"]), (&json!("force_deleted"), &json!("it must go")));
+    assert_eq!(
+        (&gone["items"][0]["action"], &gone["items"][0]["reason"]),
+        (&json!("force_deleted"), &json!("it must go"))
+    );
 }
 
 async fn a_tree_shows_what_is_below_and_how_it_is_doing(app: &App) {

@@ -10,7 +10,8 @@ use crate::support::{App, CATALOG, both_stores};
 /// Two clusters, one of them well, and node pools of the same name below both.
 async fn fleet(app: &App) -> Cli {
     let cli = Cli::of(app);
-    cli.ok("create cluster prod-1 --label environment=production --label team=blue --set region=us-east-1").await;
+    cli.ok("create cluster prod-1 --label environment=production --label team=blue --set region=us-east-1")
+        .await;
     cli.ok("create cluster dev-1 --label environment=dev").await;
     for owner in ["prod-1", "dev-1"] {
         cli.ok(&format!("create nodepool {owner}/workers --set replicas=3")).await;
@@ -52,7 +53,10 @@ async fn data_is_for_programs(app: &App) {
     insta::assert_snapshot!(steady(&cli.ok("get cluster/prod-1 -o yaml").await), @"");
     for (template, found) in [
         ("{.items[*].name}", "dev-1 prod-1\n"),
-        ("{range .items[*]}{.name}={.status.conditions[?(@.type==\"Reconciled\")].status}{\"\\n\"}{end}", "dev-1=False\nprod-1=True\n"),
+        (
+            "{range .items[*]}{.name}={.status.conditions[?(@.type==\"Reconciled\")].status}{\"\\n\"}{end}",
+            "dev-1=False\nprod-1=True\n",
+        ),
     ] {
         assert_eq!(cli.ok(&format!("get clusters -o jsonpath='{template}'")).await, found, "{template}");
     }
@@ -89,7 +93,8 @@ async fn what_is_being_deleted_is_shown_when_asked_for(app: &App) {
 
 async fn lists_of_any_length_come_whole(app: &App) {
     let cli = Cli::of(app);
-    let documents: String = (0..700).map(|n| format!("{{\"kind\":\"Network\",\"name\":\"n-{n:03}\"}}\n")).collect();
+    let documents: String =
+        (0..700).map(|n| format!("{{\"kind\":\"Network\",\"name\":\"n-{n:03}\"}}\n")).collect();
     let cli = cli.file("many.json", &documents);
     cli.ok("apply -f many.json --parallel 32").await;
     let names = cli.ok("get networks -o name").await;

@@ -77,12 +77,16 @@ async fn another_server_does_not_get_the_token_of_a_context() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stranger = format!("http://{}", listener.local_addr().unwrap());
     let cli = Cli::at("").env("HYPERFLEET_SERVER", "").file("token", "hush-hush\n");
-    cli.ok("login https://one.example.com --name one --token-file token --header 'X-Org: blue' --unchecked").await;
+    cli.ok("login https://one.example.com --name one --token-file token --header 'X-Org: blue' --unchecked")
+        .await;
     let heard = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = vec![0; 65_536];
         let length = stream.read(&mut request).await.unwrap();
-        stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            .await
+            .unwrap();
         String::from_utf8_lossy(&request[..length]).into_owned()
     });
     assert_eq!(cli.run(&format!("api GET /clusters --server {stranger}")).await.code, Some(3));

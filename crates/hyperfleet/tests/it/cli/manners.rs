@@ -50,7 +50,8 @@ async fn verbose_tells_each_request_on_stderr(app: &App) {
     let quiet = cli.ok("get cluster prod-1 -o name").await;
     let ended = cli.run("get cluster prod-1 -o name -v").await;
     assert_eq!(ended.stdout, quiet);
-    let told: String = ended.stderr.lines().map(|line| format!("{}\n", line.rsplit_once(" in ").unwrap().0)).collect();
+    let told: String =
+        ended.stderr.lines().map(|line| format!("{}\n", line.rsplit_once(" in ").unwrap().0)).collect();
     insta::assert_snapshot!(told, @"");
 }
 
@@ -85,7 +86,15 @@ async fn text_of_strangers_does_not_steer_the_terminal(app: &App) {
     cli.ok("create cluster prod-1 --spec '{\"a\": \"\\u001b[31m\\u009b\\u202e\"}'").await;
     let id = cli.ok("get cluster prod-1 -o jsonpath=.id").await;
     cli.ok(&format!("api PUT /clusters/{}/statuses -d @report.json", id.trim())).await;
-    for line in ["describe cluster prod-1", "statuses cluster prod-1", "statuses cluster prod-1 -o json", "get cluster prod-1 -o yaml", "why cluster prod-1", "timeline cluster prod-1", "tree cluster prod-1"] {
+    for line in [
+        "describe cluster prod-1",
+        "statuses cluster prod-1",
+        "statuses cluster prod-1 -o json",
+        "get cluster prod-1 -o yaml",
+        "why cluster prod-1",
+        "timeline cluster prod-1",
+        "tree cluster prod-1",
+    ] {
         let said = cli.ok(line).await;
         let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!said.contains(acts), "{line}: {said:?}");

@@ -10,9 +10,20 @@ async fn a_report_is_what_an_adapter_would_send(app: &App) {
     cli.ok("create cluster prod-1").await;
     insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --available FALSE --reason Quota --condition Extra=unknown --data '{\"zone\": \"a\"}'").await, @"");
     let report = cli.json("statuses cluster prod-1 -o json").await["items"][0].take();
-    assert_eq!((&report["adapter"], &report["observed_generation"], &report["data"]), (&json!("dns"), &json!(1), &json!({"zone": "a"})));
-    let kinds: Vec<_> = report["conditions"].as_array().unwrap().iter().map(|one| (one["type"].as_str().unwrap(), one["status"].as_str().unwrap())).collect();
-    assert_eq!(kinds, [("Available", "False"), ("Applied", "True"), ("Health", "True"), ("Extra", "Unknown")]);
+    assert_eq!(
+        (&report["adapter"], &report["observed_generation"], &report["data"]),
+        (&json!("dns"), &json!(1), &json!({"zone": "a"}))
+    );
+    let kinds: Vec<_> = report["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["type"].as_str().unwrap(), one["status"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        kinds,
+        [("Available", "False"), ("Applied", "True"), ("Health", "True"), ("Extra", "Unknown")]
+    );
     insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --generation 7").await, @"");
     assert_eq!(cli.run("report cluster prod-1").await.code, Some(2));
     assert_eq!(cli.run("report cluster prod-1 --adapter dns --available maybe").await.code, Some(2));
@@ -29,7 +40,11 @@ async fn api_sends_what_it_is_told_and_prints_what_comes(app: &App) {
     assert_eq!(patched["spec"], json!({"n": 1, "m": 2}));
     assert_eq!(cli.json("api GET /api/hyperfleet/metadata").await["service"], json!("hyperfleet"));
     let headers = cli.run(&format!("api GET /clusters/{id} -i")).await;
-    assert!(headers.stderr.starts_with("HTTP 200") && headers.stderr.contains("etag: \""), "{}", headers.stderr);
+    assert!(
+        headers.stderr.starts_with("HTTP 200") && headers.stderr.contains("etag: \""),
+        "{}",
+        headers.stderr
+    );
     for (line, code) in [
         ("api GET /clusters/nobody", 3),
         ("api POST /clusters -d @body.json", 4),

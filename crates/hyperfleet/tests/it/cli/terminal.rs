@@ -19,7 +19,18 @@ impl Terminal {
         let command = cli.program.command("tmux", &[]);
         let mut started = Command::new("tmux");
         let known = command.as_std().get_envs().filter_map(|(name, value)| Some((name, value?)));
-        started.args(["-L", &terminal.socket, "-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "40"]);
+        started.args([
+            "-L",
+            &terminal.socket,
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "100",
+            "-y",
+            "40",
+        ]);
         for (name, value) in known {
             started.arg("-e").arg(format!("{}={}", name.display(), value.display()));
         }
@@ -41,11 +52,12 @@ impl Terminal {
     /// The screen with its escape sequences, once it shows this.
     async fn shows(&self, text: &str) -> String {
         let mut last = String::new();
-        let shown = eventually(&format!("{text:?} on the screen"), DEADLINE, async || {
+        let wanted = format!("{text:?} on the screen");
+        eventually(&wanted, DEADLINE, async || {
             last = self.tmux(&["capture-pane", "-p"]);
             last.contains(text).then(|| self.tmux(&["capture-pane", "-p", "-e"]))
-        });
-        shown.await
+        })
+        .await
     }
 }
 
@@ -62,7 +74,10 @@ async fn a_deletion_shows_what_goes_and_asks(app: &App) {
     let terminal = Terminal::open(&cli);
     terminal.type_line(&format!("{BINARY} delete cluster prod-1"));
     let screen = terminal.shows("Delete these 2 resources? [y/N]").await;
-    assert!(screen.contains("cluster/prod-1") && screen.contains("└─ ") && screen.contains("nodepool/workers"), "{screen}");
+    assert!(
+        screen.contains("cluster/prod-1") && screen.contains("└─ ") && screen.contains("nodepool/workers"),
+        "{screen}"
+    );
     terminal.type_line("n");
     terminal.shows("nothing was deleted").await;
     assert_eq!(cli.ok("get clusters -o name").await, "cluster/prod-1\n");

@@ -16,7 +16,11 @@ fn documents() -> String {
     let mut text = String::new();
     for cluster in 0..CLUSTERS {
         for pool in 0..POOLS {
-            writeln!(text, "kind: NodePool\nname: pool-{pool}\nowner: cluster/c-{cluster:03}\nspec: {{n: {pool}}}\n---").unwrap();
+            writeln!(
+                text,
+                "kind: NodePool\nname: pool-{pool}\nowner: cluster/c-{cluster:03}\nspec: {{n: {pool}}}\n---"
+            )
+            .unwrap();
         }
         writeln!(text, "kind: Cluster\nname: c-{cluster:03}\nspec: {{n: {cluster}}}\n---").unwrap();
     }
@@ -45,7 +49,10 @@ async fn an_apply_that_is_killed_goes_on_when_it_is_run_again(app: &App) {
     assert!(ended.stderr.ends_with(" 0 changed, ") || ended.stderr.contains(" 0 failed"), "{}", ended.stderr);
 
     let again = cli.run("apply -f many.yaml").await;
-    assert_eq!(again.stderr, format!("0 created, 0 changed, {} unchanged, 0 failed\n", CLUSTERS * (1 + POOLS)));
+    assert_eq!(
+        again.stderr,
+        format!("0 created, 0 changed, {} unchanged, 0 failed\n", CLUSTERS * (1 + POOLS))
+    );
     let list = cli.json("get clusters,nodepools -o json").await;
     let items = list["items"].as_array().unwrap();
     assert_eq!(items.len(), CLUSTERS * (1 + POOLS), "nothing was made twice");

@@ -26,10 +26,8 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
     for cluster in &clusters {
         ear.hears(cluster, 1).await;
     }
-    let published =
-        [&one, &other].map(|replica| metric(replica, "hyperfleet_sentinel_events_published_total"));
-    let [by_one, by_other] = published;
-    let (by_one, by_other) = tokio::join!(by_one, by_other);
+    let published = "hyperfleet_sentinel_events_published_total";
+    let (by_one, by_other) = (metric(&one, published).await, metric(&other, published).await);
     assert!(by_one > 0.0 && by_other > 0.0, "{by_one} and {by_other}");
     let mut firsts: BTreeMap<String, usize> = BTreeMap::new();
     for event in &ear.heard {

@@ -96,7 +96,7 @@ impl Replica {
     pub(super) fn take(&mut self, input: Input, now: Timestamp, chance: f64) -> Vec<Wish> {
         let mut wishes = Vec::new();
         match input {
-            Input::Wake => {}
+            Input::Wake | Input::Leases(None) => {}
             Input::Watching => {
                 if let Watch::Opening { since } = self.watch {
                     self.watch = Watch::Up { since };
@@ -146,7 +146,6 @@ impl Replica {
                 self.cycle.failed(now, chance, None);
             }
             Input::Leases(Some((leases, _))) => wishes.push(Wish::Claims(self.shares.listed(&leases))),
-            Input::Leases(None) => {}
             Input::Granted { claims, granted, sent } => {
                 for (claim, granted) in claims.iter().zip(granted.into_iter().flatten()) {
                     self.shares.answered(claim, granted, sent);

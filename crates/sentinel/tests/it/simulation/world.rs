@@ -248,7 +248,7 @@ impl World {
             }
             Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
             Happening::Publish(place, incarnation, publication) => {
-                self.publish(place, incarnation, publication)
+                self.publish(place, incarnation, publication);
             }
             Happening::Adapter { id, adapter } => self.adapt(&id, adapter),
             Happening::User => self.use_the_fleet(),
@@ -318,7 +318,8 @@ impl World {
         let since = since.unwrap_or(self.version());
         self.replicas[place].watch = Some(since);
         self.reach(place, incarnation, 0, Input::Watching);
-        for change in self.history[since as usize..].to_vec() {
+        let missed = self.history[since as usize..].to_vec();
+        for change in missed {
             self.tell(place, change);
         }
     }

@@ -147,8 +147,8 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
         let finding = |kind: &str| Finding {
             kind: kind.into(),
             status: if kind == "Finalized" { ReportedStatus::True } else { status },
-            reason: reason.clone(),
-            message: message.clone(),
+            reason: reason.as_deref().map(Into::into),
+            message: message.as_deref().map(Into::into),
         };
         types.map(finding).collect()
     })
