@@ -169,8 +169,8 @@ fn without_ages(line: &str) -> String {
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let begins =
-            out.chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric() && before != '-');
+        let begins = out.ends_with("\x1b[2m")
+            || out.chars().next_back().is_none_or(|before| !before.is_ascii_alphanumeric() && before != '-');
         let tail = &rest[digits..];
         let ends =
             tail.strip_prefix('s').is_some_and(|tail| !tail.starts_with(|c: char| c.is_ascii_alphanumeric()));

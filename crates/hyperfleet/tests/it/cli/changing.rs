@@ -10,11 +10,11 @@ async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
         "pool.yaml",
         "kind: nodepool\nname: infra\nowner: cluster/prod-1\nlabels: {a: b}\nspec: {replicas: 1}\n",
     );
-    insta::assert_snapshot!(cli.told("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"");
+    insta::assert_snapshot!(cli.told("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"cluster/prod-1 created");
     let made = cli.json("get cluster prod-1 -o json").await;
     assert_eq!(made["spec"], json!({"region": "us-east-1", "pool": {"size": 3}}));
     assert_eq!(made["labels"], json!({"team": "blue"}));
-    insta::assert_snapshot!(cli.told("create -f pool.yaml --label c=d").await, @"");
+    insta::assert_snapshot!(cli.told("create -f pool.yaml --label c=d").await, @"nodepool/infra created");
     let made = cli.json("get nodepool infra -o json").await;
     assert_eq!((&made["labels"], &made["spec"]), (&json!({"a": "b", "c": "d"}), &json!({"replicas": 1})));
     let printed = cli.json("create cluster dev-1 --spec '{\"n\": 12345678901234567890123}' -o json").await;
@@ -24,11 +24,39 @@ async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
 async fn create_says_what_is_wrong(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("create cluster prod-1").await, @"");
-    insta::assert_snapshot!(cli.told("create cluster X! --label 'a b=c'").await, @"");
-    insta::assert_snapshot!(cli.told("create nodepool workers").await, @"");
-    insta::assert_snapshot!(cli.told("create nodepool prod-2/workers").await, @"");
-    insta::assert_snapshot!(cli.told("create cluster prod-3 --spec '{'").await, @"");
+    insta::assert_snapshot!(cli.told("create cluster prod-1").await, @r#"
+    --- stderr
+    error: Resource Already Exists (HYPERFLEET-CNF-001, HTTP 409)
+      Cluster name 'prod-1' is already used by '[id 1]'
+      name: Cluster name 'prod-1' is already used by '[id 1]' (given: "prod-1")
+      trace id: [trace]
+    --- exit 4
+    "#);
+    insta::assert_snapshot!(cli.told("create cluster X! --label 'a b=c'").await, @r#"
+    --- stderr
+    error: Validation Error (HYPERFLEET-VAL-000, HTTP 400)
+      Request validation failed with 3 errors
+      name: name must have at least 3 characters, not 2 (given: "X!")
+      name: name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X!")
+      labels['a b']: labels['a b']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-' (given: "a b")
+      trace id: [trace]
+    --- exit 1
+    "#);
+    insta::assert_snapshot!(cli.told("create nodepool workers").await, @"
+    --- stderr
+    error: the command line: a NodePool belongs to a Cluster: say owner: cluster/NAME
+    --- exit 2
+    ");
+    insta::assert_snapshot!(cli.told("create nodepool prod-2/workers").await, @"
+    --- stderr
+    error: there is no cluster/prod-2
+    --- exit 3
+    ");
+    insta::assert_snapshot!(cli.told("create cluster prod-3 --spec '{'").await, @"
+    --- stderr
+    error: --spec: unclosed bracket '{' at line 1, column 1
+    --- exit 2
+    ");
 }
 
 async fn a_dry_run_changes_nothing(app: &App) {
@@ -58,8 +86,21 @@ async fn patches_merge_or_follow_operations(app: &App) {
     assert_eq!(cli.ok(&format!("patch cluster prod-1 -p '{operations}'")).await, "cluster/prod-1 changed\n");
     let spec = cli.json("get cluster prod-1 -o json").await["spec"].take();
     assert_eq!(spec, json!({"a": {"b": 1, "c": 3}}));
-    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"spec\": {\"x\": 1}}' --if-version 1").await, @"");
-    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"sepc\": {}}'").await, @"");
+    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"spec\": {\"x\": 1}}' --if-version 1").await, @"
+    --- stderr
+    error: Version Conflict (HYPERFLEET-CNF-002, HTTP 409)
+      Cluster '[id 1]' was modified by another request. Expected version 1, found version 3.
+      trace id: [trace]
+    --- exit 4
+    ");
+    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"sepc\": {}}'").await, @"
+    --- stderr
+    error: Invalid Request Body (HYPERFLEET-VAL-003, HTTP 400)
+      sepc is not a known member
+      sepc: sepc is not a known member
+      trace id: [trace]
+    --- exit 1
+    ");
     assert_eq!(cli.run("patch cluster prod-1").await.code, Some(2));
 }
 
@@ -69,13 +110,22 @@ async fn labels_are_set_and_removed(app: &App) {
     assert_eq!(cli.ok("label cluster prod-1 team.io/owner=blue old-").await, "cluster/prod-1 changed\n");
     assert_eq!(cli.ok("label cluster/prod-1 old-").await, "cluster/prod-1 unchanged\n");
     assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.labels}").await, "{\"team.io/owner\":\"blue\"}\n");
-    insta::assert_snapshot!(cli.told("label cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("label cluster prod-1").await, @"
+    --- stderr
+    error: which labels? Say key=value to set one, key- to remove one
+    --- exit 2
+    ");
 }
 
 async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("wait cluster prod-1 --timeout 1ms").await, @"");
+    insta::assert_snapshot!(cli.told("wait cluster prod-1 --timeout 1ms").await, @"
+    --- stderr
+    error: cluster/prod-1 has no Reconciled=True after [age]
+      Required adapters have not yet reported status at generation 1: validator, dns
+    --- exit 7
+    ");
 
     let mut waiting = cli.start("wait cluster prod-1 --for condition=Reconciled --timeout 5m");
     let mut gone = cli.start("wait cluster prod-1 --for delete");
@@ -100,7 +150,10 @@ async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
     }
     assert_eq!(gone.ended().await, Some(0));
     assert_eq!(disappointed.ended().await, Some(3), "what is waited for can never come");
-    insta::assert_snapshot!(cli.told("wait cluster prod-1 --for delete").await, @"");
+    insta::assert_snapshot!(cli.told("wait cluster prod-1 --for delete").await, @"
+    --- stderr
+    there is no cluster/prod-1
+    ");
     assert_eq!(cli.run("wait cluster prod-1").await.code, Some(3));
     assert_eq!(cli.run("wait cluster prod-1 --for tea").await.code, Some(2));
 }

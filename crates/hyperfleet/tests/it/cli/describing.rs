@@ -17,25 +17,108 @@ async fn troubled(app: &App) -> Cli {
 
 async fn describe_shows_everything_on_one_page(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("describe cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("describe cluster prod-1").await, @r#"
+    Name:        prod-1
+    Kind:        Cluster
+    Id:          [id 1]
+    Labels:      environment=production
+    Generation:  1
+    Created:     [time 1] ([age] ago) by system@hyperfleet.local
+    Updated:     [time 1] ([age] ago) by system@hyperfleet.local
+    Status:      Degraded
+    Cluster 'prod-1' is degraded at generation 1 by adapter dns.
+
+    Conditions:
+      CONDITION            STATUS  GEN  REASON                       SINCE  CONFIRMED  MESSAGE
+      Reconciled           False   1    ReconciledNotAvailable       [age]  [age]  Adapters reporting Available=False: dns (QuotaExceeded)
+      LastKnownReconciled  False   1    AdapterReportedNotAvailable  [age]  [age]  One or more required adapters report Available=False: dns
+      ValidatorSuccessful  True    1    Valid                        [age]  [age]  -
+      DnsSuccessful        False   1    QuotaExceeded                [age]  [age]  no room for zones
+
+    Reports:
+      ADAPTER    GEN  AVAILABLE  APPLIED  HEALTH  FINALIZED  REASON         REPORTED
+      dns        1    False      True     True    -          QuotaExceeded  [age]
+      validator  1    True       True     True    -          Valid          [age]
+
+    Blockers:
+      • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
+        → Read GET /api/hyperfleet/v1/clusters/[id 1]/statuses and the logs of adapter dns; if the wish is at fault, PATCH /api/hyperfleet/v1/clusters/[id 1].
+
+    Below:
+      nodepools (2): infra, workers
+
+    Spec:
+      region: us-east-1
+      zones:
+      - a
+      - b
+
+    Timeline:
+      ACTION          BY                       WHAT                                                                                                                                                           AGE
+      report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more  [age]
+      report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more                            [age]
+      created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}                                                                           [age]
+    "#);
     cli.ok("delete nodepool prod-1/workers -y").await;
-    insta::assert_snapshot!(cli.told("describe nodepool/prod-1/workers").await, @"");
+    insta::assert_snapshot!(cli.told("describe nodepool/prod-1/workers").await, @r#"
+    Name:        workers
+    Kind:        NodePool
+    Id:          [id 1]
+    Owner:       cluster/prod-1
+    Generation:  2
+    Created:     [time 1] ([age] ago) by system@hyperfleet.local
+    Updated:     [time 2] ([age] ago) by system@hyperfleet.local
+    Deleted:     [time 2] ([age] ago) by system@hyperfleet.local
+    Status:      Finalizing
+    NodePool 'workers' is being deleted and waits for adapter validator.
+
+    Conditions:
+      CONDITION            STATUS  GEN  REASON                     SINCE  CONFIRMED  MESSAGE
+      Reconciled           False   2    ReconciledMissingAdapters  [age]  [age]  Required adapters not reporting Finalized=True at generation 2: validator
+      LastKnownReconciled  False   1    AdaptersMissingReports     [age]  [age]  Required adapters have not yet reported status
+
+    Reports:
+      ADAPTER  GEN  AVAILABLE  APPLIED  HEALTH  FINALIZED  REASON  REPORTED
+
+    Blockers:
+      • adapter validator (since [age]): Has never reported on this resource; Finalized=True at generation 2 is awaited.
+        → Check that adapter validator is running and that its logs speak of this resource; it may not know of kind NodePool. As a last resort POST /api/hyperfleet/v1/nodepools/[id 1]/force-delete with a reason.
+
+    Spec:
+      replicas: 3
+
+    Timeline:
+      ACTION              BY                       WHAT                  AGE
+      deletion_requested  system@hyperfleet.local  -                     [age]
+      created             system@hyperfleet.local  spec: {"replicas":3}  [age]
+    "#);
 }
 
 async fn why_names_who_is_in_the_way(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"
+    Degraded  Cluster 'prod-1' is degraded at generation 1 by adapter dns.
+    • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
+      → Read GET /api/hyperfleet/v1/clusters/[id 1]/statuses and the logs of adapter dns; if the wish is at fault, PATCH /api/hyperfleet/v1/clusters/[id 1].
+    ");
     let explained = cli.json("why cluster/prod-1 -o json").await;
     assert_eq!(explained["phase"], json!("Degraded"));
     cli.ok("report cluster prod-1 --adapter dns").await;
-    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"Reconciled  Cluster 'prod-1' is reconciled at generation 1.");
 }
 
 async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
     let cli = troubled(app).await;
     cli.ok("patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\", \"zones\": null}}'").await;
     cli.ok("label cluster prod-1 environment- team=blue").await;
-    insta::assert_snapshot!(cli.told("timeline cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("timeline cluster prod-1").await, @r#"
+    ACTION          BY                       WHAT                                                                                                                                                           AGE
+    labels_changed  system@hyperfleet.local  labels.environment removed; labels.team: blue                                                                                                                  [age]
+    spec_changed    system@hyperfleet.local  spec.region: us-east-1 → eu-west-1; spec.zones removed                                                                                                         [age]
+    report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more  [age]
+    report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more                            [age]
+    created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}                                                                           [age]
+    "#);
     assert_eq!(cli.ok("timeline cluster prod-1 --limit 2").await.lines().count(), 3);
     let id = cli.ok("get cluster prod-1 -o jsonpath=.id").await;
     cli.ok("delete cluster prod-1 -y").await;
@@ -51,19 +134,40 @@ async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
 async fn a_tree_shows_what_is_below_and_how_it_is_doing(app: &App) {
     let cli = troubled(app).await;
     cli.ok("report nodepool prod-1/infra --adapter validator").await;
-    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"
+    cluster/prod-1  Degraded (ReconciledNotAvailable)
+    ├─ adapter dns  Available=False (QuotaExceeded)
+    ├─ adapter validator  Available=True
+    ├─ nodepool/infra  Reconciled
+    │  └─ adapter validator  Available=True
+    └─ nodepool/workers  Reconciling (ReconciledMissingAdapters)
+    ");
     cli.ok("delete cluster prod-1 -y").await;
     cli.ok("report cluster prod-1 --adapter validator --available false --finalized true").await;
-    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"
+    cluster/prod-1  Finalizing (ReconciledMissingAdapters)
+    ├─ adapter dns  Available=False (QuotaExceeded) (of generation 1, not 2)
+    ├─ adapter validator  Finalized=True
+    ├─ nodepool/infra  Finalizing (ReconciledMissingAdapters)
+    │  └─ adapter validator  Available=True (of generation 1, not 2)
+    └─ nodepool/workers  Finalizing (ReconciledMissingAdapters)
+    ");
 }
 
 async fn reports_are_shown_as_they_were_made(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("statuses cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("statuses cluster prod-1").await, @"
+    ADAPTER    GEN  AVAILABLE  APPLIED  HEALTH  FINALIZED  REASON         REPORTED
+    dns        1    False      True     True    -          QuotaExceeded  [age]
+    validator  1    True       True     True    -          Valid          [age]
+    ");
     assert_eq!(cli.ok("statuses cluster prod-1 -o name").await, "dns\nvalidator\n");
     let reports = cli.json("statuses cluster prod-1 -o json").await;
     assert_eq!(reports["items"][0]["conditions"][0]["message"], json!("no room for zones"));
-    insta::assert_snapshot!(cli.told("statuses nodepool prod-1/infra").await, @"");
+    insta::assert_snapshot!(cli.told("statuses nodepool prod-1/infra").await, @"
+    --- stderr
+    no adapter has reported yet
+    ");
 }
 
 both_stores!(

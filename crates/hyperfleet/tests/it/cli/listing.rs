@@ -26,12 +26,36 @@ async fn fleet(app: &App) -> Cli {
 
 async fn tables_are_for_people(app: &App) {
     let cli = fleet(app).await;
-    insta::assert_snapshot!(cli.told("get clusters").await, @"");
-    insta::assert_snapshot!(cli.told("get clusters -o wide --order-by 'name desc'").await, @"");
-    insta::assert_snapshot!(cli.told("get nodepools").await, @"");
-    insta::assert_snapshot!(cli.told("get clusters,nodepools --limit 3").await, @"");
-    insta::assert_snapshot!(cli.told("get all --search \"name like '%-1'\"").await, @"");
-    insta::assert_snapshot!(cli.told("get zones").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters").await, @"
+    NAME    STATUS      GEN  SINCE  AGE
+    dev-1   Degraded    1    [age]  [age]
+    prod-1  Reconciled  1    [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get clusters -o wide --order-by 'name desc'").await, @"
+    NAME    STATUS      GEN  ADAPTERS  REASON                  ID                                    LABELS                            SINCE  AGE
+    prod-1  Reconciled  1    2/2       ReconciledAll           [id 1]  environment=production,team=blue  [age]  [age]
+    dev-1   Degraded    1    1/2       ReconciledNotAvailable  [id 2]  environment=dev                   [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get nodepools").await, @"
+    NAME     OWNER           STATUS       GEN  SINCE  AGE
+    workers  cluster/prod-1  Reconciling  1    [age]  [age]
+    workers  cluster/dev-1   Reconciling  1    [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get clusters,nodepools --limit 3").await, @"
+    NAME              OWNER           STATUS       GEN  SINCE  AGE
+    cluster/dev-1     -               Degraded     1    [age]  [age]
+    cluster/prod-1    -               Reconciled   1    [age]  [age]
+    nodepool/workers  cluster/prod-1  Reconciling  1    [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get all --search \"name like '%-1'\"").await, @"
+    NAME    STATUS      GEN  SINCE  AGE
+    dev-1   Degraded    1    [age]  [age]
+    prod-1  Reconciled  1    [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get zones").await, @"
+    --- stderr
+    nothing found
+    ");
 }
 
 async fn every_kind_is_found_by_any_of_its_names(app: &App) {
@@ -39,7 +63,12 @@ async fn every_kind_is_found_by_any_of_its_names(app: &App) {
     for word in ["clusters", "cluster", "Cluster", "CLUSTERS"] {
         assert_eq!(cli.ok(&format!("get {word} -o name")).await, "cluster/dev-1\ncluster/prod-1\n", "{word}");
     }
-    insta::assert_snapshot!(cli.told("get clutsers").await, @"");
+    insta::assert_snapshot!(cli.told("get clutsers").await, @r#"
+    --- stderr
+    error: the server has no kind "clutsers"; did you mean clusters?
+      it has: clusters, nodepools, zones, racks, hosts, permits, networks, services
+    --- exit 2
+    "#);
 }
 
 async fn data_is_for_programs(app: &App) {
@@ -50,7 +79,56 @@ async fn data_is_for_programs(app: &App) {
     assert_eq!((&many["kind"], &many["items"][1]["name"]), (&json!("ClusterList"), &json!("dev-1")));
     let list = cli.json("get clusters -l team -o json").await;
     assert_eq!(list["items"].as_array().unwrap().len(), 1);
-    insta::assert_snapshot!(steady(&cli.ok("get cluster/prod-1 -o yaml").await), @"");
+    insta::assert_snapshot!(steady(&cli.ok("get cluster/prod-1 -o yaml").await), @r#"
+    kind: Cluster
+    id: "[id 1]"
+    href: /api/hyperfleet/v1/clusters/[id 1]
+    name: prod-1
+    generation: 1
+    spec:
+      region: us-east-1
+    labels:
+      environment: production
+      team: blue
+    created_time: "[time 1]"
+    updated_time: "[time 1]"
+    created_by: system@hyperfleet.local
+    updated_by: system@hyperfleet.local
+    status:
+      conditions:
+      - type: Reconciled
+        status: "True"
+        reason: ReconciledAll
+        message: "All required adapters reported Available=True or Finalized=True at the current generation"
+        observed_generation: 1
+        created_time: "[time 1]"
+        last_updated_time: "[time 2]"
+        last_transition_time: "[time 3]"
+      - type: LastKnownReconciled
+        status: "True"
+        reason: AllAdaptersReconciled
+        message: "All required adapters report Available=True for the tracked generation"
+        observed_generation: 1
+        created_time: "[time 1]"
+        last_updated_time: "[time 2]"
+        last_transition_time: "[time 3]"
+      - type: ValidatorSuccessful
+        status: "True"
+        reason: Fine
+        message: ""
+        observed_generation: 1
+        created_time: "[time 1]"
+        last_updated_time: "[time 2]"
+        last_transition_time: "[time 2]"
+      - type: DnsSuccessful
+        status: "True"
+        reason: Fine
+        message: ""
+        observed_generation: 1
+        created_time: "[time 1]"
+        last_updated_time: "[time 3]"
+        last_transition_time: "[time 3]"
+    "#);
     for (template, found) in [
         ("{.items[*].name}", "dev-1 prod-1\n"),
         (
@@ -80,15 +158,32 @@ async fn lists_are_narrowed_by_labels_searches_and_owners(app: &App) {
     ] {
         assert_eq!(cli.ok(&format!("get {selection} -o name")).await, found, "{selection}");
     }
-    insta::assert_snapshot!(cli.told("get clusters --search \"nmae='x'\"").await, @"");
-    insta::assert_snapshot!(cli.told("get nodepools --in zones/x").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters --search \"nmae='x'\"").await, @r#"
+    --- stderr
+    error: Invalid Query Parameter (HYPERFLEET-VAL-004, HTTP 400)
+      search at position 1: `nmae` is not a field: did you mean name?
+        nmae='x'
+        ^
+      search: search at position 1: `nmae` is not a field: did you mean name? (given: "nmae='x'")
+      trace id: [trace]
+    --- exit 1
+    "#);
+    insta::assert_snapshot!(cli.told("get nodepools --in zones/x").await, @"
+    --- stderr
+    error: there is no zone/x
+    --- exit 3
+    ");
 }
 
 async fn what_is_being_deleted_is_shown_when_asked_for(app: &App) {
     let cli = fleet(app).await;
     cli.ok("delete cluster dev-1 -y").await;
     assert_eq!(cli.ok("get clusters -o name").await, "cluster/prod-1\n");
-    insta::assert_snapshot!(cli.told("get clusters --show-deleted").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters --show-deleted").await, @"
+    NAME    STATUS      GEN  SINCE  AGE
+    dev-1   Finalizing  2    [age]  [age]
+    prod-1  Reconciled  1    [age]  [age]
+    ");
 }
 
 async fn lists_of_any_length_come_whole(app: &App) {

@@ -31,7 +31,14 @@ fn told(cli: &Cli, ended: &Ended) -> String {
 #[tokio::test]
 async fn login_remembers_a_server_and_how_to_be_known_to_it() {
     let (cli, _server, url) = asking().await;
-    insta::assert_snapshot!(cli.told(&format!("get clusters --server {url}")).await, @"");
+    insta::assert_snapshot!(cli.told(&format!("get clusters --server {url}")).await, @"
+    --- stderr
+    error: Authentication Required (HYPERFLEET-AUT-001, HTTP 401)
+      A token is required, and none was sent
+      log in with `hyperfleet login`, or name a token by --token-file or HYPERFLEET_TOKEN
+      trace id: [trace]
+    --- exit 5
+    ");
 
     let ended = cli.run(&format!("login {url} --name local")).await;
     assert_eq!(ended.code, Some(5), "a login that does not work is not kept: {ended:?}");
@@ -39,9 +46,15 @@ async fn login_remembers_a_server_and_how_to_be_known_to_it() {
 
     let command = format!("{BINARY} dev token ann@example.com 2>/dev/null");
     let ended = cli.run(&format!("login {url} --name local --token-command '{command}'")).await;
-    insta::assert_snapshot!(told(&cli, &ended), @"");
+    insta::assert_snapshot!(told(&cli, &ended), @"
+    --- stderr
+    using local (http://[server]) as ann@example.com; kept in [dir]/contexts.yaml
+    ");
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(steady(&cli.ok("whoami").await), @"");
+    insta::assert_snapshot!(steady(&cli.ok("whoami").await), @"
+    Server:    http://[server]
+    Identity:  ann@example.com
+    ");
     assert_eq!(cli.ok("get cluster prod-1 -o jsonpath=.created_by").await, "ann@example.com\n");
     let file = cli.program.directory().join("contexts.yaml");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
@@ -57,19 +70,41 @@ async fn login_remembers_a_server_and_how_to_be_known_to_it() {
 #[tokio::test]
 async fn contexts_are_listed_chosen_and_forgotten() {
     let cli = Cli::at("").env("HYPERFLEET_SERVER", "");
-    insta::assert_snapshot!(cli.told("context").await, @"");
+    insta::assert_snapshot!(cli.told("context").await, @"
+    --- stderr
+    none yet; see `hyperfleet login --help`
+    ");
     cli.ok("login https://one.example.com --name one --token-file /run/one --unchecked").await;
     cli.ok("login https://two.example.com:8443/api/hyperfleet/v1 --token-command 'print secret' --header 'X-Org: blue' --unchecked").await;
-    insta::assert_snapshot!(cli.told("context list").await, @"");
+    insta::assert_snapshot!(cli.told("context list").await, @"
+       NAME                  SERVER                                          TOKEN
+       one                   https://one.example.com                         file /run/one
+    *  two.example.com:8443  https://two.example.com:8443/api/hyperfleet/v1  command
+    ");
     assert_eq!(cli.ok("context current").await, "two.example.com:8443\n");
     cli.ok("context use one").await;
     assert_eq!(cli.ok("context current").await, "one\n");
-    insta::assert_snapshot!(cli.told("context use three").await, @"");
+    insta::assert_snapshot!(cli.told("context use three").await, @r#"
+    --- stderr
+    error: no context "three"
+      there is: one, two.example.com:8443
+    --- exit 2
+    "#);
     cli.ok("context remove one").await;
     assert_eq!(cli.run("context current").await.code, Some(1));
     assert_eq!(cli.run("get clusters --context one").await.code, Some(2));
     assert_eq!(cli.run("get clusters --context one --server http://x").await.code, Some(2));
-    insta::assert_snapshot!(std::fs::read_to_string(cli.program.directory().join("contexts.yaml")).unwrap(), @"");
+    insta::assert_snapshot!(std::fs::read_to_string(cli.program.directory().join("contexts.yaml")).unwrap(), @r#"
+    contexts:
+      "two.example.com:8443":
+        server: "https://two.example.com:8443/api/hyperfleet/v1"
+        token_command:
+        - sh
+        - "-c"
+        - print secret
+        headers:
+          X-Org: blue
+    "#);
 }
 
 #[tokio::test]

@@ -14,9 +14,21 @@ async fn colours_mean_something_and_stay_away_from_pipes(app: &App) {
     let plain = cli.ok("get clusters").await;
     assert!(!plain.contains('\x1b'));
     let cli = cli.env("CLICOLOR_FORCE", "1");
-    let coloured = cli.ok("get clusters").await;
-    insta::assert_snapshot!(steady(&coloured).replace('\x1b', "␛"), @"");
-    insta::assert_snapshot!(cli.told("get cluster nobody").await.replace('\x1b', "␛"), @"");
+    let mut coloured = steady(&cli.ok("get clusters").await).replace('\x1b', "␛");
+    // Ages are of any width.
+    while coloured.contains("   ") {
+        coloured = coloured.replace("   ", "  ");
+    }
+    insta::assert_snapshot!(coloured, @"
+    ␛[1mNAME␛[0m    ␛[1mSTATUS␛[0m       ␛[1mGEN␛[0m  ␛[1mSINCE␛[0m  ␛[1mAGE␛[0m
+    ␛[1mdev-1␛[0m   ␛[33mReconciling␛[0m  1    ␛[2m0s␛[0m     [age]
+    ␛[1mprod-1␛[0m  ␛[32mReconciled␛[0m   1    ␛[2m0s␛[0m     [age]
+    ");
+    insta::assert_snapshot!(cli.told("get cluster nobody").await.replace('\x1b', "␛"), @"
+    --- stderr
+    ␛[1;31merror:␛[0m there is no cluster/nobody
+    --- exit 3
+    ");
     assert!(!cli.ok("get clusters --color never").await.contains('\x1b'));
     assert!(!cli.ok("get clusters -o json").await.contains('\x1b'), "data has no colours");
     let cli = cli.env("NO_COLOR", "1");
@@ -52,13 +64,16 @@ async fn verbose_tells_each_request_on_stderr(app: &App) {
     assert_eq!(ended.stdout, quiet);
     let told: String =
         ended.stderr.lines().map(|line| format!("{}\n", line.rsplit_once(" in ").unwrap().0)).collect();
-    insta::assert_snapshot!(told, @"");
+    insta::assert_snapshot!(told, @"
+    * GET /openapi → 8 kinds
+    * GET /clusters?search=name='prod-1'&size=20&showDeleted=true&total=none → 200 OK
+    ");
 }
 
 async fn curl_prints_the_request_and_sends_nothing(app: &App) {
     let cli = Cli::of(app).env("HYPERFLEET_TOKEN", "hush");
-    insta::assert_snapshot!(without_key(&steady(&cli.ok("create cluster prod-1 --set n=1 --curl").await)), @"");
-    insta::assert_snapshot!(steady(&cli.ok("get clusters -l a=b --curl").await), @"");
+    insta::assert_snapshot!(without_key(&steady(&cli.ok("create cluster prod-1 --set n=1 --curl").await)), @r#"curl -sS -X POST -H "Authorization: Bearer $HYPERFLEET_TOKEN" -H 'accept: application/json, application/problem+json' -H 'content-type: application/json' -H 'idempotency-key: [key]' --data-binary '{"kind":"Cluster","name":"prod-1","spec":{"n":1}}' 'http://[server]/api/hyperfleet/v1/clusters'"#);
+    insta::assert_snapshot!(steady(&cli.ok("get clusters -l a=b --curl").await), @r#"curl -sS -H "Authorization: Bearer $HYPERFLEET_TOKEN" -H 'accept: application/json, application/problem+json' 'http://[server]/api/hyperfleet/v1/clusters?search=labels%5B%27a%27%5D%3D%27b%27&orderBy=name&size=500&total=none'"#);
     assert_eq!(cli.ok("get clusters -o name").await, "");
     // What it prints does the same, for whoever runs it.
     let command = cli.ok("create cluster prod-1 --set n=1 --curl").await;
@@ -99,7 +114,10 @@ async fn text_of_strangers_does_not_steer_the_terminal(app: &App) {
         let acts = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!said.contains(acts), "{line}: {said:?}");
     }
-    insta::assert_snapshot!(cli.told("statuses cluster prod-1").await, @"");
+    insta::assert_snapshot!(cli.told("statuses cluster prod-1").await, @r"
+    ADAPTER        GEN  AVAILABLE  APPLIED  HEALTH  FINALIZED  REASON    REPORTED
+    evil\u{1b}[2J  1    False      True     True    -          Wide世界  [age]
+    ");
     let kept = cli.json("get cluster prod-1 -o json").await;
     assert_eq!(kept["spec"]["a"], "\x1b[31m\u{9b}\u{202e}", "and yet data is what it was");
 }
@@ -107,7 +125,12 @@ async fn text_of_strangers_does_not_steer_the_terminal(app: &App) {
 #[tokio::test]
 async fn a_server_that_is_not_there_is_exit_code_6() {
     let cli = Cli::at("http://127.0.0.1:1");
-    insta::assert_snapshot!(cli.told("get clusters").await, @"");
+    insta::assert_snapshot!(cli.told("get clusters").await, @"
+    --- stderr
+    error: GET http://[server]/api/hyperfleet/v1/openapi cannot be reached: client error (Connect): tcp connect error: Connection refused (os error 111)
+      is it running, and is --server (or the context) right? `hyperfleet up` starts one
+    --- exit 6
+    ");
     assert_eq!(cli.run("get clusters --server ftp://x").await.code, Some(2));
     assert_eq!(cli.run("get clusters --server http://user:hush@x").await.code, Some(2));
 }
@@ -115,7 +138,46 @@ async fn a_server_that_is_not_there_is_exit_code_6() {
 #[tokio::test]
 async fn help_comes_without_a_server_and_teaches_by_example() {
     let cli = Cli::at("http://127.0.0.1:1");
-    insta::assert_snapshot!(cli.ok("get -h").await, @"");
+    insta::assert_snapshot!(cli.ok("get -h").await, @r#"
+    Show resources: one, many, or all of a kind
+
+    Usage: hyperfleet get [OPTIONS] <WHAT>...
+
+    Arguments:
+      <WHAT>...  KIND, KIND NAME..., KIND/NAME... or `all`; an id stands for any name
+
+    Options:
+          --in <KIND/NAME>     Only what belongs to this one, such as clusters/prod-1
+      -l, --selector <LABELS>  By labels: key=value, key!=value, key in (a,b), key, !key, with commas
+                               between
+          --search <QUERY>     By the filter language, such as "spec.region='us-east-1' and generation >
+                               2"
+          --order-by <FIELDS>  Order, such as 'created_time desc,name' [default: name]
+          --limit <NUMBER>     No more than this many
+          --show-deleted       Also what is being deleted
+      -w, --watch              Then go on with each change, until Ctrl-C
+      -o, --output <FORM>      table, wide, json, yaml, name or jsonpath=TEMPLATE [default: table]
+      -h, --help               Print help (see more with '--help')
+
+    Connection:
+          --server <URL>                The server [default: $HYPERFLEET_SERVER, the current context,
+                                        http://localhost:8000]
+          --context <NAME>              A server by the name it was given at login
+          --token-file <FILE>           File with the token [default: $HYPERFLEET_TOKEN, or as the
+                                        context says]
+          --ca-file <FILE>              Authorities to trust instead of the system's, in PEM
+      -H, --header <NAME: VALUE>        A header of every request, such as one that names a tenant; may
+                                        be given again
+          --request-timeout <DURATION>  How long one request may take [default: 30s]
+      -v, --verbose                     Tell each request, its status and its time on stderr
+          --curl                        Print the request as a curl command instead of sending it; names
+                                        are still looked up
+
+    Try it:
+      hyperfleet get clusters -l environment=production -o wide
+      hyperfleet get nodepools --in clusters/prod-1 -w
+      hyperfleet get cluster prod-1 -o jsonpath='{.status.conditions[?(@.type=="Reconciled")].status}'
+    "#);
 }
 
 both_stores!(

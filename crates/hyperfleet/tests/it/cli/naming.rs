@@ -27,7 +27,13 @@ async fn a_name_that_several_have_is_not_guessed(app: &App) {
         cli.ok(&format!("create cluster {owner}")).await;
         cli.ok(&format!("create nodepool {owner}/workers")).await;
     }
-    insta::assert_snapshot!(cli.told("describe nodepool workers").await, @"");
+    insta::assert_snapshot!(cli.told("describe nodepool workers").await, @"
+    --- stderr
+    error: nodepool/workers could be any of these; say which, by its path or its id:
+      nodepool/dev-1/workers (id [id 1])
+      nodepool/prod-1/workers (id [id 2])
+    --- exit 2
+    ");
     // A name is free again once its bearer is being deleted: then the living one is meant.
     cli.ok("delete nodepool dev-1/workers -y").await;
     assert_eq!(cli.ok("get nodepool workers -o name").await, "nodepool/prod-1/workers\n");
@@ -46,15 +52,31 @@ async fn kinds_nest_to_any_depth(app: &App) {
     assert_eq!(cli.ok("get hosts --in zones/z-2 -o name").await, "host/z-2/r-1/h-1\n");
     assert_eq!(cli.ok("get host/z-2/r-1/h-1 -o name").await, "host/z-2/r-1/h-1\n");
     assert_eq!(cli.run("get host/r-1/h-1").await.code, Some(2), "two racks have that name");
-    insta::assert_snapshot!(cli.told("tree zone z-1").await, @"");
+    insta::assert_snapshot!(cli.told("tree zone z-1").await, @"
+    zone/z-1  Reconciled
+    └─ rack/r-1  Reconciled
+       └─ host/h-1  Reconciling (ReconciledMissingAdapters)
+    ");
 }
 
 async fn what_is_not_there_is_exit_code_3(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("get cluster prod-2").await, @"");
-    insta::assert_snapshot!(cli.told("get nodepool prod-1/workers").await, @"");
-    insta::assert_snapshot!(cli.told("get zone/a/b").await, @"");
+    insta::assert_snapshot!(cli.told("get cluster prod-2").await, @"
+    --- stderr
+    error: there is no cluster/prod-2
+    --- exit 3
+    ");
+    insta::assert_snapshot!(cli.told("get nodepool prod-1/workers").await, @"
+    --- stderr
+    error: there is no nodepool/workers in cluster/prod-1
+    --- exit 3
+    ");
+    insta::assert_snapshot!(cli.told("get zone/a/b").await, @r#"
+    --- stderr
+    error: a Zone belongs to nothing, so "a" cannot be its owner
+    --- exit 2
+    "#);
     // A name is a name, not a piece of a query.
     for hostile in ["x' or name!='", "..", "%2e%2e", "a\\", "0198c0de-1111-7abc-8def-000000000001"] {
         let ended = cli.run(&format!("get cluster \"{hostile}\"")).await;

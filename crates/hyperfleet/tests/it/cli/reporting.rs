@@ -8,7 +8,7 @@ use crate::support::{App, CATALOG, both_stores};
 async fn a_report_is_what_an_adapter_would_send(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --available FALSE --reason Quota --condition Extra=unknown --data '{\"zone\": \"a\"}'").await, @"");
+    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --available FALSE --reason Quota --condition Extra=unknown --data '{\"zone\": \"a\"}'").await, @"cluster/prod-1 report of dns stored");
     let report = cli.json("statuses cluster prod-1 -o json").await["items"][0].take();
     assert_eq!(
         (&report["adapter"], &report["observed_generation"], &report["data"]),
@@ -24,7 +24,11 @@ async fn a_report_is_what_an_adapter_would_send(app: &App) {
         kinds,
         [("Available", "False"), ("Applied", "True"), ("Health", "True"), ("Extra", "Unknown")]
     );
-    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --generation 7").await, @"");
+    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --generation 7").await, @"
+    cluster/prod-1 report of dns discarded
+    --- stderr
+    the server knows something newer, or a report with Available=Unknown is no news
+    ");
     assert_eq!(cli.run("report cluster prod-1").await.code, Some(2));
     assert_eq!(cli.run("report cluster prod-1 --adapter dns --available maybe").await.code, Some(2));
 }
@@ -38,7 +42,7 @@ async fn api_sends_what_it_is_told_and_prints_what_comes(app: &App) {
     let id = made["id"].as_str().unwrap();
     let patched = cli.json(&format!("api PATCH /clusters/{id} -d '{{\"spec\": {{\"m\": 2}}}}'")).await;
     assert_eq!(patched["spec"], json!({"n": 1, "m": 2}));
-    assert_eq!(cli.json("api GET /api/hyperfleet/metadata").await["service"], json!("hyperfleet"));
+    assert_eq!(cli.json("api GET /api/hyperfleet/metadata").await["service"], json!("hyperfleet-api"));
     let headers = cli.run(&format!("api GET /clusters/{id} -i")).await;
     assert!(
         headers.stderr.starts_with("HTTP 200") && headers.stderr.contains("etag: \""),

@@ -13,33 +13,57 @@ const FREE_PORTS: [&str; 4] = ["--health-port", "0", "--metrics-port", "0"];
 async fn help_teaches_the_first_steps() {
     let help = Program::new().run(&["-h"]).await;
     assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
-    insta::assert_snapshot!(help.stdout, @r"
+    insta::assert_snapshot!(help.stdout, @"
     Keeps the desired state of fleets, and says whether the world matches it
 
-    Usage: hyperfleet <COMMAND>
+    Usage: hyperfleet [OPTIONS] <COMMAND>
 
     Commands:
-      up          Run everything in one process on an embedded database
-      serve       Run the API as configured
-      migrate     Bring the database's schema up to date, and exit
-      config      Print the effective configuration, secrets masked
-      dev         Tools for development
-      version     Print what this binary was built from
-      completion  Print a completion script for your shell
-      help        Print this message or the help of the given subcommand(s)
+      up            Run everything in one process on an embedded database
+      serve         Run the API as configured
+      sentinel      Decide when resources need work, and tell their adapters
+      migrate       Bring the database's schema up to date, and exit
+      config        Print the effective configuration, secrets masked
+      get           Show resources: one, many, or all of a kind
+      describe      Show everything about a resource: conditions, reports, what is in the way, what
+                    happened
+      tree          Show a resource with everything below it and its adapters
+      why           Tell why a resource is not done, and what would help
+      timeline      Show what happened to a resource, newest first
+      statuses      Show what the adapters reported on a resource
+      wait          Wait until a condition holds, or until a resource is gone
+      create        Create a resource
+      apply         Create or change resources as documents wish
+      diff          Show what `apply` would change
+      patch         Change a resource by a merge patch or a JSON Patch
+      label         Set and remove labels of a resource
+      delete        Delete resources with what is below them, after a look and a question
+      force-delete  Remove a resource whose deletion does not come to an end
+      report        Report on a resource as an adapter would
+      api           Send any request to the API
+      login         Remember a server and how to be known to it, and use it from now on
+      context       List the servers you know, and choose one
+      whoami        Show whom the server takes you for
+      dev           Tools for development
+      version       Print what this binary was built from
+      completion    Print a completion script for your shell, with live names of resources
+      man           Print a page of the manual, or write all pages to a directory
+      help          Print this message or the help of the given subcommand(s)
 
     Options:
-      -h, --help     Print help
+      -h, --help     Print help (see more with '--help')
       -V, --version  Print version
 
     First steps:
       hyperfleet up                     everything in one process, data in ./hyperfleet.db
-      curl localhost:8000/api/hyperfleet/v1/clusters
+      hyperfleet create cluster my-first --label environment=dev
+      hyperfleet get clusters           then: describe, tree, why, apply -f, delete
       open http://localhost:8000/api/hyperfleet/v1/openapi.html
 
     In production:
       hyperfleet migrate --database-url postgres://…    bring the schema up to date
       hyperfleet serve --config /etc/hyperfleet/config.yaml
+      hyperfleet sentinel serve --config /etc/hyperfleet/sentinel.yaml
       hyperfleet config                 what is configured, and where each value came from
     ");
 }
@@ -65,7 +89,7 @@ async fn every_command_explains_itself_and_serve_knows_every_key_as_a_flag() {
 async fn a_wrong_call_is_told_on_stderr_with_exit_code_2() {
     let program = Program::new();
     for (arguments, told) in [
-        (&[][..], "Usage: hyperfleet <COMMAND>"),
+        (&[][..], "Usage: hyperfleet [OPTIONS] <COMMAND>"),
         (&["fly"], "unrecognized subcommand 'fly'"),
         (&["serve", "--server-prot", "1"], "a similar argument exists: '--server-port'"),
         (&["up", "--memory", "--data", "x"], "cannot be used with"),
