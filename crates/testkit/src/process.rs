@@ -65,7 +65,7 @@ impl Process {
     pub(crate) fn start(&self, ready: impl Fn() -> bool) -> Result<()> {
         let child = self.command.lock().unwrap_or_else(PoisonError::into_inner).spawn()?;
         let group = child.id().to_string();
-        let guard = Guard::set("kill -9 -- \"-$1\"", &[group.as_str()], None)?;
+        let guard = Guard::set("kill -9 \"-$1\"", &[group.as_str()], None)?;
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((child, guard));
         let started = std::time::Instant::now();
         while !ready() {

@@ -70,6 +70,8 @@ impl RabbitMq {
             command
                 .env("HOME", directory)
                 .env("ERL_EPMD_PORT", mapper.to_string())
+                // Or it would not go as long as it believes in a node.
+                .env("ERL_EPMD_RELAXED_COMMAND_CHECK", "1")
                 .env("RABBITMQ_NODENAME", format!("hf{port}@localhost"))
                 .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
                 .env("RABBITMQ_NODE_PORT", port.to_string())

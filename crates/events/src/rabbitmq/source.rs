@@ -17,6 +17,7 @@ use lapin::{Acker, Channel, Connection, Consumer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::publishing::{Declare, PATIENCE};
 use super::{ATTEMPT, RabbitMq, declare_queue, read, unavailable};
@@ -47,6 +48,8 @@ struct At {
     held: Arc<Held>,
     /// Ends the waits when the channel goes: the server then has the messages back.
     gone: CancellationToken,
+    /// Those who wait, or put what they held behind the queue.
+    holding: TaskTracker,
 }
 
 impl Drop for At {
@@ -81,8 +84,9 @@ impl Source {
         let window = u16::try_from(self.window).unwrap_or(u16::MAX);
         channel.basic_qos(window, BasicQosOptions::default()).await.map_err(unavailable)?;
         let consumer = consume(&channel, &self.queue).await?;
-        let (left, held, gone) = (VecDeque::new(), Arc::default(), CancellationToken::new());
-        self.at = Some(At { connection, channel, consumer, left, held, gone });
+        let (left, held) = (VecDeque::new(), Arc::default());
+        let (gone, holding) = (CancellationToken::new(), TaskTracker::new());
+        self.at = Some(At { connection, channel, consumer, left, held, gone, holding });
         Ok(())
     }
 
@@ -118,7 +122,11 @@ impl Source {
 
     pub(crate) async fn close(mut self) {
         if let Some(at) = self.at.take() {
-            // The server has back whatever is not acknowledged, now or when it notices.
+            // What only waits goes back with the connection. What is on its way behind the queue is let go there
+            // first, or the server would have it twice.
+            at.gone.cancel();
+            at.holding.close();
+            let _ = timeout(PATIENCE, at.holding.wait()).await;
             let _ = timeout(PATIENCE, at.connection.close(200, "drained".into())).await;
         }
     }
@@ -140,6 +148,7 @@ impl At {
             held: Arc::clone(&self.held),
             consumer: self.held.consumer.load(Ordering::Relaxed),
             gone: self.gone.clone(),
+            holding: self.holding.clone(),
         }
     }
 
@@ -199,6 +208,7 @@ pub(crate) struct Receipt {
     held: Arc<Held>,
     consumer: u64,
     gone: CancellationToken,
+    holding: TaskTracker,
 }
 
 impl Receipt {
@@ -213,7 +223,8 @@ impl Receipt {
 
     pub(crate) async fn retry(self, after: Duration) -> Result<(), BrokerError> {
         self.held.add(self.consumer);
-        tokio::spawn(async move {
+        let holding = self.holding.clone();
+        holding.spawn(async move {
             let waited = self.gone.run_until_cancelled(tokio::time::sleep(after)).await.is_some();
             let (held, consumer) = (Arc::clone(&self.held), self.consumer);
             if waited && let Err(error) = self.put_behind().await {

@@ -196,10 +196,10 @@ pub(crate) async fn the_count_of_deliveries_survives_the_process(world: World) {
     next(&mut subscription).await.reject("no luck").await.unwrap();
     let second = next(&mut subscription).await;
     assert_eq!(second.attempt, 2);
+    // A server of NATS 2.9 forgets a count that comes due while nobody asks for messages, so somebody does.
+    let mut successor = ready(&world.another().await, &world.topic, &world.named("s"), &often).await;
     second.reject("no luck").await.unwrap();
     subscription.drain().await;
-
-    let mut successor = ready(&world.another().await, &world.topic, &world.named("s"), &often).await;
     let third = next(&mut successor).await;
     assert!(third.attempt >= 3, "{}", third.attempt);
     third.acknowledge().await.unwrap();
