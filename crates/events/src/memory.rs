@@ -173,7 +173,10 @@ impl Source {
         }
     }
 
-    pub(crate) async fn close(self) {}
+    pub(crate) async fn close(self) {
+        // Another user of this subscription waits from now on for what this one was waiting for.
+        self.0.arrived.notify_one();
+    }
 }
 
 /// The right to settle one message; dropped, it gives the message back.

@@ -15,7 +15,7 @@ use crate::ranges::{COUNT, Ranges};
 
 /// How long a lease lasts. With [`BEAT`] and a second for the API to answer, the ranges of a dead replica move within
 /// ten seconds.
-pub const TTL: Duration = Duration::from_secs(7);
+pub const TTL: Duration = Duration::from_secs(6);
 /// How often leases are looked at and renewed.
 pub const BEAT: Duration = Duration::from_secs(2);
 

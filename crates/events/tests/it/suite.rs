@@ -179,13 +179,13 @@ pub(crate) async fn draining_waits_for_what_is_out_and_gives_back_the_rest(world
     drain.await;
 
     let mut successor = ready(&world.another().await, &world.topic, &world.named("s"), &one_by_one).await;
+    // One may come twice where the broker had not heard yet that it was given back.
     let mut left = BTreeSet::new();
-    for _ in 0..2 {
+    while left != BTreeSet::from(["b".to_owned(), "c".to_owned()]) {
         let delivery = next(&mut successor).await;
         left.insert(resource(&delivery.event));
         delivery.acknowledge().await.unwrap();
     }
-    assert_eq!(left, BTreeSet::from(["b".to_owned(), "c".to_owned()]));
 }
 
 pub(crate) async fn the_count_of_deliveries_survives_the_process(world: World) {

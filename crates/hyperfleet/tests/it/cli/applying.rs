@@ -155,7 +155,14 @@ async fn directories_stdin_and_exports_are_documents_too(app: &App) {
     cli.ok("create rack z-1/r-1 --spec '{\"n\": 1.5e40, \"when\": \"2026-01-01\", \"t\": \"yes\"}'").await;
     let exported = cli.ok("get zones,racks -o yaml").await;
     let ended = cli.run_with("apply -f - --parallel 1", &exported).await;
-    insta::assert_snapshot!(transcript(&ended), @"");
+    insta::assert_snapshot!(transcript(&ended), @"
+    zone/z-1 unchanged
+    zone/z-2 unchanged
+    zone/z-3 unchanged
+    rack/[id 1]/r-1 unchanged
+    --- stderr
+    0 created, 0 changed, 4 unchanged, 0 failed
+    ");
 }
 
 async fn one_that_fails_does_not_stop_the_others(app: &App) {

@@ -20,9 +20,9 @@ async fn colours_mean_something_and_stay_away_from_pipes(app: &App) {
         coloured = coloured.replace("   ", "  ");
     }
     insta::assert_snapshot!(coloured, @"
-    ␛[1mNAME␛[0m    ␛[1mSTATUS␛[0m       ␛[1mGEN␛[0m  ␛[1mSINCE␛[0m  ␛[1mAGE␛[0m
-    ␛[1mdev-1␛[0m   ␛[33mReconciling␛[0m  1    ␛[2m0s␛[0m     [age]
-    ␛[1mprod-1␛[0m  ␛[32mReconciled␛[0m   1    ␛[2m0s␛[0m     [age]
+    ␛[1mNAME␛[0m  ␛[1mSTATUS␛[0m  ␛[1mGEN␛[0m  ␛[1mSINCE␛[0m  ␛[1mAGE␛[0m
+    ␛[1mdev-1␛[0m  ␛[33mReconciling␛[0m  1  ␛[2m[age]␛[0m  [age]
+    ␛[1mprod-1␛[0m  ␛[32mReconciled␛[0m  1  ␛[2m[age]␛[0m  [age]
     ");
     insta::assert_snapshot!(cli.told("get cluster nobody").await.replace('\x1b', "␛"), @"
     --- stderr

@@ -7,7 +7,6 @@ use std::time::Duration;
 use hyperfleet_core::Timestamp;
 use hyperfleet_sentinel::backoff::later;
 use hyperfleet_sentinel::book::Publication;
-use hyperfleet_sentinel::decide::Reason;
 use hyperfleet_sentinel::ranges::Ranges;
 use hyperfleet_sentinel::shares::{Claim, Lease, Standing, TTL, Wants};
 
@@ -34,7 +33,6 @@ pub(super) struct Event {
     pub(super) by: usize,
     pub(super) id: String,
     pub(super) generation: u64,
-    pub(super) reason: Reason,
 }
 
 /// Something that goes wrong.
@@ -340,7 +338,6 @@ impl World {
                 by: place,
                 id: id.clone(),
                 generation: publication.seen.generation,
-                reason: publication.reason,
             });
             for adapter in 0..2 {
                 let delay = 50 + self.chance(2_000);
