@@ -104,7 +104,7 @@ fn a_replica_that_stops_hands_over_within_ten_seconds() {
 }
 
 #[test]
-fn a_thousand_stuck_resources_cause_no_more_events_than_the_back_off_allows() {
+fn a_thousand_stuck_resources_cause_no_storm() {
     let mut world = World::new(7, 2);
     world.run_for(Duration::from_secs(15));
     world.create_stuck(1_000);
@@ -113,9 +113,10 @@ fn a_thousand_stuck_resources_cause_no_more_events_than_the_back_off_allows() {
     for event in world.events() {
         *events.entry(&event.id).or_default() += 1;
     }
-    // At once, then after 10, 20, 40, 80 and 160 s, then every 300 s; and once more where its range changed hands while
-    // it was heard of.
-    let most = 1 + 5 + (3_600 - 310) / 300 + 1;
+    // At once, then after 10, 20, 40, 80 and 160 s, then every 300 s. Where a range changes hands the back-off begins
+    // anew, for what was published is known only to whoever did it.
+    let by_one_hand = 1 + 5 + (3_600 - 310) / 300;
+    let most = 2 * by_one_hand;
     assert_eq!(events.len(), 1_000);
     assert!(events.values().all(|count| *count <= most), "{:?}", events.values().max());
 }
