@@ -37,20 +37,6 @@ impl RawJson {
         &self.0
     }
 
-    /// The same value as this crate prints it: without spaces, and of members that come twice the last.
-    pub fn normalised(&self) -> Self {
-        self.parse::<Value>().map_or_else(|_| self.clone(), |value| Self::from_value(&value))
-    }
-
-    /// Whether both hold the same value, however it is written.
-    pub fn same(&self, other: &Self) -> bool {
-        let differ_in_text = || match (self.parse(), other.parse()) {
-            (Ok(one), Ok(other)) => same(&one, &other),
-            _ => false,
-        };
-        self == other || differ_in_text()
-    }
-
     /// Whether both are the same text in memory.
     pub fn shares(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

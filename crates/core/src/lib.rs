@@ -68,7 +68,9 @@ pub use nearest::nearest;
 pub use past::{Snapshot, Undo, wish_changes};
 pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
-pub use report::{Finding, MANDATORY, Report, ReportedCondition, ReportedStatus, Standing, Submission};
+pub use report::{
+    Finding, MANDATORY, Recorded, Replaced, Report, ReportedCondition, ReportedStatus, Standing, Submission,
+};
 pub use resource::{Phase, Place, Resource, Stamp};
 pub use retry::{Fingerprint, KEPT_FOR, KeptAnswer, Retry};
 pub use schema::SpecSchemas;

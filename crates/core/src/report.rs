@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::json::same;
 use crate::{Error, RawJson, Timestamp};
 
 /// The types that every report must hold.
@@ -112,6 +114,26 @@ pub struct Report {
     pub last_report_time: Timestamp,
 }
 
+/// A report as it is to be kept, and what it took to see whether its documents say something new.
+#[derive(Debug)]
+pub struct Recorded {
+    /// What is kept.
+    pub report: Report,
+    /// Its data, if they are others than before.
+    pub data: Option<Replaced>,
+    /// Its metadata, if they are others than before.
+    pub metadata: Option<Replaced>,
+}
+
+/// A document that another one took the place of, both as values.
+#[derive(Debug)]
+pub struct Replaced {
+    /// The one before, if there was one.
+    pub before: Option<Value>,
+    /// The new one.
+    pub after: Value,
+}
+
 /// Where an adapter stands: the part of its report that decides conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
@@ -148,12 +170,16 @@ impl Submission {
     }
 
     /// The record to keep, after `before`. What it repeats it shares with that.
-    pub fn record(&self, before: Option<&Report>) -> Report {
+    pub fn record(&self, before: Option<&Report>) -> Recorded {
         if let Some(before) = before.filter(|before| self.repeats(before)) {
-            return Report { last_report_time: self.observed_time, ..before.clone() };
+            let report = Report { last_report_time: self.observed_time, ..before.clone() };
+            return Recorded { report, data: None, metadata: None };
         }
         let earlier = Earlier::of(before);
-        Report {
+        let (data, new_data) = kept(before.map(|report| &report.data), &self.data);
+        let metadata = |now| kept(before.and_then(|report| report.metadata.as_ref()), now);
+        let (metadata, new_metadata) = self.metadata.as_ref().map(metadata).unzip();
+        let report = Report {
             adapter: self.adapter.clone(),
             observed_generation: self.observed_generation,
             conditions: self
@@ -171,14 +197,12 @@ impl Submission {
                         .map_or(self.observed_time, |earlier| earlier.last_transition_time),
                 })
                 .collect(),
-            data: kept(before.map(|report| &report.data), &self.data),
-            metadata: self
-                .metadata
-                .as_ref()
-                .map(|metadata| kept(before.and_then(|report| report.metadata.as_ref()), metadata)),
+            data,
+            metadata,
             created_time: before.map_or(self.observed_time, |report| report.created_time),
             last_report_time: self.observed_time,
-        }
+        };
+        Recorded { report, data: new_data, metadata: new_metadata.flatten() }
     }
 
     /// Whether it says what `before` says, in the same words.
@@ -214,10 +238,17 @@ impl<'a> Earlier<'a> {
 
 /// What is kept of a document: the one that is there if it says the same, else the new one, with each member
 /// once.
-fn kept(before: Option<&RawJson>, now: &RawJson) -> RawJson {
-    match before {
-        Some(before) if before.same(now) => before.clone(),
-        _ => now.normalised(),
+fn kept(before: Option<&RawJson>, now: &RawJson) -> (RawJson, Option<Replaced>) {
+    if let Some(before) = before.filter(|before| *before == now) {
+        return (before.clone(), None);
+    }
+    let earlier = before.and_then(|before| before.parse::<Value>().ok());
+    match (now.parse::<Value>(), before) {
+        (Ok(after), Some(before)) if earlier.as_ref().is_some_and(|earlier| same(earlier, &after)) => {
+            (before.clone(), None)
+        }
+        (Ok(after), _) => (RawJson::from_value(&after), Some(Replaced { before: earlier, after })),
+        (Err(_), _) => (now.clone(), None),
     }
 }
 

@@ -11,8 +11,8 @@ use super::removal::{children_left, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
 use crate::diff::diff;
 use crate::{
-    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, RawJson, Report,
-    ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
+    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, Recorded, Replaced,
+    Report, ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
 };
 
 /// What became of a report.
@@ -55,7 +55,7 @@ pub(super) fn decide(
         Verdict::Keep => false,
         Verdict::KeepAndAggregate => true,
     };
-    let report = submission.record(stored);
+    let Recorded { report, data, metadata } = submission.record(stored);
     let says_more = stored.is_none_or(|stored| !report.says_the_same(stored));
 
     let standing = report.standing();
@@ -86,7 +86,7 @@ pub(super) fn decide(
     let changes = says_more || aggregate::says_something_new(current, &resource)?;
     let mut entries = Vec::new();
     if says_more {
-        entries.push(entry(stored, &report)?);
+        entries.push(entry(stored, &report, data, metadata)?);
     }
     entries.extend(refreshed.flips);
     let fate = match (refreshed.gone, changes) {
@@ -143,7 +143,12 @@ fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
 }
 
 /// What the timeline tells of a report.
-fn entry(before: Option<&Report>, after: &Report) -> Result<Entry, Error> {
+fn entry(
+    before: Option<&Report>,
+    after: &Report,
+    data: Option<Replaced>,
+    metadata: Option<Replaced>,
+) -> Result<Entry, Error> {
     let mut changes = Vec::new();
     let generation = before.map(|report| report.observed_generation);
     if generation != Some(after.observed_generation) {
@@ -151,10 +156,11 @@ fn entry(before: Option<&Report>, after: &Report) -> Result<Entry, Error> {
         changes.push(FieldChange { path: "observed_generation".to_owned(), from, to });
     }
     changes.extend(condition_changes(before.map_or(&[], |report| &report.conditions), &after.conditions));
-    let data = before.map(|report| &report.data);
-    changes.extend(document_changes("data", data, Some(&after.data))?);
-    let metadata = before.and_then(|report| report.metadata.as_ref());
-    changes.extend(document_changes("metadata", metadata, after.metadata.as_ref())?);
+    changes.extend(data.into_iter().flat_map(|data| document_changes("data", data)));
+    changes.extend(metadata.into_iter().flat_map(|metadata| document_changes("metadata", metadata)));
+    if let (Some(gone), None) = (before.and_then(|report| report.metadata.as_ref()), &after.metadata) {
+        changes.push(FieldChange { path: "metadata".to_owned(), from: Some(gone.parse()?), to: None });
+    }
     Ok(Entry { adapter: Some(after.adapter.clone()), ..Entry::new(Action::ReportChanged, changes) })
 }
 
@@ -189,17 +195,9 @@ fn said(condition: &ReportedCondition) -> Value {
     Value::Object(said)
 }
 
-fn document_changes(
-    path: &str,
-    before: Option<&RawJson>,
-    after: Option<&RawJson>,
-) -> Result<Vec<FieldChange>, Error> {
-    if before == after {
-        return Ok(Vec::new());
+fn document_changes(path: &str, document: Replaced) -> Vec<FieldChange> {
+    match document.before {
+        Some(before) => diff(path, &before, &document.after),
+        None => vec![FieldChange { path: path.to_owned(), from: None, to: Some(document.after) }],
     }
-    let parse = |raw: Option<&RawJson>| raw.map(RawJson::parse::<Value>).transpose();
-    Ok(match (parse(before)?, parse(after)?) {
-        (Some(before), Some(after)) => diff(path, &before, &after),
-        (from, to) => vec![FieldChange { path: path.to_owned(), from, to }],
-    })
 }
