@@ -153,7 +153,7 @@ impl RefreshedColumns {
     }
 
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.ids, &self.confirmed_after, &self.times, &self.last, &self.count]
+        vec![&self.ids, &self.confirmed_after, &self.last, &self.count, &self.times]
     }
 }
 

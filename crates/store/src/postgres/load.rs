@@ -11,8 +11,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
-use super::persist::OURS;
 use super::row;
+use super::statements::OURS;
 use super::writer::{Session, prepare};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};

@@ -19,6 +19,7 @@ mod plans;
 mod read;
 mod report_columns;
 mod row;
+mod statements;
 mod surroundings;
 mod wall;
 mod writer;

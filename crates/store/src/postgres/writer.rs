@@ -17,6 +17,7 @@ use tokio_postgres::Client;
 
 use super::connect::Address;
 use super::persist::Feed;
+use super::statements::Statements;
 use super::{load, persist};
 use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
@@ -33,14 +34,14 @@ pub(crate) struct Writer {
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) load: load::Statements,
-    pub(super) persist: persist::Statements,
+    pub(super) persist: Statements,
 }
 
 impl Session {
     async fn open(address: &Address) -> Result<Self, Failure> {
         let client = address.connect_by_key().await?;
         let load = load::Statements::prepare(&client).await?;
-        let persist = persist::Statements::prepare(&client).await?;
+        let persist = Statements::prepare(&client).await?;
         Ok(Self { client, load, persist })
     }
 }
