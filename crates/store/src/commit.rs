@@ -8,6 +8,7 @@
 //!
 //! Batches are settled one after the other, but for those that [`flights`] may send ahead.
 
+mod doorbell;
 mod flights;
 
 use std::collections::BTreeSet;
@@ -26,6 +27,7 @@ use crate::memory::{Mark, Memory, Recalled};
 use crate::metrics::Metrics;
 use crate::{postgres, sqlite};
 
+use doorbell::Doorbell;
 use flights::{Boarding, Flights};
 
 /// Commands that one commit may carry. Larger batches gain nothing and make everyone wait.
@@ -44,6 +46,7 @@ pub(crate) enum Writer {
 #[derive(Debug, Clone)]
 pub(crate) struct Committer {
     queue: mpsc::Sender<Job>,
+    doorbell: Arc<Doorbell>,
     metrics: Metrics,
 }
 
@@ -109,16 +112,18 @@ impl Committer {
         feed: Feed,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
+        let doorbell = Arc::new(Doorbell::default());
         let task = supervise(Task {
             writer,
             rulebook,
             jobs,
+            doorbell: doorbell.clone(),
             memory: Memory::default(),
             alone: true,
             metrics: metrics.clone(),
             feed,
         });
-        (Self { queue, metrics }, task)
+        (Self { queue, doorbell, metrics }, task)
     }
 
     /// Hands a command in and waits for its answer.
@@ -135,16 +140,14 @@ impl Committer {
             }
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(stopping()),
         }
-        self.metrics.queue_length.set(self.waiting());
+        let waiting = self.queue.max_capacity() - self.queue.capacity();
+        self.metrics.queue_length.set(waiting as i64);
+        self.doorbell.tell(waiting);
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(Error::internal("the committer dropped a command without an answer")),
             Err(_) => Err(Failure::new(FailureKind::Timeout, "no commit within the deadline").into_error()),
         }
-    }
-
-    fn waiting(&self) -> i64 {
-        (self.queue.max_capacity() - self.queue.capacity()) as i64
     }
 }
 
@@ -156,6 +159,7 @@ struct Task {
     writer: Writer,
     rulebook: Arc<Rulebook>,
     jobs: mpsc::Receiver<Job>,
+    doorbell: Arc<Doorbell>,
     memory: Memory,
     /// Whether nobody else wrote lately. If somebody does, what is remembered is seldom worth trying.
     alone: bool,
@@ -195,6 +199,7 @@ impl Task {
             jobs.retain(|job| !job.caller.is_over());
             match self.board(&mut jobs, &flights) {
                 Boarding::Ready(batch) => self.take_off(batch, &mut flights).await,
+                Boarding::TooFew(missing) => self.gather(missing, &mut flights).await,
                 Boarding::Grounded if !flights.is_empty() => self.land_next(&mut flights).await,
                 Boarding::Grounded if jobs.is_empty() => {}
                 Boarding::Grounded => self.settle(Batch::of(std::mem::take(&mut jobs))).await,

@@ -15,10 +15,19 @@ use futures_util::poll;
 use hyperfleet_core::rules::{Outcome, WorkingSet};
 use hyperfleet_core::{Error, Intent, ResourceId};
 
-use super::{Batch, Failure, FailureKind, Job, Task, Verdicts, Writer, deliberate};
+use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Task, Verdicts, Writer, deliberate};
 
-/// More would only wait for the one session that carries them out.
-const MAX_FLIGHTS: usize = 2;
+/// One is carried out, one waits for it to end, one is being decided. More would only wait for the one session that
+/// carries them out.
+const MAX_FLIGHTS: usize = 3;
+
+/// A flight that would find nothing in the air takes no more than this: while a large batch is decided, the database
+/// would have nothing to do.
+const FIRST: usize = 48;
+
+/// Which part of the one ahead a flight must be. One that is much smaller would be carried out before there is enough
+/// for the next.
+const WORTH: usize = 3;
 
 /// What is in the air, in the order in which it lands, and what has failed since there was nothing.
 #[derive(Default)]
@@ -49,6 +58,8 @@ pub(super) enum Boarding {
     Ready(Vec<Job>),
     /// Nothing, as long as something is in the air.
     Grounded,
+    /// So many more would be worth a flight.
+    TooFew(usize),
 }
 
 impl Flights {
@@ -74,13 +85,20 @@ impl Task {
     /// Takes those of `jobs` that can be sent out of it.
     pub(super) fn board(&self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
         let connected = matches!(&self.writer, Writer::Postgres(writer) if writer.is_connected());
-        let ahead = flights.in_the_air.back().map_or(0, |flight| flight.commands);
-        // A second flight that is much smaller than the first would land too early for the third to be ready.
-        if !connected || !self.alone || !flights.has_room() || jobs.is_empty() || jobs.len() < ahead / 2 {
+        if !connected || !self.alone || !flights.has_room() || (jobs.is_empty() && flights.is_empty()) {
             return Boarding::Grounded;
         }
+        let ahead = flights.in_the_air.back().map_or(0, |flight| flight.commands);
+        let enough = (ahead / WORTH).max(1);
+        if jobs.len() < enough {
+            return Boarding::TooFew(enough - jobs.len());
+        }
         let mut boards = Vec::with_capacity(jobs.len());
+        let mut seats = if flights.is_empty() { FIRST } else { MAX_BATCH };
         for job in jobs.iter() {
+            if seats == 0 {
+                break;
+            }
             let Intent::Report(submit) = &job.command.intent else { return Boarding::Grounded };
             let Some(id) = ResourceId::parse(&submit.target.id) else { return Boarding::Grounded };
             let free = !flights.is_about(id);
@@ -88,6 +106,7 @@ impl Task {
                 return Boarding::Grounded;
             }
             boards.push(free);
+            seats -= usize::from(free);
         }
         let mut boards = boards.into_iter();
         let boarding: Vec<Job> = jobs.extract_if(.., |_| boards.next() == Some(true)).collect();
@@ -140,6 +159,23 @@ impl Task {
             flights.in_the_air.pop_front();
             self.land(landed, flights);
         }
+    }
+
+    /// Waits until `missing` more jobs are there, or the first flight lands.
+    pub(super) async fn gather(&mut self, missing: usize, flights: &mut Flights) {
+        let Some(flight) = flights.in_the_air.front_mut() else { return };
+        let doorbell = self.doorbell.clone();
+        doorbell.ask_for(missing);
+        if self.jobs.len() < missing {
+            tokio::select! {
+                landed = flight.journey.as_mut() => {
+                    flights.in_the_air.pop_front();
+                    self.land(landed, flights);
+                }
+                () = doorbell.rung() => {}
+            }
+        }
+        doorbell.ask_for(usize::MAX);
     }
 
     fn land(&mut self, landed: Landed, flights: &mut Flights) {
