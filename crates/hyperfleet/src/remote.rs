@@ -7,6 +7,7 @@
 //! what to do, and through [`Session::call`] when they are what was asked for: that is what `--curl` prints.
 //! What comes back is printed by `output`, never by hand.
 
+pub(crate) mod change;
 pub(crate) mod contexts;
 pub(crate) mod documents;
 pub(crate) mod failure;

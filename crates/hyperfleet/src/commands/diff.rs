@@ -15,6 +15,7 @@ use crate::output::form::Form;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::output::{self, json};
+use crate::remote::change::present;
 use crate::remote::resources::output_argument;
 use crate::remote::{Session, documents, session};
 
@@ -79,7 +80,7 @@ async fn changes(
     };
     let mut changes = Vec::new();
     for (member, wished) in &patch {
-        let before = there.map_or_else(|| json!({}), |resource| write::present(resource, member));
+        let before = there.map_or_else(|| json!({}), |resource| present(resource, member));
         let mut after = before.clone();
         merge(&mut after, wished);
         changes.extend(diff(member, &before, &after));

@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::apply::dry_run;
 use super::{Failure, patch};
-use crate::remote::resources::output_argument;
+use crate::output::form::Form;
+use crate::remote::resources::{output_argument, print_outcome};
 use crate::remote::target::{self, Prefer};
-use crate::remote::{Session, session};
+use crate::remote::{Session, change, session};
 
 pub(crate) fn command() -> Command {
     let command = Command::new("label")
@@ -39,7 +40,13 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
         return Err(Failure::usage("this works on one resource at a time"));
     };
     let found = target::resolve(session, wanted, owner.as_ref(), Prefer::Active).await?;
-    patch::send(session, matches, &found, &json!({"labels": labels}), None).await
+    let operations =
+        change::merging(&found.resource, &Map::from_iter([("labels".to_owned(), labels.into())]));
+    if operations.as_array().is_some_and(Vec::is_empty) {
+        print_outcome(&found.resource, "unchanged", matches.get_one::<Form>("output"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    patch::send(session, matches, &found, &operations, None).await
 }
 
 /// The words that name the resource, and the labels behind them.
@@ -64,6 +71,8 @@ pub(crate) fn pair(text: &str) -> Result<(String, Value), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct Known(HashMap<(String, Vec<String>), Place>);
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Found(Box<Found>),
-    /// A dry run would have made it.
+    /// A dry run would have made it, or a printed request will.
     Pretended,
 }
 

@@ -10,10 +10,14 @@ use serde_json::{Map, Value, json};
 use super::plan::{Known, Place, Step};
 use crate::commands::{Exit, Failure};
 use crate::remote::Session;
-use crate::remote::target::{self, Found, Prefer, Wanted, quoted};
+use crate::remote::change::{self, present};
+use crate::remote::target::{self, Found, Prefer, Wanted, called, quoted};
 
 /// A search may be 4096 bytes long; this leaves room for what stands around the names.
 const MAX_SEARCH: usize = 3_400;
+
+/// How often a change is put together anew because somebody else's came between.
+const MAX_TRIES: usize = 4;
 
 /// How to carry out.
 #[derive(Debug, Clone, Copy)]
@@ -172,20 +176,23 @@ async fn attempt(
             }
         }
     };
-    if matches!(owner, Some(Place::Pretended)) {
+    if matches!(owner, Some(Place::Pretended)) && !session.prints_curl() {
         known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
         return Ok(Outcome::Created);
     }
     let Wish { body, pretended } = wish(session, known, step).await?;
-    if pretended && way.dry_run {
+    if pretended && way.dry_run && !session.prints_curl() {
         known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
         return Ok(Outcome::Created);
     }
     if let Some(resource) = situation.resource(step, owner.as_ref()) {
         return change(session, known, step, resource, &body, way).await;
     }
-    let collection = match &owner {
-        Some(Place::Found(owner)) => owner.item().below(&step.kind.plural),
+    let collection = match (&owner, &step.owner) {
+        (Some(Place::Found(owner)), _) => owner.item().below(&step.kind.plural),
+        (Some(Place::Pretended), Some((kind, path))) => {
+            kind.collection().item(&stand_in(kind, path)).below(&step.kind.plural)
+        }
         _ => step.kind.collection(),
     };
     let mut whole = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
@@ -200,7 +207,10 @@ async fn attempt(
         members.remove("labels");
     }
     match session.call(Request::create(&collection, &whole, way.dry_run)).await {
-        Ok(None) => Ok(Outcome::Printed),
+        Ok(None) => {
+            known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+            Ok(Outcome::Printed)
+        }
         Ok(Some(answer)) => {
             let place = if way.dry_run {
                 Place::Pretended
@@ -235,15 +245,28 @@ async fn change(
     let found = Found { kind: step.kind.clone(), resource: resource.clone() };
     let item = found.item();
     known.borrow_mut().learn(&step.kind, &step.path(), Place::Found(Box::new(found)));
-    let patch = patch(resource, body, way.replace);
-    if patch.is_empty() {
-        return Ok(Outcome::Unchanged);
+    let mut operations = change::merging(resource, &patch(resource, body, way.replace));
+    for _ in 0..MAX_TRIES {
+        if operations.as_array().is_some_and(Vec::is_empty) {
+            return Ok(Outcome::Unchanged);
+        }
+        let request = Request::patch(&item, &operations, PatchKind::Json, None, way.dry_run);
+        match session.call(request).await {
+            Ok(Some(_)) => return Ok(Outcome::Changed),
+            Ok(None) => return Ok(Outcome::Printed),
+            // What it changes may have moved since we looked; else it is the wish that is wrong.
+            Err(error) if error.status() == Some(400) => {
+                let now = session.look(Request::get(item.to_string())).await?.resource()?;
+                let again = change::merging(&now, &patch(&now, body, way.replace));
+                if again == operations {
+                    return Err(error.into());
+                }
+                operations = again;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    let request = Request::patch(&item, &Value::Object(patch), PatchKind::Merge, None, way.dry_run);
-    match session.call(request).await? {
-        Some(_) => Ok(Outcome::Changed),
-        None => Ok(Outcome::Printed),
-    }
+    Err(Failure::with(Exit::Conflict, "others change it all the time; try again"))
 }
 
 /// What a document wishes for, as the API has it: references by id.
@@ -274,6 +297,9 @@ pub(crate) async fn wish(session: &Session, known: &RefCell<Known>, step: &Step)
                     let place = known.borrow().get(kind, &target.path).cloned();
                     match place {
                         Some(Place::Found(found)) => json!({"kind": kind.kind, "id": found.resource.id()}),
+                        Some(Place::Pretended) if session.prints_curl() => {
+                            json!({"kind": kind.kind, "id": stand_in(kind, &target.path)})
+                        }
                         Some(Place::Pretended) => {
                             pretended = true;
                             json!({"kind": kind.kind, "name": target.path.join("/")})
@@ -293,6 +319,11 @@ pub(crate) async fn wish(session: &Session, known: &RefCell<Known>, step: &Step)
     Ok(Wish { body, pretended })
 }
 
+/// What a printed request has in place of the id that an earlier one will bring.
+fn stand_in(kind: &Kind, path: &[String]) -> String {
+    format!("ID_OF_{}", called(&kind.kind, &path.join("/")).replace('/', "_"))
+}
+
 /// The merge patch that makes the resource as wished; empty if it is so already.
 pub(crate) fn patch(resource: &Resource, body: &Map<String, Value>, replace: bool) -> Map<String, Value> {
     let mut patch = Map::new();
@@ -306,25 +337,6 @@ pub(crate) fn patch(resource: &Resource, body: &Map<String, Value>, replace: boo
         }
     }
     patch
-}
-
-/// A member as it is, in the form in which it is written.
-pub(crate) fn present(resource: &Resource, member: &str) -> Value {
-    let mut value = resource.raw().get(member).cloned().unwrap_or_else(|| json!({}));
-    if member == "references" {
-        for target in value
-            .as_object_mut()
-            .into_iter()
-            .flat_map(Map::values_mut)
-            .filter_map(Value::as_array_mut)
-            .flatten()
-        {
-            if let Some(members) = target.as_object_mut() {
-                members.remove("href");
-            }
-        }
-    }
-    value
 }
 
 /// The merge patch from one value to another, with a null for whatever the other does not have.

@@ -212,8 +212,43 @@ async fn a_dry_run_checks_what_it_can(app: &App) {
     assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
 }
 
+async fn curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_yet(app: &App) {
+    let cli = Cli::of(app).file("fleet.yaml", FLEET);
+    let ended = cli.run("apply -f fleet.yaml --curl --parallel 1").await;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let what = |line: &str| {
+        let (before, url) = line.rsplit_once(" 'http://").unwrap();
+        let body = before.rsplit_once("--data-binary ").unwrap().1;
+        format!("{} {body}\n", url.split_once("/v1").unwrap().1.trim_end_matches('\''))
+    };
+    insta::assert_snapshot!(ended.stdout.lines().map(what).collect::<String>(), @r#"
+    /clusters '{"kind":"Cluster","name":"prod-1","spec":{"region":"us-east-1","size":2},"labels":{"environment":"production"}}'
+    /zones '{"kind":"Zone","name":"z-1","spec":{}}'
+    /networks '{"kind":"Network","name":"front","spec":{}}'
+    /clusters/ID_OF_cluster_prod-1/nodepools '{"kind":"NodePool","name":"workers","spec":{"replicas":3}}'
+    /zones/ID_OF_zone_z-1/racks '{"kind":"Rack","name":"r-1","spec":{}}'
+    /services '{"kind":"Service","name":"web","spec":{},"references":{"networks":[{"kind":"Network","id":"ID_OF_network_front"}]}}'
+    /racks/ID_OF_rack_z-1_r-1/hosts '{"kind":"Host","name":"h-1","spec":{}}'
+    "#);
+    assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
+}
+
+async fn of_two_who_change_one_resource_at_once_neither_undoes_the_other(app: &App) {
+    let cli = Cli::of(app)
+        .file("all.yaml", "kind: Cluster\nname: prod-1\nspec: {n: 0}\n")
+        .file("a.yaml", "kind: Cluster\nname: prod-1\nspec: {a: {x: 1}}\n")
+        .file("b.yaml", "kind: Cluster\nname: prod-1\nspec: {b: {x: 1}}\nlabels: {b: b}\n");
+    cli.ok("apply -f all.yaml").await;
+    tokio::join!(cli.ok("apply -f a.yaml"), cli.ok("apply -f b.yaml"));
+    let now = cli.json("get cluster prod-1 -o json").await;
+    assert_eq!(now["spec"], json!({"n": 0, "a": {"x": 1}, "b": {"x": 1}}));
+    assert_eq!(now["labels"], json!({"b": "b"}));
+}
+
 both_stores!(
     config = CATALOG;
+    curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_yet,
+    of_two_who_change_one_resource_at_once_neither_undoes_the_other,
     documents_are_made_then_changed_then_left_alone,
     diff_shows_what_apply_would_change_and_changes_nothing,
     replace_removes_what_is_not_written,

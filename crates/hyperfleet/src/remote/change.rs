@@ -1,0 +1,119 @@
+//! A change as a JSON Patch that says exactly what differs. Merge patches are for people who write them: a server in
+//! `compatibility.contract: go-0.2` replaces each member that one names, and would lose what it does not name.
+
+use hyperfleet_client::Resource;
+use hyperfleet_core::{merge, same};
+use serde_json::{Map, Value, json};
+
+/// The server takes no more operations in one patch.
+const MAX_OPERATIONS: usize = 1_000;
+
+/// What a merge patch would do to a resource.
+pub(crate) fn merging(resource: &Resource, patch: &Map<String, Value>) -> Value {
+    let before: Map<String, Value> =
+        patch.keys().map(|member| (member.clone(), present(resource, member))).collect();
+    let mut after = Value::Object(before.clone());
+    merge(&mut after, &Value::Object(patch.clone()));
+    operations(&before, after.as_object().unwrap_or(&before))
+}
+
+/// A member as it is, in the form in which it is written.
+pub(crate) fn present(resource: &Resource, member: &str) -> Value {
+    let mut value = resource.raw().get(member).cloned().unwrap_or_else(|| json!({}));
+    if member == "references" {
+        for target in value
+            .as_object_mut()
+            .into_iter()
+            .flat_map(Map::values_mut)
+            .filter_map(Value::as_array_mut)
+            .flatten()
+        {
+            if let Some(members) = target.as_object_mut() {
+                members.remove("href");
+            }
+        }
+    }
+    value
+}
+
+/// What leads from one document to another, member by member. A list is replaced as a whole.
+pub(crate) fn operations(before: &Map<String, Value>, after: &Map<String, Value>) -> Value {
+    let mut all = Vec::new();
+    members(&mut all, "", before, after);
+    if all.len() > MAX_OPERATIONS {
+        all.clear();
+        for (member, value) in after.iter().filter(|(member, value)| before.get(*member) != Some(value)) {
+            all.push(add(&pointer("", member), value));
+        }
+    }
+    Value::Array(all)
+}
+
+fn members(all: &mut Vec<Value>, at: &str, before: &Map<String, Value>, after: &Map<String, Value>) {
+    for (member, new) in after {
+        let path = pointer(at, member);
+        match (before.get(member), new) {
+            (Some(old), new) if same(old, new) => {}
+            (Some(Value::Object(old)), Value::Object(new)) => members(all, &path, old, new),
+            // It replaces too, and works if somebody removed the old value meanwhile.
+            _ => all.push(add(&path, new)),
+        }
+    }
+    for member in before.keys().filter(|member| !after.contains_key(*member)) {
+        all.push(json!({"op": "remove", "path": pointer(at, member)}));
+    }
+}
+
+fn add(path: &str, value: &Value) -> Value {
+    json!({"op": "add", "path": path, "value": value})
+}
+
+/// RFC 6901.
+fn pointer(at: &str, member: &str) -> String {
+    format!("{at}/{}", member.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn between(before: &Value, after: &Value) -> Value {
+        operations(before.as_object().unwrap(), after.as_object().unwrap())
+    }
+
+    #[test]
+    fn only_what_differs_is_named() {
+        let before =
+            json!({"spec": {"n": 1, "deep": {"a": 1, "b/~c": 2}, "list": [1, 2]}, "labels": {"x": "y"}});
+        for (after, expected) in [
+            (
+                json!({"spec": {"n": 1.0, "deep": {"a": 1, "b/~c": 2}, "list": [1, 2]}, "labels": {"x": "y"}}),
+                json!([]),
+            ),
+            (
+                json!({"spec": {"n": null, "deep": {"a": 1}, "list": [1]}, "labels": {"x": "y"}}),
+                json!([
+                    {"op": "add", "path": "/spec/n", "value": null},
+                    {"op": "remove", "path": "/spec/deep/b~1~0c"},
+                    {"op": "add", "path": "/spec/list", "value": [1]},
+                ]),
+            ),
+            (
+                json!({"spec": {"n": 1, "deep": 3, "list": [1, 2]}, "labels": {}}),
+                json!([{"op": "add", "path": "/spec/deep", "value": 3}, {"op": "remove", "path": "/labels/x"}]),
+            ),
+        ] {
+            assert_eq!(between(&before, &after), expected, "{after}");
+        }
+    }
+
+    #[test]
+    fn what_differs_in_too_many_places_is_sent_whole() {
+        let many: Map<String, Value> = (0..=MAX_OPERATIONS).map(|n| (n.to_string(), json!(n))).collect();
+        let after = json!({"spec": many, "labels": {"x": "y"}});
+        assert_eq!(
+            between(&json!({"spec": {}, "labels": {"x": "y"}}), &after),
+            json!([{"op": "add", "path": "/spec", "value": after["spec"]}])
+        );
+    }
+}
