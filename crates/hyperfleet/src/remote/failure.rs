@@ -1,6 +1,6 @@
 //! A refusal of the server, or a server that is not there, as a person reads it and as a script does.
 
-use hyperfleet_client::{Error, Problem};
+use hyperfleet_client::{Error, FieldError, Problem};
 use serde_json::Value;
 
 use crate::commands::{Exit, Failure};
@@ -53,7 +53,10 @@ fn problem_text(problem: &Problem) -> String {
     for part in problem.detail.lines() {
         line(&text::clean(part));
     }
-    for error in problem.errors.iter().filter(|error| !error.field.is_empty()) {
+    // A single fault is often what the detail tells already, with more about the place.
+    let is_news =
+        |error: &&FieldError| !error.field.is_empty() && !problem.detail.starts_with(&error.message);
+    for error in problem.errors.iter().filter(is_news) {
         let mut said = format!("{}: {}", text::clean(&error.field), text::clean(&error.message));
         if let Some(value) = error.value.as_ref().filter(|value| is_short(value)) {
             said.push_str(&dim(&format!(" (given: {})", json::compact(value))));
@@ -78,8 +81,6 @@ fn is_short(value: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyperfleet_client::FieldError;
-
     use super::*;
 
     #[test]
@@ -114,6 +115,27 @@ mod tests {
           spec.\u{1b}[31m: is missing
           trace id: 4711
         "#);
+    }
+
+    #[test]
+    fn what_the_detail_tells_already_is_not_told_again() {
+        let problem = Problem {
+            status: 400,
+            title: "Invalid Query Parameter".to_owned(),
+            detail: "search at position 1: `nmae` is not a field\n  nmae = 'x'\n  ^".to_owned(),
+            errors: vec![FieldError {
+                field: "search".to_owned(),
+                message: "search at position 1: `nmae` is not a field".to_owned(),
+                ..FieldError::default()
+            }],
+            ..Problem::default()
+        };
+        insta::assert_snapshot!(Failure::from(Error::Problem(Box::new(problem))).text, @r"
+        Invalid Query Parameter (HTTP 400)
+          search at position 1: `nmae` is not a field
+            nmae = 'x'
+            ^
+        ");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! A token goes to the server that it belongs to and nowhere else: who names another server by `--server` gets no
 //! token of a context.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hyperfleet_client::{Answer, Client, Page, Request, Resource, Retry, Secret, Settings, Token};
 use hyperfleet_service::settings;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use super::contexts::{Context, Contexts};
@@ -19,6 +21,8 @@ use crate::output::{self, age, dim, text};
 const DEFAULT_SERVER: &str = "http://localhost:8000";
 /// A token from a file is looked at again after this; from a command, it is asked for once in a call.
 const TOKEN_TTL: Duration = Duration::from_secs(60);
+/// As many fit into a page with `compatibility.contract: go-0.2` too.
+const SMALL_PAGE: u64 = 100;
 const HEADING: &str = "Connection";
 
 /// Adds what every command has that speaks to a server.
@@ -88,6 +92,8 @@ pub(crate) struct Session {
     verbose: bool,
     curl: bool,
     kinds: OnceCell<Kinds>,
+    /// The server has refused larger ones.
+    small_pages: Cell<bool>,
 }
 
 impl Session {
@@ -131,7 +137,13 @@ impl Session {
         verbose: bool,
         curl: bool,
     ) -> Result<Self, hyperfleet_client::Error> {
-        Ok(Self { client: Client::new(settings)?, verbose, curl, kinds: OnceCell::new() })
+        Ok(Self {
+            client: Client::new(settings)?,
+            verbose,
+            curl,
+            kinds: OnceCell::new(),
+            small_pages: Cell::new(false),
+        })
     }
 
     /// Whether requests are only printed.
@@ -153,8 +165,21 @@ impl Session {
         self.look(request).await.map(Some)
     }
 
-    /// Sends a request, and tells of it if asked to; the answer may be a refusal.
-    pub(crate) async fn send(&self, request: Request) -> Result<Answer, hyperfleet_client::Error> {
+    /// Sends a request; the answer may be a refusal. Pages get smaller once the server says that they are too large.
+    pub(crate) async fn send(&self, mut request: Request) -> Result<Answer, hyperfleet_client::Error> {
+        if self.small_pages.get() {
+            shrink(&mut request);
+        }
+        let answer = self.send_once(request.clone()).await?;
+        if refuses_size(&answer) && shrink(&mut request) {
+            self.small_pages.set(true);
+            return self.send_once(request).await;
+        }
+        Ok(answer)
+    }
+
+    /// Sends a request as it is, and tells of it if asked to.
+    async fn send_once(&self, request: Request) -> Result<Answer, hyperfleet_client::Error> {
         if !self.verbose {
             return self.client.send(request).await;
         }
@@ -283,6 +308,26 @@ fn warn_of_open_token(settings: &Settings) {
             "{} the token goes to this server without encryption",
             output::bold("warning:")
         ));
+    }
+}
+
+/// Whether what is wrong with a request is the size of its page.
+fn refuses_size(answer: &Answer) -> bool {
+    let faults =
+        |problem: Value| problem.get("errors").and_then(Value::as_array).cloned().unwrap_or_default();
+    answer.status.as_u16() == 400
+        && answer.json().is_ok_and(|problem| faults(problem).iter().any(|fault| fault["field"] == "size"))
+}
+
+/// Asks for no more than every server gives in one page; whether that is less than before.
+fn shrink(request: &mut Request) -> bool {
+    let size = request.query.iter_mut().find(|(name, _)| name == "size");
+    match size.filter(|(_, size)| size.parse::<u64>().is_ok_and(|size| size > SMALL_PAGE)) {
+        Some((_, size)) => {
+            *size = SMALL_PAGE.to_string();
+            true
+        }
+        None => false,
     }
 }
 
