@@ -13,8 +13,8 @@ use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEY
 use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
-    api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login, man,
-    patch, report, statuses, timeline, tree, wait, whoami, why,
+    api, apply, complete, context, create, delete, describe, diff, edit, force_delete, get, label,
+    login, man, patch, report, statuses, timeline, tree, wait, whoami, why,
 };
 use crate::output::Colours;
 
@@ -57,12 +57,18 @@ pub(crate) fn command() -> Command {
         )
         .subcommands([up(), serve(), sentinel(), migrate(), config()])
         .subcommands(fleet())
-        .subcommands([login::command(), context::command(), whoami::command(), dev(), version()])
+        .subcommands([
+            login::command(),
+            context::command(),
+            whoami::command(),
+            dev(),
+            version(),
+        ])
         .subcommands([complete::script_command(), complete::command(), man::command()])
 }
 
 /// What works on the resources of a server: looking first, changing after.
-fn fleet() -> [Command; 16] {
+fn fleet() -> [Command; 17] {
     [
         get::command(),
         describe::command(),
@@ -75,6 +81,7 @@ fn fleet() -> [Command; 16] {
         apply::command(),
         diff::command(),
         patch::command(),
+        edit::command(),
         label::command(),
         delete::command(),
         force_delete::command(),

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod describe;
 mod dev;
 pub(crate) mod diff;
+pub(crate) mod edit;
 pub(crate) mod force_delete;
 pub(crate) mod get;
 pub(crate) mod label;
@@ -123,6 +124,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("apply", matches)) => remote::run(matches, apply::run),
         Some(("diff", matches)) => remote::run(matches, diff::run),
         Some(("patch", matches)) => remote::run(matches, patch::run),
+        Some(("edit", matches)) => remote::run(matches, edit::run),
         Some(("label", matches)) => remote::run(matches, label::run),
         Some(("delete", matches)) => remote::run(matches, delete::run),
         Some(("force-delete", matches)) => remote::run(matches, force_delete::run),

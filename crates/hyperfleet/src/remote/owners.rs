@@ -49,6 +49,15 @@ impl Owners {
         Ok(known)
     }
 
+    /// `rack/zone-1/rack-1`: the names that lead to the owner.
+    pub(crate) fn owner_path(&self, resource: &Resource) -> Option<String> {
+        let owner = resource.owner()?;
+        Some(match self.0.get(&owner.id) {
+            Some(known) => self.path_of(known),
+            None => format!("{}/{}", singular(&owner.kind), owner.id),
+        })
+    }
+
     /// `cluster/prod-1`, or the owner's id if its name is not known; empty for what belongs to nothing.
     pub(crate) fn owner_of(&self, resource: &Resource) -> String {
         match resource.owner() {

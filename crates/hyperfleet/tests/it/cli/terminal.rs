@@ -103,4 +103,39 @@ async fn a_terminal_gets_colours_and_a_bar(app: &App) {
     terminal.shows("300 created, 0 changed, 0 unchanged, 0 failed").await;
 }
 
-both_stores!(config = CATALOG; a_deletion_shows_what_goes_and_asks, a_terminal_gets_colours_and_a_bar);
+async fn a_watch_goes_on_until_ctrl_c(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    let terminal = Terminal::open(&cli);
+    terminal.type_line(&format!("clear; {BINARY} get clusters -w"));
+    terminal.shows("Reconciling").await;
+    for adapter in ["validator", "dns"] {
+        cli.ok(&format!("report cluster prod-1 --adapter {adapter}")).await;
+    }
+    let screen = terminal.shows("Reconciled").await;
+    assert!(screen.contains("\x1b[32mReconciled"), "{screen:?}");
+    terminal.tmux(&["send-keys", "C-c"]);
+    terminal.type_line("echo the shell is $((40 + 2)) again");
+    terminal.shows("the shell is 42 again").await;
+}
+
+async fn an_editor_has_the_terminal_and_its_ctrl_c(app: &App) {
+    let script = "trap '' INT; echo now what; read size; sed -i \"s/size: 3/size: $size/\" \"$1\"";
+    let cli = Cli::of(app).file("editor.sh", script).env("VISUAL", "sh editor.sh");
+    cli.ok("create cluster prod-1 --set size=3").await;
+    let terminal = Terminal::open(&cli);
+    terminal.type_line(&format!("{BINARY} edit cluster prod-1"));
+    terminal.shows("now what").await;
+    terminal.tmux(&["send-keys", "C-c"]);
+    terminal.type_line("7");
+    terminal.shows("cluster/prod-1 changed").await;
+    assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.spec.size}").await, "7\n");
+}
+
+both_stores!(
+    config = CATALOG;
+    a_deletion_shows_what_goes_and_asks,
+    a_terminal_gets_colours_and_a_bar,
+    a_watch_goes_on_until_ctrl_c,
+    an_editor_has_the_terminal_and_its_ctrl_c,
+);

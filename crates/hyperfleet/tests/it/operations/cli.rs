@@ -36,6 +36,7 @@ async fn help_teaches_the_first_steps() {
       apply         Create or change resources as documents wish
       diff          Show what `apply` would change
       patch         Change a resource by a merge patch or a JSON Patch
+      edit          Change a resource in your editor
       label         Set and remove labels of a resource
       delete        Delete resources with what is below them, after a look and a question
       force-delete  Remove a resource whose deletion does not come to an end

@@ -1,0 +1,109 @@
+//! The file that an editor works on: for nobody else to read, gone when all went well, and kept when anything did not.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use hyperfleet_service::shutdown::{Signal, Signals};
+use tokio::process::Command;
+
+use crate::commands::Failure;
+
+/// Starts the lines that tell what is wrong; they go before the next try.
+const COMPLAINT: &str = "#! ";
+
+/// A text under work. Dropped, its file goes, unless it is to be kept.
+#[derive(Debug)]
+pub(super) struct Draft {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Draft {
+    /// A new file with this text, beside others that were kept.
+    pub(super) fn new(name: &str, text: &str) -> Result<Self, Failure> {
+        let directory = std::env::temp_dir();
+        for number in 1_u64.. {
+            let path = directory.join(format!("{name}-{}-{number}.yaml", std::process::id()));
+            match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+                Ok(mut file) => {
+                    let draft = Self { path, kept: false };
+                    file.write_all(text.as_bytes()).map_err(|error| cannot("write", &draft.path, &error))?;
+                    return Ok(draft);
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(cannot("write", &path, &error)),
+            }
+        }
+        Err(Failure::new(format!("{} has no room for another file", directory.display())))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts a complaint at the head of the text, in place of the one before; the text as the editor will find it.
+    pub(super) fn show(&self, complaint: Option<&str>) -> Result<String, Failure> {
+        let Some(complaint) = complaint else { return self.read() };
+        let told: String = complaint.lines().map(|line| format!("{COMPLAINT}{line}\n")).collect();
+        let text = format!("{told}{}", without_complaint(&self.read()?));
+        fs::write(&self.path, &text).map_err(|error| cannot("write", &self.path, &error))?;
+        Ok(text)
+    }
+
+    /// The text as it is now.
+    pub(super) fn read(&self) -> Result<String, Failure> {
+        fs::read_to_string(&self.path).map_err(|error| cannot("read", &self.path, &error))
+    }
+
+    /// Keeps the file, and passes the reason on with where it is.
+    pub(super) fn kept_after(&mut self, mut failure: Failure) -> Failure {
+        self.kept = true;
+        failure.text.push_str(&format!("\n  your text is kept in {}", self.path.display()));
+        failure
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Whoever removed it already did our work.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Lets a person edit the file. An interrupt comes from the terminal and is the editor's to understand; whoever ends
+/// this process means it.
+pub(super) async fn edit(editor: &str, path: &Path, signals: &mut Signals) -> Result<(), Failure> {
+    // By a shell, because an editor may come with arguments; the shell outlives an interrupt, as this process does.
+    let line = format!("trap : INT; {editor} \"$1\"");
+    let started = Command::new("/bin/sh").args(["-c", &line, "sh"]).arg(path).spawn();
+    let mut running = started
+        .map_err(|error| Failure::new(format!("the editor ({editor}) could not be started: {error}")))?;
+    loop {
+        tokio::select! {
+            ended = running.wait() => return match ended {
+                Ok(status) if status.success() => Ok(()),
+                Ok(status) => Err(Failure::new(format!("the editor ({editor}) ended with {status}; nothing was sent"))),
+                Err(error) => Err(Failure::new(format!("the editor ({editor}) got lost: {error}; nothing was sent"))),
+            },
+            signal = signals.next() => if signal == Signal::Terminate {
+                return Err(Failure { text: format!("stopped by {signal}; nothing was sent"), code: signal.exit_code() });
+            },
+        }
+    }
+}
+
+/// The text without what an earlier try complained about.
+fn without_complaint(text: &str) -> String {
+    text.lines()
+        .filter(|line| !line.starts_with(COMPLAINT.trim_end()))
+        .map(|line| format!("{line}\n"))
+        .collect()
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
