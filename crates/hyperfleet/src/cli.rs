@@ -13,7 +13,7 @@ use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEY
 use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
-    api, apply, complete, context, create, delete, describe, diff, edit, force_delete, get, label,
+    api, apply, complete, context, create, delete, describe, diff, doctor, edit, force_delete, get, label,
     login, man, patch, report, statuses, timeline, tree, wait, whoami, why,
 };
 use crate::output::Colours;
@@ -61,6 +61,7 @@ pub(crate) fn command() -> Command {
             login::command(),
             context::command(),
             whoami::command(),
+            doctor::command(),
             dev(),
             version(),
         ])

@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod describe;
 mod dev;
 pub(crate) mod diff;
+pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod force_delete;
 pub(crate) mod get;
@@ -131,6 +132,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("report", matches)) => remote::run(matches, report::run),
         Some(("api", matches)) => remote::run(matches, api::run),
         Some(("whoami", matches)) => remote::run(matches, whoami::run),
+        Some(("doctor", matches)) => doctor::run(matches),
         Some(("login", matches)) => login::run(matches),
         Some(("context", matches)) => context::run(matches),
         Some(("completion", matches)) => complete::script(matches),

@@ -45,6 +45,7 @@ async fn help_teaches_the_first_steps() {
       login         Remember a server and how to be known to it, and use it from now on
       context       List the servers you know, and choose one
       whoami        Show whom the server takes you for
+      doctor        Check that this machine, the settings and the server go together
       dev           Tools for development
       version       Print what this binary was built from
       completion    Print a completion script for your shell, with live names of resources
