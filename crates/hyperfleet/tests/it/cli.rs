@@ -12,6 +12,7 @@ mod listing;
 mod logging_in;
 mod manners;
 mod naming;
+mod newcomer;
 mod reporting;
 mod terminal;
 mod wholesale;

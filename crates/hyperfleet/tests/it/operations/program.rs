@@ -9,6 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 
 use super::{BINARY, DEADLINE};
 
@@ -76,9 +77,9 @@ impl Program {
     /// Calls the binary and leaves it at work.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         let mut child = self.command(BINARY, arguments).spawn().unwrap();
-        let stdout = collect(child.stdout.take().unwrap());
-        let stderr = collect(child.stderr.take().unwrap());
-        Running { child, stdout, stderr }
+        let (stdout, first) = collect(child.stdout.take().unwrap());
+        let (stderr, second) = collect(child.stderr.take().unwrap());
+        Running { child, stdout, stderr, readers: vec![first, second] }
     }
 }
 
@@ -97,6 +98,7 @@ pub(crate) struct Running {
     child: Child,
     stdout: Lines,
     stderr: Lines,
+    readers: Vec<JoinHandle<()>>,
 }
 
 type Lines = Arc<Mutex<Vec<String>>>;
@@ -137,20 +139,25 @@ impl Running {
         assert!(sent.await.unwrap().success());
     }
 
-    /// Waits for the end and returns the exit code.
+    /// Waits for the end and for its last words, and returns the exit code.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
-        tokio::time::timeout(DEADLINE, self.child.wait()).await.expect("the process must end").unwrap().code()
+        let ended = tokio::time::timeout(DEADLINE, self.child.wait()).await.expect("the process must end");
+        for reader in self.readers.drain(..) {
+            // What it started may live on and keep a stream open.
+            let _ = tokio::time::timeout(DEADLINE, reader).await;
+        }
+        ended.unwrap().code()
     }
 }
 
-fn collect(pipe: impl AsyncRead + Unpin + Send + 'static) -> Lines {
+fn collect(pipe: impl AsyncRead + Unpin + Send + 'static) -> (Lines, JoinHandle<()>) {
     let lines = Lines::default();
     let kept = Arc::clone(&lines);
-    tokio::spawn(async move {
+    let reader = tokio::spawn(async move {
         let mut pipe = BufReader::new(pipe).lines();
         while let Ok(Some(line)) = pipe.next_line().await {
             kept.lock().unwrap().push(line);
         }
     });
-    lines
+    (lines, reader)
 }
