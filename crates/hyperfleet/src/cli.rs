@@ -13,8 +13,8 @@ use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEY
 use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
-    api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login, man,
-    patch, report, statuses, timeline, tree, wait, whoami, why,
+    adapter, api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login,
+    man, patch, report, statuses, timeline, tree, wait, whoami, why,
 };
 use crate::output::Colours;
 
@@ -55,7 +55,7 @@ pub(crate) fn command() -> Command {
                 .hide_short_help(true)
                 .help("Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE"),
         )
-        .subcommands([up(), serve(), sentinel(), migrate(), config()])
+        .subcommands([up(), serve(), sentinel(), adapter::command(), migrate(), config()])
         .subcommands(fleet())
         .subcommands([login::command(), context::command(), whoami::command(), dev(), version()])
         .subcommands([complete::script_command(), complete::command(), man::command()])
@@ -204,7 +204,7 @@ fn configuration() -> Vec<Arg> {
 }
 
 /// `--config` and a flag per key.
-fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
+pub(crate) fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
     let file =
         Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(file);
     let keys = keys.iter().map(|key| {
@@ -232,7 +232,7 @@ pub(crate) fn sentinel_sources(matches: &ArgMatches) -> Sources {
     Sources { usual_files, ..sources_of(matches, SENTINEL_KEYS) }
 }
 
-fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {
+pub(crate) fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {
     let flags = keys
         .iter()
         .filter_map(|key| Some((key.path.to_owned(), matches.get_one::<String>(key.path)?.clone())))

@@ -1,5 +1,6 @@
 //! One function per command, and how a failure ends the process.
 
+pub(crate) mod adapter;
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod complete;
@@ -108,6 +109,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
         Some(("sentinel", matches)) => sentinel::run(matches),
+        Some(("adapter", matches)) => adapter::run(matches),
         Some(("migrate", matches)) => migrate::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("dev", matches)) => dev::run(matches),

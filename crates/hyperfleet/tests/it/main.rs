@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod adapter;
 mod cli;
 mod client;
 mod contract;

@@ -22,6 +22,7 @@ async fn help_teaches_the_first_steps() {
       up            Run everything in one process on an embedded database
       serve         Run the API as configured
       sentinel      Decide when resources need work, and tell their adapters
+      adapter       Adapters for trying things out
       migrate       Bring the database's schema up to date, and exit
       config        Print the effective configuration, secrets masked
       get           Show resources: one, many, or all of a kind
