@@ -14,7 +14,7 @@ use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
     adapter, api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login,
-    man, patch, report, statuses, timeline, tree, wait, whoami, why,
+    man, patch, report, statuses, timeline, tree, up, wait, whoami, why,
 };
 use crate::output::Colours;
 
@@ -25,7 +25,8 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const FIRST_STEPS: &str = "First steps:
-  hyperfleet up                     everything in one process, data in ./hyperfleet.db
+  hyperfleet up --demo              everything in one process, with a fleet that lives
+  hyperfleet up                     the same without a fleet, data in ./hyperfleet.db
   hyperfleet create cluster my-first --label environment=dev
   hyperfleet get clusters           then: describe, tree, why, apply -f, delete
   open http://localhost:8000/api/hyperfleet/v1/openapi.html
@@ -106,8 +107,9 @@ fn up() -> Command {
             Arg::new("auth").long("auth").action(ArgAction::SetTrue).help("Ask for tokens, and accept those of `hyperfleet dev token`"),
             Arg::new("memory").long("memory").action(ArgAction::SetTrue).conflicts_with("database.url").help("Keep the data in memory; it ends with the process"),
         ])
+        .args(up::demo::arguments())
         .args(configuration())
-        .after_help("Try it:\n  hyperfleet up --memory --port 9000")
+        .after_help("Try it:\n  hyperfleet up --demo\n  hyperfleet up --memory --port 9000")
 }
 
 fn serve() -> Command {

@@ -24,7 +24,7 @@ mod serve;
 pub(crate) mod statuses;
 pub(crate) mod timeline;
 pub(crate) mod tree;
-mod up;
+pub(crate) mod up;
 mod version;
 pub(crate) mod wait;
 pub(crate) mod whoami;

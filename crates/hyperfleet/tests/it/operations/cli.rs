@@ -56,7 +56,8 @@ async fn help_teaches_the_first_steps() {
       -V, --version  Print version
 
     First steps:
-      hyperfleet up                     everything in one process, data in ./hyperfleet.db
+      hyperfleet up --demo              everything in one process, with a fleet that lives
+      hyperfleet up                     the same without a fleet, data in ./hyperfleet.db
       hyperfleet create cluster my-first --label environment=dev
       hyperfleet get clusters           then: describe, tree, why, apply -f, delete
       open http://localhost:8000/api/hyperfleet/v1/openapi.html
@@ -133,7 +134,7 @@ async fn completion_scripts_come_for_every_shell() {
 }
 
 /// Starts `hyperfleet up` and waits until it has said everything.
-async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
+pub(super) async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
     let arguments = [&["up"], arguments, &FREE_PORTS].concat();
     let running = program.start(&arguments);
     let said = eventually("the welcome", DEADLINE, async || {
@@ -145,7 +146,7 @@ async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
 }
 
 /// The client of the API that a welcome tells of.
-fn client(said: &str) -> Client {
+pub(super) fn client(said: &str) -> Client {
     let api = said.lines().find_map(|line| line.trim().strip_prefix("API       ")).unwrap();
     Client::new(api.trim_end_matches("/api/hyperfleet/v1/clusters"))
 }
@@ -171,15 +172,17 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
       Data      SQLite in memory, gone when this ends
       Login     none: reachable from this machine only
 
-    Try it:
-      curl http://127.0.0.1:PORT/api/hyperfleet/v1/clusters -H 'Content-Type: application/json' \
-           -d '{"kind":"Cluster","name":"first-try","spec":{}}'
+    Try it in another terminal:
+      export HYPERFLEET_SERVER=http://127.0.0.1:PORT
+      hyperfleet create cluster first-try    a first cluster
+      hyperfleet why cluster first-try       what one waits for
+      hyperfleet get clusters -w             follow each change
 
     Ctrl-C stops it.
     "#);
     let health = said.lines().find_map(|line| line.trim().strip_prefix("Health    http://")).unwrap();
     Client::new(health.trim_end_matches("/readyz")).get("/readyz").await.expect_status(200);
-    assert!(said.contains(&format!("curl {base}/api/hyperfleet/v1/clusters")), "{said}");
+    assert!(said.contains(&format!("export HYPERFLEET_SERVER={base}\n")), "{said}");
 
     running.signal("INT").await;
     assert_eq!(running.ended().await, Some(0));
@@ -187,7 +190,7 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
 }
 
 /// Digits behind a colon become `PORT`.
-fn mask_port(line: &str) -> String {
+pub(super) fn mask_port(line: &str) -> String {
     let mut parts = line.split(':');
     let mut masked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
