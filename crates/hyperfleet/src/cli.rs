@@ -14,7 +14,7 @@ use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
     adapter, api, apply, complete, context, create, delete, describe, diff, force_delete, get, label, login,
-    man, patch, report, statuses, timeline, tree, up, wait, whoami, why,
+    man, patch, report, statuses, timeline, top, tree, up, wait, whoami, why,
 };
 use crate::output::Colours;
 
@@ -63,13 +63,14 @@ pub(crate) fn command() -> Command {
 }
 
 /// What works on the resources of a server: looking first, changing after.
-fn fleet() -> [Command; 16] {
+fn fleet() -> [Command; 17] {
     [
         get::command(),
         describe::command(),
         tree::command(),
         why::command(),
         timeline::command(),
+        top::command(),
         statuses::command(),
         wait::command(),
         create::command(),

@@ -23,6 +23,7 @@ mod sentinel;
 mod serve;
 pub(crate) mod statuses;
 pub(crate) mod timeline;
+pub(crate) mod top;
 pub(crate) mod tree;
 pub(crate) mod up;
 mod version;
@@ -119,6 +120,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("tree", matches)) => remote::run(matches, tree::run),
         Some(("why", matches)) => remote::run(matches, why::run),
         Some(("timeline", matches)) => remote::run(matches, timeline::run),
+        Some(("top", matches)) => remote::run(matches, top::run),
         Some(("statuses", matches)) => remote::run(matches, statuses::run),
         Some(("wait", matches)) => remote::run(matches, wait::run),
         Some(("create", matches)) => remote::run(matches, create::run),

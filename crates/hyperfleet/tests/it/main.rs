@@ -23,5 +23,6 @@ mod retries;
 mod search;
 mod sentinel;
 mod statuses;
+mod top;
 mod waiting;
 mod watch;

@@ -31,6 +31,7 @@ async fn help_teaches_the_first_steps() {
       tree          Show a resource with everything below it and its adapters
       why           Tell why a resource is not done, and what would help
       timeline      Show what happened to a resource, newest first
+      top           Watch the fleet: what is not reconciled, for how long and why
       statuses      Show what the adapters reported on a resource
       wait          Wait until a condition holds, or until a resource is gone
       create        Create a resource
