@@ -76,12 +76,13 @@ pub fn store_options(config: &Config) -> Options {
     }
 }
 
-/// Runs until the first signal, and drains. `ready` is called once everything listens.
-pub async fn run(
+/// Runs until the first signal, and drains. `ready` is called once everything listens; what it returns is awaited at
+/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace.
+pub async fn run<L: Future<Output = ()>>(
     config: &Config,
     build: BuildInfo,
     signals: &mut Signals,
-    ready: impl FnOnce(&Addresses),
+    ready: impl FnOnce(&Addresses) -> L,
 ) -> Result<(), StartError> {
     let rulebook = Arc::new(rulebook(config)?);
     let options = store_options(config);
@@ -153,11 +154,12 @@ pub async fn run(
         tokio::spawn(async move { store.recompute_conditions().await }),
         tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
     ];
-    ready(&addresses);
+    let leave = ready(&addresses);
 
     let signal = signals.next().await;
     health.drain();
     tracing::info!(signal = %signal, "draining");
+    leave.await;
     api_down.begin();
     let cut = api.await.unwrap_or_default();
     watch.abort();

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+pub mod config;
 mod connect;
 mod curl;
 mod error;

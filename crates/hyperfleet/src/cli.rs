@@ -13,8 +13,8 @@ use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEY
 use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
-    api, apply, complete, context, create, delete, describe, diff, doctor, edit, force_delete, get, label,
-    login, man, patch, report, statuses, timeline, tree, wait, whoami, why,
+    adapter, api, apply, complete, context, create, delete, describe, diff, doctor, edit, force_delete, get, label,
+    login, man, patch, report, statuses, timeline, top, tree, up, wait, whoami, why,
 };
 use crate::output::Colours;
 
@@ -25,7 +25,8 @@ const STYLES: Styles = Styles::styled()
     .placeholder(AnsiColor::Cyan.on_default());
 
 const FIRST_STEPS: &str = "First steps:
-  hyperfleet up                     everything in one process, data in ./hyperfleet.db
+  hyperfleet up --demo              everything in one process, with a fleet that lives
+  hyperfleet up                     the same without a fleet, data in ./hyperfleet.db
   hyperfleet create cluster my-first --label environment=dev
   hyperfleet get clusters           then: describe, tree, why, apply -f, delete
   open http://localhost:8000/api/hyperfleet/v1/openapi.html
@@ -55,7 +56,7 @@ pub(crate) fn command() -> Command {
                 .hide_short_help(true)
                 .help("Colours: auto follows the terminal, NO_COLOR and CLICOLOR_FORCE"),
         )
-        .subcommands([up(), serve(), sentinel(), migrate(), config()])
+        .subcommands([up(), serve(), sentinel(), adapter::command(), migrate(), config()])
         .subcommands(fleet())
         .subcommands([
             login::command(),
@@ -69,13 +70,14 @@ pub(crate) fn command() -> Command {
 }
 
 /// What works on the resources of a server: looking first, changing after.
-fn fleet() -> [Command; 17] {
+fn fleet() -> [Command; 18] {
     [
         get::command(),
         describe::command(),
         tree::command(),
         why::command(),
         timeline::command(),
+        top::command(),
         statuses::command(),
         wait::command(),
         create::command(),
@@ -114,8 +116,9 @@ fn up() -> Command {
             Arg::new("auth").long("auth").action(ArgAction::SetTrue).help("Ask for tokens, and accept those of `hyperfleet dev token`"),
             Arg::new("memory").long("memory").action(ArgAction::SetTrue).conflicts_with("database.url").help("Keep the data in memory; it ends with the process"),
         ])
+        .args(up::demo::arguments())
         .args(configuration())
-        .after_help("Try it:\n  hyperfleet up --memory --port 9000")
+        .after_help("Try it:\n  hyperfleet up --demo\n  hyperfleet up --memory --port 9000")
 }
 
 fn serve() -> Command {
@@ -212,7 +215,7 @@ fn configuration() -> Vec<Arg> {
 }
 
 /// `--config` and a flag per key.
-fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
+pub(crate) fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<Arg> {
     let file =
         Arg::new("config").long("config").value_name("FILE").value_parser(value_parser!(PathBuf)).help(file);
     let keys = keys.iter().map(|key| {
@@ -240,7 +243,7 @@ pub(crate) fn sentinel_sources(matches: &ArgMatches) -> Sources {
     Sources { usual_files, ..sources_of(matches, SENTINEL_KEYS) }
 }
 
-fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {
+pub(crate) fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {
     let flags = keys
         .iter()
         .filter_map(|key| Some((key.path.to_owned(), matches.get_one::<String>(key.path)?.clone())))

@@ -1,5 +1,6 @@
 //! One function per command, and how a failure ends the process.
 
+pub(crate) mod adapter;
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod complete;
@@ -24,8 +25,9 @@ mod sentinel;
 mod serve;
 pub(crate) mod statuses;
 pub(crate) mod timeline;
+pub(crate) mod top;
 pub(crate) mod tree;
-mod up;
+pub(crate) mod up;
 mod version;
 pub(crate) mod wait;
 pub(crate) mod whoami;
@@ -110,6 +112,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("up", matches)) => up::run(matches),
         Some(("serve", matches)) => serve::run(matches),
         Some(("sentinel", matches)) => sentinel::run(matches),
+        Some(("adapter", matches)) => adapter::run(matches),
         Some(("migrate", matches)) => migrate::run(matches),
         Some(("config", matches)) => config::run(matches),
         Some(("dev", matches)) => dev::run(matches),
@@ -119,6 +122,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("tree", matches)) => remote::run(matches, tree::run),
         Some(("why", matches)) => remote::run(matches, why::run),
         Some(("timeline", matches)) => remote::run(matches, timeline::run),
+        Some(("top", matches)) => remote::run(matches, top::run),
         Some(("statuses", matches)) => remote::run(matches, statuses::run),
         Some(("wait", matches)) => remote::run(matches, wait::run),
         Some(("create", matches)) => remote::run(matches, create::run),

@@ -104,7 +104,7 @@ impl Config {
         let config = Self {
             name: settings.text("sentinel.name").to_owned(),
             replica: settings.some_text("sentinel.replica").map_or_else(replica_name, str::to_owned),
-            api: api(&settings, &mut faults),
+            api: hyperfleet_client::config::of(&settings, "hyperfleet-sentinel", &mut faults),
             work,
             broker,
             health: bind(&settings, "health", &mut faults),
@@ -175,36 +175,6 @@ fn broker(settings: &Settings, sources: &Sources, faults: &mut Faults) -> Broker
         found.iter().cloned().for_each(|fault| faults.push(fault));
         BrokerConfig::memory()
     })
-}
-
-fn api(settings: &Settings, faults: &mut Faults) -> ApiSettings {
-    const HEADERS: &str = "clients.hyperfleet_api.headers";
-    let token = settings.some_text("clients.hyperfleet_api.auth.token_path").map(|path| Token::File {
-        path: PathBuf::from(path),
-        ttl: settings.duration("clients.hyperfleet_api.auth.token_cache_ttl"),
-    });
-    let mut headers = Vec::new();
-    match settings.structured(HEADERS) {
-        Value::Object(members) => {
-            for (name, value) in members {
-                match value {
-                    Value::String(value) => headers.push((name.clone(), value.clone())),
-                    Value::Bool(value) => headers.push((name.clone(), value.to_string())),
-                    _ => faults.push(settings.fault(HEADERS, format!("{name} must be text"))),
-                }
-            }
-        }
-        _ => faults.push(settings.fault(HEADERS, "must be a mapping of names to values")),
-    }
-
-    ApiSettings {
-        timeout: settings.duration("clients.hyperfleet_api.timeout"),
-        token,
-        ca_file: settings.some_text("clients.hyperfleet_api.ca_file").map(PathBuf::from),
-        user_agent: "hyperfleet-sentinel".to_owned(),
-        headers,
-        ..ApiSettings::of(settings.text("clients.hyperfleet_api.base_url"))
-    }
 }
 
 fn work(settings: &Settings, faults: &mut Faults) -> Work {

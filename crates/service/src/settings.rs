@@ -96,6 +96,32 @@ impl Key {
     }
 }
 
+/// How many rows some tables have together.
+pub const fn rows(tables: &[&[Key]]) -> usize {
+    let (mut rows, mut at) = (0, 0);
+    while at < tables.len() {
+        rows += tables[at].len();
+        at += 1;
+    }
+    rows
+}
+
+/// One table of several, for a role that takes over the keys of what it uses. `N` is their [`rows`].
+pub const fn joined<const N: usize>(tables: &[&[Key]]) -> [Key; N] {
+    let mut all = [tables[0][0]; N];
+    let (mut row, mut table) = (0, 0);
+    while table < tables.len() {
+        let mut at = 0;
+        while at < tables[table].len() {
+            all[row] = tables[table][at];
+            at += 1;
+            row += 1;
+        }
+        table += 1;
+    }
+    all
+}
+
 /// The value of every key of a table, each with the source that decided it.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -15,14 +15,14 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&cli::sources(matches))?;
     config.check_serving().map_err(Failure::usage)?;
     logging::init(config.log_config("api", BUILD.version)).map_err(Failure::new)?;
-    block_on(|mut signals| async move { serve(&config, &mut signals, |_| {}).await })
+    block_on(|mut signals| async move { serve(&config, &mut signals, |_| std::future::ready(())).await })
 }
 
-/// Serves until a signal. A start that fails is told in a way that helps.
-pub(super) async fn serve(
+/// Serves until a signal, and lets those leave that `ready` names. A start that fails is told in a way that helps.
+pub(super) async fn serve<L: Future<Output = ()>>(
     config: &Config,
     signals: &mut Signals,
-    ready: impl FnOnce(&Addresses),
+    ready: impl FnOnce(&Addresses) -> L,
 ) -> Result<ExitCode, Failure> {
     match server::run(config, BUILD, signals, ready).await {
         Ok(()) => Ok(ExitCode::SUCCESS),

@@ -1,16 +1,19 @@
 //! `hyperfleet up`: everything in one process on an embedded database, for the first five minutes
 //! and for development. Loopback only, because nobody is asked who they are, or everyone can make a token.
 
+pub(crate) mod demo;
+
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgMatches;
 use hyperfleet_api::config::{Bind, Config};
 use hyperfleet_api::server::Addresses;
 use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
-use hyperfleet_client::Settings;
+use hyperfleet_client::{Client, Settings};
 use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
 use hyperfleet_sentinel::Parts;
@@ -18,6 +21,7 @@ use hyperfleet_sentinel::config::{Work, fixed_token, replica_name};
 use hyperfleet_service::health::Health;
 use hyperfleet_service::logging;
 use hyperfleet_service::settings::Sources;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::serve::serve;
@@ -25,7 +29,12 @@ use super::{Failure, block_on, dev};
 use crate::output::{bold, dim, talk};
 use crate::{BUILD, cli};
 
-/// Time for the Sentinel's last events once the API is gone.
+use demo::Demo;
+
+const MEMORY: &str = "sqlite::memory:";
+/// Where commands look for a server by themselves.
+const USUAL_API: &str = "http://localhost:8000";
+/// Time for the Sentinel's last events, and for giving its leases back.
 const SENTINEL_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
@@ -39,40 +48,67 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     ] {
         refuse_others(key, host)?;
     }
+    let demo = Demo::of(matches);
+    if let Some(demo) = &demo {
+        demo.check(&config)?;
+    }
     logging::init(config.log_config("up", BUILD.version)).map_err(Failure::new)?;
     let token = if matches.get_flag("auth") { Some(own_token()?) } else { None };
     block_on(|mut signals| async move {
-        let stop = CancellationToken::new();
-        let mut sentinel = None;
-        let served = serve(&config, &mut signals, |addresses| {
-            welcome(&config, addresses);
-            sentinel =
-                Some(tokio::spawn(hyperfleet_sentinel::run(parts(&config, addresses, token), stop.clone())));
+        let broker = match demo {
+            Some(_) => Demo::broker().await?,
+            None => Broker::memory(hyperfleet_events::Metrics::default()),
+        };
+        let config = Arc::new(config);
+        serve(&config, &mut signals, |addresses| {
+            welcome(&config, addresses, demo.as_ref());
+            let api = api(&config, addresses, token);
+            let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
+            if let Some(demo) = demo {
+                running.spawn(show(demo, Arc::clone(&config), api.clone(), broker.clone(), stop.clone()));
+            }
+            running.spawn(hyperfleet_sentinel::run(parts(api, broker), stop.clone()));
+            async move {
+                stop.cancel();
+                let ended = async { while running.join_next().await.is_some() {} };
+                let _ = tokio::time::timeout(SENTINEL_GRACE, ended).await;
+            }
         })
-        .await;
-        stop.cancel();
-        if let Some(sentinel) = sentinel {
-            let _ = tokio::time::timeout(SENTINEL_GRACE, sentinel).await;
-        }
-        served
+        .await
     })
 }
 
-/// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
-fn parts(config: &Config, addresses: &Addresses, token: Option<String>) -> Parts {
+/// The demo, over the API as everybody else.
+async fn show(
+    demo: Demo,
+    config: Arc<Config>,
+    api: Settings,
+    broker: Broker,
+    stop: CancellationToken,
+) -> Result<(), hyperfleet_client::Error> {
+    let client = Client::new(Settings { user_agent: "hyperfleet-demo".to_owned(), ..api })?;
+    demo.run(&config, client, broker, stop).await;
+    Ok(())
+}
+
+/// The way to the API of this process, which is everybody's.
+fn api(config: &Config, addresses: &Addresses, token: Option<String>) -> Settings {
     let tls = config.server.bind.tls.as_ref();
-    let api = Settings {
+    Settings {
         token: token.map(fixed_token),
         ca_file: tls.map(|tls| tls.cert_file.clone()),
-        user_agent: "hyperfleet-sentinel".to_owned(),
         ..Settings::of(url(&config.server.bind, &addresses.api))
-    };
+    }
+}
+
+/// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
+fn parts(api: Settings, broker: Broker) -> Parts {
     Parts {
         name: "hyperfleet-sentinel".to_owned(),
         replica: replica_name(),
-        api,
+        api: Settings { user_agent: "hyperfleet-sentinel".to_owned(), ..api },
         work: Work::default(),
-        broker: Broker::memory(hyperfleet_events::Metrics::default()),
+        broker,
         metrics: hyperfleet_sentinel::Metrics::default(),
         health: Health::new(hyperfleet_sentinel::CHECKS),
         grace: SENTINEL_GRACE,
@@ -100,6 +136,11 @@ fn sources(matches: &ArgMatches) -> Result<Sources, Failure> {
     preset("logging.format", "text");
     preset("logging.output", "stderr");
     preset("logging.level", "warn");
+    if matches.get_flag("demo") {
+        // What is shown must not mix with what somebody keeps.
+        preset("database.url", MEMORY);
+        preset("entities", demo::ENTITIES);
+    }
     let mut flag = |key: &str, value: String| sources.flags.push((key.to_owned(), value));
     if let Some(port) = matches.get_one::<u16>("port") {
         flag("server.port", port.to_string());
@@ -108,7 +149,7 @@ fn sources(matches: &ArgMatches) -> Result<Sources, Failure> {
         flag("server.host", host.clone());
     }
     if matches.get_flag("memory") {
-        flag("database.url", "sqlite::memory:".to_owned());
+        flag("database.url", MEMORY.to_owned());
     }
     if let Some(directory) = matches.get_one::<PathBuf>("data") {
         std::fs::create_dir_all(directory).map_err(|error| {
@@ -145,29 +186,48 @@ fn url(bind: &Bind, at: &[SocketAddr]) -> String {
     format!("{scheme}://{host}:{port}")
 }
 
-fn welcome(config: &Config, addresses: &Addresses) {
+fn welcome(config: &Config, addresses: &Addresses, demo: Option<&Demo>) {
     let api = url(&config.server.bind, &addresses.api);
-    let (login, token) = match &config.access.issuers {
-        Some(_) => (
-            "by token: hyperfleet dev token me@example.com",
-            " \\\n       -H \"Authorization: Bearer $(hyperfleet dev token 2>/dev/null)\"",
-        ),
-        None => ("none: reachable from this machine only", ""),
-    };
     let base = format!("{api}/api/hyperfleet/v1");
+    let login = match config.access.issuers {
+        Some(_) => "by token: hyperfleet dev token me@example.com",
+        None => "none: reachable from this machine only",
+    };
     talk(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
-    for (name, value) in [
+    let mut rows = vec![
         ("API", format!("{base}/clusters")),
         ("API docs", format!("{base}/openapi.html")),
         ("Health", format!("{}/readyz", url(&config.health.bind, &addresses.health))),
         ("Metrics", format!("{}/metrics", url(&config.metrics.bind, &addresses.metrics))),
         ("Data", config.database.target().to_string()),
         ("Login", login.to_owned()),
-    ] {
+    ];
+    rows.extend(demo.map(|demo| ("Demo", demo.summary(config))));
+    for (name, value) in rows {
         talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
     }
-    talk(&format!(
-        "\nTry it:\n  curl {base}/clusters -H 'Content-Type: application/json'{token} \\\n       -d '{{\"kind\":\"Cluster\",\"name\":\"first-try\",\"spec\":{{}}}}'\n\n{}",
-        dim("Ctrl-C stops it.")
-    ));
+    talk(&format!("\n{}", bold("Try it in another terminal:")));
+    if api != USUAL_API {
+        talk(&format!("  export HYPERFLEET_SERVER={api}"));
+    }
+    if config.access.issuers.is_some() {
+        talk("  export HYPERFLEET_TOKEN=$(hyperfleet dev token 2>/dev/null)");
+    }
+    for (command, what) in commands(demo) {
+        talk(&format!("  {command:<38} {}", dim(what)));
+    }
+    talk(&format!("\n{}", dim("Ctrl-C stops it.")));
+}
+
+/// Three commands to try.
+fn commands(demo: Option<&Demo>) -> [(String, &'static str); 3] {
+    let watch = ("hyperfleet get clusters -w".to_owned(), "follow each change");
+    let why = |name| (format!("hyperfleet why cluster {name}"), "what one waits for");
+    match demo {
+        Some(_) => [("hyperfleet top".to_owned(), "the fleet at a glance, live"), watch, why(demo::FIRST)],
+        None => {
+            let create = ("hyperfleet create cluster first-try".to_owned(), "a first cluster");
+            [create, why("first-try"), watch]
+        }
+    }
 }

@@ -5,6 +5,7 @@
 mod support;
 
 mod access;
+mod adapter;
 mod cli;
 mod client;
 mod contract;
@@ -22,5 +23,6 @@ mod retries;
 mod search;
 mod sentinel;
 mod statuses;
+mod top;
 mod waiting;
 mod watch;

@@ -26,6 +26,7 @@ macro_rules! on_both_stores {
 mod cli;
 mod configuration;
 mod crash;
+mod demo;
 mod history;
 mod home;
 mod kept_answers;

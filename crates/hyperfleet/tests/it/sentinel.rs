@@ -20,13 +20,13 @@ use crate::support::*;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The variables that name a broker.
-type Variables = Vec<(&'static str, String)>;
+pub(crate) type Variables = Vec<(&'static str, String)>;
 
-fn nats(url: String) -> Variables {
+pub(crate) fn nats(url: String) -> Variables {
     vec![("HYPERFLEET_BROKER_TYPE", "nats".to_owned()), ("HYPERFLEET_BROKER_NATS_URL", url)]
 }
 
-fn rabbitmq(url: String) -> Variables {
+pub(crate) fn rabbitmq(url: String) -> Variables {
     vec![("HYPERFLEET_BROKER_TYPE", "rabbitmq".to_owned()), ("HYPERFLEET_BROKER_RABBITMQ_URL", url)]
 }
 

@@ -1,12 +1,12 @@
-//! Every setting of the Sentinel in one table: its own, with the names that the Go Sentinel has, and the broker's.
+//! Every setting of the Sentinel in one table: its own, with the names that the Go Sentinel has, and those of
+//! whatever it talks to.
 
 use std::time::Duration;
 
-use hyperfleet_service::settings::{Form, Key, Secret};
+use hyperfleet_service::settings::{self, Form, Key, Secret};
 
 const PORT: Form = Form::Integer { min: 0, max: 65_535 };
 const ANY_DURATION: Form = Form::Duration { min: Duration::ZERO };
-const SOME_TIME: Form = Form::Duration { min: Duration::from_millis(1) };
 
 const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
     Key { path, form, default, doc, secret: Secret::No }
@@ -17,13 +17,7 @@ const OWN: &[Key] = &[
     key("sentinel.name", Form::NonEmpty, "hyperfleet-sentinel", "Who publishes: the events' source, and the name under which replicas share the work."),
     key("sentinel.replica", Form::Text, "", "Name of this replica, which no other has; made of the machine's name when empty."),
     key("sentinel.publish_parallelism", Form::Integer { min: 1, max: 1_000 }, "32", "Events of one kind that are on their way to the broker at one time."),
-    key("clients.hyperfleet_api.base_url", Form::NonEmpty, "http://localhost:8000", "Where the API is."),
-    key("clients.hyperfleet_api.timeout", SOME_TIME, "10s", "Time for one answer of the API."),
     key("clients.hyperfleet_api.page_size", Form::Integer { min: 1, max: 500 }, "100", "Resources that are asked for at a time."),
-    key("clients.hyperfleet_api.ca_file", Form::Text, "", "Authorities that the API's certificate may be of; the system's when empty."),
-    key("clients.hyperfleet_api.headers", Form::Structured, "{}", "Headers of every request, such as the one that marks a system caller where there are tenants."),
-    key("clients.hyperfleet_api.auth.token_path", Form::Text, "", "File with the token for the API."),
-    key("clients.hyperfleet_api.auth.token_cache_ttl", SOME_TIME, "5m", "How long a token is used before its file is read again."),
     key("clients.broker.topic", Form::Text, "", "Topic of every event; hyperfleet-<plural> of its kind when empty."),
     key("resource_type", Form::Structured, "all", "What to look after: the plural of a kind, a list of them, or all."),
     key("poll_interval", ANY_DURATION, "0s", "Time between two searches for what is due; 0s for 30 s while a watch tells of changes and 5 s without one."),
@@ -47,23 +41,8 @@ const OWN: &[Key] = &[
     key("metrics.tls.key_file", Form::Text, "", "Its key, in PEM."),
 ];
 
-const TABLE: [Key; OWN.len() + hyperfleet_events::config::KEYS.len()] = {
-    let mut table =
-        [const { key("", Form::Text, "", "") }; OWN.len() + hyperfleet_events::config::KEYS.len()];
-    let mut i = 0;
-    while i < table.len() {
-        let from = if i < OWN.len() { &OWN[i] } else { &hyperfleet_events::config::KEYS[i - OWN.len()] };
-        table[i] = Key {
-            path: from.path,
-            form: from.form,
-            default: from.default,
-            doc: from.doc,
-            secret: from.secret,
-        };
-        i += 1;
-    }
-    table
-};
+const TABLES: &[&[Key]] = &[OWN, hyperfleet_client::config::KEYS, hyperfleet_events::config::KEYS];
+const TABLE: [Key; settings::rows(TABLES)] = settings::joined(TABLES);
 
 /// Every setting of the Sentinel.
 pub static KEYS: &[Key] = &TABLE;

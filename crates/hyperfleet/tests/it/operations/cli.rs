@@ -22,6 +22,7 @@ async fn help_teaches_the_first_steps() {
       up            Run everything in one process on an embedded database
       serve         Run the API as configured
       sentinel      Decide when resources need work, and tell their adapters
+      adapter       Adapters for trying things out
       migrate       Bring the database's schema up to date, and exit
       config        Print the effective configuration, secrets masked
       get           Show resources: one, many, or all of a kind
@@ -30,6 +31,7 @@ async fn help_teaches_the_first_steps() {
       tree          Show a resource with everything below it and its adapters
       why           Tell why a resource is not done, and what would help
       timeline      Show what happened to a resource, newest first
+      top           Watch the fleet: what is not reconciled, for how long and why
       statuses      Show what the adapters reported on a resource
       wait          Wait until a condition holds, or until a resource is gone
       create        Create a resource
@@ -57,7 +59,8 @@ async fn help_teaches_the_first_steps() {
       -V, --version  Print version
 
     First steps:
-      hyperfleet up                     everything in one process, data in ./hyperfleet.db
+      hyperfleet up --demo              everything in one process, with a fleet that lives
+      hyperfleet up                     the same without a fleet, data in ./hyperfleet.db
       hyperfleet create cluster my-first --label environment=dev
       hyperfleet get clusters           then: describe, tree, why, apply -f, delete
       open http://localhost:8000/api/hyperfleet/v1/openapi.html
@@ -134,7 +137,7 @@ async fn completion_scripts_come_for_every_shell() {
 }
 
 /// Starts `hyperfleet up` and waits until it has said everything.
-async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
+pub(super) async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
     let arguments = [&["up"], arguments, &FREE_PORTS].concat();
     let running = program.start(&arguments);
     let said = eventually("the welcome", DEADLINE, async || {
@@ -146,7 +149,7 @@ async fn up(program: &Program, arguments: &[&str]) -> (Running, String) {
 }
 
 /// The client of the API that a welcome tells of.
-fn client(said: &str) -> Client {
+pub(super) fn client(said: &str) -> Client {
     let api = said.lines().find_map(|line| line.trim().strip_prefix("API       ")).unwrap();
     Client::new(api.trim_end_matches("/api/hyperfleet/v1/clusters"))
 }
@@ -172,15 +175,17 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
       Data      SQLite in memory, gone when this ends
       Login     none: reachable from this machine only
 
-    Try it:
-      curl http://127.0.0.1:PORT/api/hyperfleet/v1/clusters -H 'Content-Type: application/json' \
-           -d '{"kind":"Cluster","name":"first-try","spec":{}}'
+    Try it in another terminal:
+      export HYPERFLEET_SERVER=http://127.0.0.1:PORT
+      hyperfleet create cluster first-try    a first cluster
+      hyperfleet why cluster first-try       what one waits for
+      hyperfleet get clusters -w             follow each change
 
     Ctrl-C stops it.
     "#);
     let health = said.lines().find_map(|line| line.trim().strip_prefix("Health    http://")).unwrap();
     Client::new(health.trim_end_matches("/readyz")).get("/readyz").await.expect_status(200);
-    assert!(said.contains(&format!("curl {base}/api/hyperfleet/v1/clusters")), "{said}");
+    assert!(said.contains(&format!("export HYPERFLEET_SERVER={base}\n")), "{said}");
 
     running.signal("INT").await;
     assert_eq!(running.ended().await, Some(0));
@@ -188,7 +193,7 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
 }
 
 /// Digits behind a colon become `PORT`.
-fn mask_port(line: &str) -> String {
+pub(super) fn mask_port(line: &str) -> String {
     let mut parts = line.split(':');
     let mut masked = parts.next().unwrap_or_default().to_owned();
     for part in parts {

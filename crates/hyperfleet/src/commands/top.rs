@@ -1,0 +1,223 @@
+//! `hyperfleet top`: the fleet as it moves. A watch feeds a model, the model gives views, and a view is drawn some times
+//! a second; where nobody looks, the present view is printed once.
+
+mod controls;
+mod model;
+mod screen;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Arg, ArgMatches, Command};
+use hyperfleet_client::{Collection, Request, Resource, Watch, WatchEvent, WatchQuery};
+use hyperfleet_core::Timestamp;
+use hyperfleet_service::shutdown;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use tokio::sync::mpsc;
+
+use super::Failure;
+use crate::output::paint::Tone;
+use crate::output::table::{Cell, Table};
+use crate::output::{self, age};
+use crate::remote::session::duration;
+use crate::remote::{Session, selector, session};
+
+use controls::{Controls, Flow};
+use model::{Model, Phase, View, Wish};
+
+/// What the view needs of a resource.
+const FIELDS: &str = "id,kind,name,generation,deleted_time,owner_references,status.conditions";
+/// Rows of the view that is printed once.
+const PRINTED_ROWS: usize = 20;
+/// Between two pictures.
+const FRAME: Duration = Duration::from_millis(250);
+/// How soon the reader of keys notices that nobody wants them any more.
+const KEYS_LOOK: Duration = Duration::from_millis(100);
+
+pub(crate) fn command() -> Command {
+    let command = Command::new("top")
+        .about("Watch the fleet: what is not reconciled, for how long and why")
+        .long_about(
+            "Watch the fleet: how many resources are in which phase, how fast things change, which adapters fail, and what \
+             is unreconciled for longest. Where stdout is no terminal, the present state is printed once.",
+        )
+        .args([
+            Arg::new("kind").value_name("KIND").help("Only this kind [default: all]"),
+            Arg::new("selector").short('l').long("selector").value_name("LABELS").help("By labels: key=value, key!=value, key in (a,b), key, !key, with commas between"),
+            Arg::new("search").long("search").value_name("QUERY").help("By the filter language, such as \"spec.region='us-east-1'\""),
+            Arg::new("stuck-after").long("stuck-after").value_name("DURATION").value_parser(duration).default_value("10m").help("Unreconciled for longer than this counts as stuck"),
+        ])
+        .after_help(format!("Keys: {}\n\nTry it:\n  hyperfleet top\n  hyperfleet top nodepools -l environment=production | head", controls::HELP));
+    session::arguments(command)
+}
+
+pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    // Also where no kind is named: a watch would try for ever to reach a server that is not there.
+    let kinds = session.kinds().await?;
+    let list = match text("kind") {
+        Some(word) => kinds.find(word)?.collection(),
+        None => Collection::any(),
+    };
+    let query = WatchQuery {
+        search: selector::search(text("selector"), text("search"))?,
+        fields: Some(FIELDS.to_owned()),
+        show_deleted: true,
+        ..WatchQuery::default()
+    };
+    if session.prints_curl() {
+        session.call(Request::watch(&list, &query)).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let stuck_after = matches.get_one::<Duration>("stuck-after").copied().unwrap_or_default();
+    let mut model = Model::new(stuck_after);
+    if output::data_on_terminal() {
+        let watch = session.client.watch(&list, &query);
+        return live(session, watch, model).await;
+    }
+    once(session, &list, &query, &mut model).await
+}
+
+/// The present state, printed.
+async fn once(
+    session: &Session,
+    list: &Collection,
+    query: &WatchQuery,
+    model: &mut Model,
+) -> Result<ExitCode, Failure> {
+    let query = hyperfleet_client::ListQuery {
+        search: query.search.clone(),
+        fields: query.fields.clone(),
+        show_deleted: true,
+        page_size: Some(500),
+        ..hyperfleet_client::ListQuery::default()
+    };
+    let now = Timestamp::now();
+    for resource in session.pages::<Resource>(Request::list(list, &query), None).await?.items {
+        model.take(WatchEvent::Added { version: 0, resource }, now);
+    }
+    let view = model.view(&Wish { rows: PRINTED_ROWS, ..Wish::default() }, now);
+    output::data(&printed(&view, output::data_colours()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn printed(view: &View, colours: bool) -> String {
+    let mut phases = Table::new(&Phase::ALL.map(Phase::name));
+    phases.row(view.phases.iter().map(|count| count.to_string().into()).collect());
+    let mut text = phases.render(colours);
+    if !view.rows.is_empty() {
+        let mut table = Table::new(&["name", "kind", "phase", "for", "gen", "why"]);
+        for row in &view.rows {
+            table.row(vec![
+                Cell::new(&row.name, Tone::Strong),
+                row.kind.as_str().into(),
+                Cell::new(row.phase.name(), tone(row.phase)),
+                age::span(row.lasts).into(),
+                row.generation.to_string().into(),
+                row.why.as_str().into(),
+            ]);
+        }
+        text.push_str(&format!("\n{}", table.render(colours)));
+        if view.matching > view.rows.len() {
+            text.push_str(&format!("and {} more\n", view.matching - view.rows.len()));
+        }
+    }
+    if !view.adapters.is_empty() {
+        let mut table = Table::new(&["adapter", "failing"]);
+        for adapter in &view.adapters {
+            table.row(vec![adapter.name.as_str().into(), Cell::new(&adapter.failing.to_string(), Tone::Bad)]);
+        }
+        text.push_str(&format!("\n{}", table.render(colours)));
+    }
+    text
+}
+
+fn tone(phase: Phase) -> Tone {
+    match phase {
+        Phase::Reconciled => Tone::Good,
+        Phase::Reconciling | Phase::Finalizing => Tone::Pending,
+        Phase::Degraded | Phase::Stuck => Tone::Bad,
+    }
+}
+
+/// The fleet as it moves, until somebody quits.
+async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<ExitCode, Failure> {
+    // A refusal is told like any other, before the screen is taken.
+    let first = watch.next().await?;
+    model.take(first, Timestamp::now());
+    let mut signals = shutdown::signals().map_err(Failure::new)?;
+    let mut terminal = Screen(ratatui::try_init().map_err(Failure::new)?);
+    let mut keys = keys();
+    let mut frames = tokio::time::interval(FRAME);
+    frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut controls = Controls::default();
+    let mut frozen: Option<View> = None;
+    let server = session.client.base_url();
+    loop {
+        tokio::select! {
+            event = watch.next() => model.take(event?, Timestamp::now()),
+            key = keys.recv() => {
+                let Some(key) = key else { break };
+                if controls.press(key) == Flow::Quit {
+                    break;
+                }
+                frames.reset_immediately();
+            }
+            _ = frames.tick() => {
+                let begun = Instant::now();
+                let height = terminal.0.size().map_err(Failure::new)?.height;
+                controls.ask_for(screen::rows(height));
+                let view = match frozen.take().filter(|_| controls.paused) {
+                    Some(view) => view,
+                    None => model.view(&controls.wish, Timestamp::now()),
+                };
+                controls.fit(view.rows.len(), screen::rows(height));
+                let around = screen::Around {
+                    server: &server,
+                    trouble: watch.trouble().map(|error| error.to_string()),
+                    colours: output::data_colours(),
+                };
+                terminal.0.draw(|frame| screen::draw(frame, &view, &controls, &around)).map_err(Failure::new)?;
+                frozen = controls.paused.then_some(view);
+                // Whatever a picture costs, most of the time is left for what happens.
+                frames.reset_after(FRAME.max(begun.elapsed() * 4));
+            }
+            _ = signals.next() => break,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The terminal, given back however this ends.
+struct Screen(DefaultTerminal);
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// Keys as they are pressed, read by a thread of their own because reading them blocks. It ends with its receiver.
+fn keys() -> mpsc::Receiver<KeyEvent> {
+    let (pressed, keys) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        while !pressed.is_closed() {
+            match event::poll(KEYS_LOOK) {
+                Ok(false) => continue,
+                Ok(true) => {}
+                Err(_) => break,
+            }
+            match event::read() {
+                Ok(Event::Key(key)) if key.kind == KeyEventKind::Press => {
+                    if pressed.blocking_send(key).is_err() {
+                        break;
+                    }
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+    });
+    keys
+}

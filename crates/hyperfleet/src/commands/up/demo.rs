@@ -1,0 +1,220 @@
+//! `hyperfleet up --demo`: simulated adapters for every kind that requires some, and a fleet that lives. It is made
+//! after the start, over the same API as everybody's, so that nothing waits for it.
+
+mod fleet;
+
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use hyperfleet_adapter::{Parts, Rate, Simulation};
+use hyperfleet_api::config::Config;
+use hyperfleet_client::Client;
+use hyperfleet_events::{Broker, BrokerConfig, Metrics};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::Failure;
+use crate::commands::adapter::chance;
+use crate::remote::session::duration;
+
+pub(super) use fleet::FIRST;
+use fleet::Fleet;
+
+/// The kinds of the demo, unless others are configured.
+pub(super) const ENTITIES: &str = "\
+- {kind: Cluster, plural: clusters, required_adapters: [validator, dns, network], spec_schema_name: ClusterSpec, name_min_len: 3, name_max_len: 53}
+- {kind: NodePool, plural: nodepools, parent_kind: Cluster, on_parent_delete: cascade, required_adapters: [validator, machines], spec_schema_name: NodePoolSpec, name_min_len: 3, name_max_len: 15}
+";
+/// Time for adapters at shutdown. What they pretend needs none.
+const GRACE: Duration = Duration::ZERO;
+/// How long a failure of an adapter lasts.
+const OUTAGE: Duration = Duration::from_secs(25);
+/// Events that each adapter works on at one time: work that only waits costs nothing.
+const PARALLELISM: usize = 2_000;
+/// Time between two changes of a fleet of the usual size; larger ones change more often.
+const USUAL_PACE: Duration = Duration::from_secs(3);
+const FASTEST_PACE: Duration = Duration::from_millis(100);
+const USUAL_CLUSTERS: u32 = 12;
+
+/// How the demo is to be.
+#[derive(Debug, Clone)]
+pub(super) struct Demo {
+    clusters: u32,
+    pace: Duration,
+    delays: Vec<Setting<Duration>>,
+    failing: Vec<Setting<Rate>>,
+}
+
+/// A value for one adapter, or for all that have none of their own.
+#[derive(Debug, Clone, PartialEq)]
+struct Setting<T> {
+    adapter: Option<String>,
+    value: T,
+}
+
+impl<T: Copy> Setting<T> {
+    /// `VALUE` or `ADAPTER=VALUE`.
+    fn read(text: &str, value: impl Fn(&str) -> Result<T, String>) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((adapter, text)) => Ok(Self { adapter: Some(adapter.to_owned()), value: value(text)? }),
+            None => Ok(Self { adapter: None, value: value(text)? }),
+        }
+    }
+
+    /// What counts for an adapter: the last word about it, else the last about all.
+    fn of(all: &[Self], adapter: &str) -> Option<T> {
+        let last = |named: Option<&str>| all.iter().rev().find(|one| one.adapter.as_deref() == named);
+        last(Some(adapter)).or_else(|| last(None)).map(|one| one.value)
+    }
+}
+
+/// The flags of the demo.
+pub(crate) fn arguments() -> [Arg; 5] {
+    let flag = |name: &'static str, value: &'static str| {
+        Arg::new(name).long(name).value_name(value).requires("demo")
+    };
+    [
+        Arg::new("demo")
+            .long("demo")
+            .action(ArgAction::SetTrue)
+            .help("Simulated adapters, and a fleet that lives; in memory, unless told where to keep it"),
+        flag("demo-clusters", "NUMBER")
+            .value_parser(value_parser!(u32).range(1..=100_000))
+            .help("Clusters of the fleet, each with one to three node pools [default: 12]"),
+        flag("demo-pace", "DURATION")
+            .value_parser(duration)
+            .help("Time between two changes of the fleet [default: 3s, less for large fleets]"),
+        flag("demo-delay", "[ADAPTER=]DURATION")
+            .action(ArgAction::Append)
+            .value_parser(|text: &str| Setting::read(text, duration))
+            .help("How long a simulated adapter works, or all of them; may be given again"),
+        flag("demo-fail", "[ADAPTER=]RATE")
+            .action(ArgAction::Append)
+            .value_parser(|text: &str| Setting::read(text, str::parse::<Rate>))
+            .help("How many attempts of a simulated adapter fail, or of all of them; may be given again"),
+    ]
+}
+
+impl Demo {
+    /// What the flags ask for.
+    pub(super) fn of(matches: &ArgMatches) -> Option<Self> {
+        let clusters = matches.get_one::<u32>("demo-clusters").copied().unwrap_or(USUAL_CLUSTERS);
+        let usual_pace = (USUAL_PACE * USUAL_CLUSTERS / clusters.max(1)).clamp(FASTEST_PACE, USUAL_PACE);
+        matches.get_flag("demo").then(|| Self {
+            clusters,
+            pace: matches.get_one::<Duration>("demo-pace").copied().unwrap_or(usual_pace),
+            delays: matches.get_many("demo-delay").into_iter().flatten().cloned().collect(),
+            failing: matches.get_many("demo-fail").into_iter().flatten().cloned().collect(),
+        })
+    }
+
+    /// Refuses words about adapters that no kind requires.
+    pub(super) fn check(&self, config: &Config) -> Result<(), Failure> {
+        let there = adapters(config);
+        let named =
+            self.delays.iter().map(|one| &one.adapter).chain(self.failing.iter().map(|one| &one.adapter));
+        match named.flatten().find(|adapter| !there.iter().any(|(name, _)| name == adapter)) {
+            None => Ok(()),
+            Some(unknown) => Err(Failure::usage(format!(
+                "no kind requires an adapter {unknown:?}; required are {}",
+                names(&there)
+            ))),
+        }
+    }
+
+    /// What it is, for the welcome.
+    pub(super) fn summary(&self, config: &Config) -> String {
+        let adapters = format!("simulated adapters: {}", names(&adapters(config)));
+        if has_fleet(config) { format!("{} clusters, and {adapters}", self.clusters) } else { adapters }
+    }
+
+    /// The broker that adapters and Sentinel share.
+    pub(super) async fn broker() -> Result<Broker, Failure> {
+        let mut config = BrokerConfig::memory();
+        config.subscriber.parallelism = PARALLELISM;
+        Broker::open(&config, Metrics::default()).await.map_err(Failure::new)
+    }
+
+    /// Runs adapters and fleet until `stop`.
+    pub(super) async fn run(self, config: &Config, client: Client, broker: Broker, stop: CancellationToken) {
+        let mut parts = JoinSet::new();
+        for (name, kinds) in adapters(config) {
+            let adapter = Parts {
+                simulation: self.simulation(name),
+                client: client.clone(),
+                broker: broker.clone(),
+                kinds: kinds.into_iter().map(str::to_owned).collect(),
+                topic: None,
+                grace: GRACE,
+            };
+            let stop = stop.clone();
+            parts.spawn(async move {
+                if let Err(error) = hyperfleet_adapter::run(adapter, stop, || {}).await {
+                    tracing::error!(%error, "a simulated adapter ended");
+                }
+            });
+        }
+        if has_fleet(config) {
+            let fleet = Fleet::new(client, self.clusters as usize, chance());
+            let pace = self.pace;
+            parts.spawn(async move {
+                stop.run_until_cancelled(fleet.live(pace)).await;
+            });
+        }
+        while parts.join_next().await.is_some() {}
+    }
+
+    fn simulation(&self, name: &str) -> Simulation {
+        let (delay, percent) = match name {
+            "validator" => (400, 2),
+            "dns" => (1_500, 5),
+            "network" => (3_000, 8),
+            "machines" => (5_000, 10),
+            _ => (2_000, 5),
+        };
+        Simulation {
+            name: name.to_owned(),
+            delay: Setting::of(&self.delays, name).unwrap_or(Duration::from_millis(delay)),
+            failing: Setting::of(&self.failing, name).unwrap_or(Rate::percent(percent)),
+            outage: OUTAGE,
+            seed: chance(),
+        }
+    }
+}
+
+/// Whether there are the kinds that the fleet is made of.
+fn has_fleet(config: &Config) -> bool {
+    ["Cluster", "NodePool"].iter().all(|kind| config.entities.iter().any(|entity| entity.kind == *kind))
+}
+
+/// Every adapter that some kind requires, with those kinds.
+fn adapters(config: &Config) -> Vec<(&str, Vec<&str>)> {
+    let mut adapters: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entity in &config.entities {
+        for adapter in &entity.required_adapters {
+            match adapters.iter_mut().find(|(name, _)| name == adapter) {
+                Some((_, kinds)) => kinds.push(&entity.kind),
+                None => adapters.push((adapter, vec![&entity.kind])),
+            }
+        }
+    }
+    adapters
+}
+
+fn names(adapters: &[(&str, Vec<&str>)]) -> String {
+    adapters.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_word_about_an_adapter_counts_and_else_the_last_about_all() {
+        let given = ["1s", "dns=2s", "3s", "dns=4s"].map(|text| Setting::read(text, duration).unwrap());
+        assert_eq!(Setting::of(&given, "dns"), Some(Duration::from_secs(4)));
+        assert_eq!(Setting::of(&given, "network"), Some(Duration::from_secs(3)));
+        assert_eq!(Setting::of(&given[1..2], "network"), None);
+        assert!(Setting::read("dns=soon", duration).is_err());
+    }
+}

@@ -1,0 +1,348 @@
+//! The fleet of a demo, and who changes it: now and then something in it is changed, labelled, deleted or made. It
+//! touches only what carries its label, and remembers that instead of asking for it, so that a change costs the same
+//! in a fleet of any size.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use hyperfleet_client::{Client, Collection, Error, ItemPath, ListQuery, PatchKind, Resource};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::output::{age, dim, talk, talk_on_terminal};
+
+/// The first cluster that a demo makes, which stays.
+pub(crate) const FIRST: &str = STARS[0];
+/// What the demo made carries this.
+const LABEL: &str = "demo";
+/// Clusters that are made at one time.
+const PARALLEL: usize = 16;
+/// Between two rounds of making what is missing.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Fleets from this size on take a while, which is shown.
+const LARGE: usize = 200;
+
+const STARS: [&str; 24] = [
+    "altair",
+    "vega",
+    "rigel",
+    "deneb",
+    "sirius",
+    "mira",
+    "spica",
+    "antares",
+    "castor",
+    "pollux",
+    "capella",
+    "procyon",
+    "regulus",
+    "algol",
+    "bellatrix",
+    "mintaka",
+    "alcor",
+    "mizar",
+    "electra",
+    "maia",
+    "atlas",
+    "merope",
+    "alnitak",
+    "hadar",
+];
+const REGIONS: [&str; 4] = ["eu-west-1", "us-east-1", "ap-south-1", "sa-east-1"];
+const VERSIONS: [&str; 5] = ["4.18.9", "4.19.0", "4.19.3", "4.20.0", "4.20.1"];
+const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "production"];
+const POOLS: [&str; 3] = ["workers", "infra", "gpu"];
+
+/// The clusters of the demo, and who changes them.
+pub(super) struct Fleet {
+    client: Client,
+    wanted: usize,
+    clusters: Vec<Cluster>,
+    /// Numbers whose clusters are to be made.
+    missing: BTreeSet<usize>,
+    seed: u64,
+    step: u64,
+}
+
+/// A cluster that the demo made.
+#[derive(Debug)]
+struct Cluster {
+    /// Nothing if a larger fleet left it.
+    number: Option<usize>,
+    path: ItemPath,
+    pools: Vec<ItemPath>,
+}
+
+/// Whether everything was made that was missing.
+#[derive(Debug, PartialEq, Eq)]
+enum Round {
+    Complete,
+    Incomplete,
+}
+
+/// One change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Create,
+    Change,
+    Label,
+    Delete,
+}
+
+/// What to do next with so many clusters, by a chance from 0 up to 1.
+fn next(there: usize, wanted: usize, draw: f64) -> Act {
+    match draw {
+        _ if there == 0 => Act::Create,
+        ..0.5 if there < wanted => Act::Create,
+        ..0.65 => Act::Change,
+        ..0.9 => Act::Label,
+        _ if there > wanted / 2 => Act::Delete,
+        _ => Act::Change,
+    }
+}
+
+impl Fleet {
+    /// A fleet of this size, of which nothing is known yet.
+    pub(super) fn new(client: Client, wanted: usize, seed: u64) -> Self {
+        Self { client, wanted, clusters: Vec::new(), missing: BTreeSet::new(), seed, step: 0 }
+    }
+
+    /// Makes what is missing, then goes on for ever.
+    pub(super) async fn live(mut self, pace: Duration) {
+        if let Err(error) = self.begin().await {
+            tracing::warn!(%error, "the demo's fleet could not be made");
+        }
+        let mut ticks = tokio::time::interval(pace.max(Duration::from_millis(1)));
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.act().await {
+                tracing::debug!(%error, "a change of the demo failed");
+            }
+        }
+    }
+
+    /// Finds what an earlier run left, and makes the rest.
+    async fn begin(&mut self) -> Result<(), Error> {
+        let mut pools: HashMap<String, Vec<ItemPath>> = HashMap::new();
+        for pool in self.own("nodepools").await? {
+            if let (Some(owner), Some(path)) = (pool.owner(), pool.path()) {
+                pools.entry(owner.id).or_default().push(path);
+            }
+        }
+        let mut numbers: HashMap<String, usize> =
+            (0..self.wanted).map(|number| (name(number), number)).collect();
+        for cluster in self.own("clusters").await? {
+            let (number, pools) = (numbers.remove(cluster.name()), pools.remove(cluster.id()));
+            let pools = pools.unwrap_or_default();
+            self.clusters.extend(cluster.path().map(|path| Cluster { number, path, pools }));
+        }
+        self.missing.extend(numbers.into_values());
+        let (progress, begun) = (Progress::of(self.missing.len()), Instant::now());
+        while self.make_missing(&progress).await? == Round::Incomplete {
+            tokio::time::sleep(PAUSE).await;
+        }
+        progress.finish(&self.clusters, begun.elapsed());
+        Ok(())
+    }
+
+    /// Makes what is missing, some at one time. What fails for the moment is left for another round.
+    async fn make_missing(&mut self, progress: &Progress) -> Result<Round, Error> {
+        let client = &self.client;
+        let made = stream::iter(self.missing.clone())
+            .map(|number| async move { (number, made(client, number).await) })
+            .buffer_unordered(PARALLEL);
+        tokio::pin!(made);
+        let mut round = Round::Complete;
+        while let Some((number, made)) = made.next().await {
+            match made {
+                Ok(cluster) => {
+                    progress.0.inc(1);
+                    self.missing.remove(&number);
+                    self.clusters.extend(cluster);
+                }
+                Err(error) if error.status().is_some_and(|status| (400..429).contains(&status)) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "a cluster of the demo has to wait");
+                    round = Round::Incomplete;
+                }
+            }
+        }
+        Ok(round)
+    }
+
+    /// What of a kind the demo made and nobody deleted.
+    async fn own(&self, plural: &str) -> Result<Vec<Resource>, Error> {
+        let query = ListQuery {
+            search: Some(format!("labels.{LABEL}='true'")),
+            page_size: Some(500),
+            fields: Some("id,kind,name,href,owner_references".to_owned()),
+            ..ListQuery::default()
+        };
+        self.client.pages(&Collection::of(plural), &query).try_collect().await
+    }
+
+    async fn act(&mut self) -> Result<(), Error> {
+        match next(self.clusters.len(), self.wanted, self.chance()) {
+            Act::Create => self.create().await,
+            Act::Change => {
+                let size = 1 + self.draw(9);
+                let version = VERSIONS[self.draw(VERSIONS.len())];
+                self.patch(&json!({"spec": {"version": version}}), &json!({"spec": {"replicas": size}})).await
+            }
+            Act::Label => {
+                let environment = ENVIRONMENTS[self.draw(ENVIRONMENTS.len())];
+                let patch = json!({"labels": {"environment": environment}});
+                self.patch(&patch, &patch).await
+            }
+            Act::Delete => {
+                let at = self.draw(self.clusters.len());
+                // The one that the welcome speaks of stays.
+                if self.clusters[at].number == Some(0) {
+                    return Ok(());
+                }
+                let cluster = self.forget(at);
+                self.client.delete(&cluster.path, None, false).await.map(drop)
+            }
+        }
+    }
+
+    async fn create(&mut self) -> Result<(), Error> {
+        let at = self.draw(self.missing.len());
+        let Some(number) = self.missing.iter().nth(at).copied() else { return Ok(()) };
+        let made = made(&self.client, number).await?;
+        self.missing.remove(&number);
+        self.clusters.extend(made);
+        Ok(())
+    }
+
+    /// Patches a cluster, or one of the pools of one.
+    async fn patch(&mut self, cluster: &Value, pool: &Value) -> Result<(), Error> {
+        let at = self.draw(self.clusters.len());
+        let pools = self.clusters[at].pools.len();
+        let which = self.draw(2 * pools);
+        let (path, patch) = match self.clusters[at].pools.get(which) {
+            Some(path) => (path, pool),
+            None => (&self.clusters[at].path, cluster),
+        };
+        let patched = self.client.patch(path, patch, PatchKind::Merge, None, false).await;
+        match patched {
+            // Somebody else deleted it.
+            Err(error) if error.is_not_found() || error.is_conflict() => {
+                if which < pools {
+                    self.clusters[at].pools.swap_remove(which);
+                } else {
+                    self.forget(at);
+                }
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+
+    /// Takes a cluster out, to be made again.
+    fn forget(&mut self, at: usize) -> Cluster {
+        let cluster = self.clusters.swap_remove(at);
+        self.missing.extend(cluster.number);
+        cluster
+    }
+
+    fn chance(&mut self) -> f64 {
+        self.step += 1;
+        hyperfleet_adapter::roll(self.seed, &[&self.step.to_string()])
+    }
+
+    /// One of so many, or 0 of none.
+    fn draw(&mut self, of: usize) -> usize {
+        ((self.chance() * of as f64) as usize).min(of.saturating_sub(1))
+    }
+}
+
+/// Makes a cluster with its pools; nothing if its name is taken.
+async fn made(client: &Client, number: usize) -> Result<Option<Cluster>, Error> {
+    let environment = ENVIRONMENTS[number % ENVIRONMENTS.len()];
+    let region = REGIONS[number % REGIONS.len()];
+    let labels = json!({LABEL: "true", "environment": environment, "region": region});
+    let spec = json!({"region": region, "version": VERSIONS[number % VERSIONS.len()]});
+    let body = json!({"kind": "Cluster", "name": name(number), "labels": labels, "spec": spec});
+    let path = match client.create(&Collection::of("clusters"), &body, false).await {
+        Ok(cluster) => Collection::of("clusters").item(cluster.id()),
+        Err(error) if error.is_conflict() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let below = path.below("nodepools");
+    let mut pools = Vec::new();
+    for pool in &POOLS[..1 + number % POOLS.len()] {
+        let labels = json!({LABEL: "true", "environment": environment, "region": region});
+        let spec = json!({"machine": "m6.large", "replicas": 3});
+        let body = json!({"kind": "NodePool", "name": pool, "labels": labels, "spec": spec});
+        pools.push(below.item(client.create(&below, &body, false).await?.id()));
+    }
+    Ok(Some(Cluster { number: Some(number), path, pools }))
+}
+
+/// The name of the cluster with this number.
+fn name(number: usize) -> String {
+    match number / STARS.len() {
+        0 => STARS[number].to_owned(),
+        round => format!("{}-{}", STARS[number % STARS.len()], round + 1),
+    }
+}
+
+/// How far a large fleet is: a bar on a terminal, else a line at the beginning and at the end.
+struct Progress(ProgressBar);
+
+impl Progress {
+    fn of(clusters: usize) -> Self {
+        if clusters < LARGE {
+            return Self(ProgressBar::hidden());
+        }
+        if !talk_on_terminal() {
+            talk(&format!("Making {clusters} clusters with their node pools."));
+            return Self(ProgressBar::hidden());
+        }
+        let style = ProgressStyle::with_template("Making the fleet {bar:30} {pos}/{len} {eta}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = ProgressBar::new(clusters as u64).with_style(style).with_finish(ProgressFinish::AndClear);
+        Self(bar)
+    }
+
+    fn finish(self, clusters: &[Cluster], took: Duration) {
+        let made = self.0.position();
+        self.0.finish_and_clear();
+        if made >= LARGE as u64 {
+            let pools: usize = clusters.iter().map(|cluster| cluster.pools.len()).sum();
+            talk(&dim(&format!(
+                "{} clusters with {pools} node pools are there, after {}.",
+                clusters.len(),
+                age::span(took)
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fleet_of_the_wanted_size_changes_more_than_it_dies_and_what_dies_is_made_again() {
+        assert_eq!(next(12, 12, 0.1), Act::Change);
+        assert_eq!(next(12, 12, 0.7), Act::Label);
+        assert_eq!(next(12, 12, 0.95), Act::Delete);
+        assert_eq!(next(11, 12, 0.1), Act::Create);
+        assert_eq!(next(6, 12, 0.95), Act::Change, "half of the fleet always stays");
+        assert_eq!(next(0, 12, 0.9), Act::Create);
+    }
+
+    #[test]
+    fn every_name_is_another_one_that_the_api_takes() {
+        let names: BTreeSet<String> = (0..1_000).map(name).collect();
+        assert_eq!(names.len(), 1_000);
+        assert!(names.iter().all(|name| (3..=53).contains(&name.len())));
+    }
+}

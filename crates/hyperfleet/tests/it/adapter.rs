@@ -1,0 +1,180 @@
+//! Simulated adapters against the real server: in this process by the broker in memory, and as a process of their own
+//! by NATS, as an operator would start them.
+
+mod process;
+
+use std::time::Duration;
+
+use hyperfleet_adapter::{Parts, Rate, Simulation};
+use hyperfleet_client::{Client, Settings};
+use hyperfleet_events::{Broker, BrokerConfig, Event, Metrics};
+use hyperfleet_testkit::eventually;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{App, both_stores, href, id, text};
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+const CONFIG: &str = r"
+entities:
+  - {kind: Cluster, plural: clusters, required_adapters: [dns]}
+  - {kind: NodePool, plural: nodepools, parent_kind: Cluster, on_parent_delete: cascade, required_adapters: [dns]}
+";
+
+both_stores!(
+    config = CONFIG;
+    what_is_made_is_worked_on_until_it_is_reconciled_and_what_is_deleted_until_it_is_gone,
+    a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it,
+    what_is_gone_is_nothing_to_do_and_never_a_dead_letter,
+    work_under_way_is_finished_at_shutdown,
+);
+
+/// An adapter `dns` in this process, with its broker.
+struct Running {
+    broker: Broker,
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts it, and waits until it listens. Whatever is rejected becomes a dead letter at once.
+    async fn start(app: &App, simulation: Simulation) -> Self {
+        let mut config = BrokerConfig::memory();
+        config.subscriber.max_deliveries = 1;
+        config.subscriber.parallelism = 1;
+        let broker = Broker::open(&config, Metrics::default()).await.unwrap();
+        let client = Client::new(Settings::of(format!("http://{}", app.api().authority()))).unwrap();
+        let parts = Parts {
+            simulation,
+            client,
+            broker: broker.clone(),
+            kinds: Vec::new(),
+            topic: None,
+            grace: DEADLINE,
+        };
+        let stop = CancellationToken::new();
+        let (listens, heard) = tokio::sync::oneshot::channel();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move {
+            let ready = || listens.send(()).unwrap();
+            hyperfleet_adapter::run(parts, stopped, ready).await.unwrap();
+        });
+        heard.await.unwrap();
+        Self { broker, stop, task }
+    }
+
+    /// Tells it to look at a resource.
+    async fn tell(&self, resource: &Value) {
+        let data = json!({"id": resource["id"], "kind": resource["kind"], "href": resource["href"],
+                          "generation": resource["generation"]});
+        let topic = format!("hyperfleet-{}s", text(&resource["kind"]).to_lowercase());
+        let event = Event::reconcile("test", text(&resource["kind"]), data, None);
+        self.broker.publish(&topic, &event).await.unwrap();
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap();
+    }
+}
+
+fn simulation(failing: u8, delay: Duration) -> Simulation {
+    Simulation {
+        name: "dns".to_owned(),
+        delay,
+        failing: Rate::percent(failing),
+        outage: Duration::ZERO,
+        seed: 7,
+    }
+}
+
+/// The `Reconciled` condition, once it has this reason.
+async fn reconciled(app: &App, resource: &Value, reason: &str) -> Value {
+    eventually(reason, DEADLINE, async || {
+        let condition = app.read(resource).await["status"]["conditions"][0].take();
+        (condition["reason"] == reason).then_some(condition)
+    })
+    .await
+}
+
+async fn what_is_made_is_worked_on_until_it_is_reconciled_and_what_is_deleted_until_it_is_gone(app: &App) {
+    let adapter = Running::start(app, simulation(0, Duration::from_millis(10))).await;
+    let cluster = app.create_cluster("prod-1").await;
+    let pool = app.create_nodepool(&cluster, "workers").await;
+    for resource in [&cluster, &pool] {
+        adapter.tell(resource).await;
+        reconciled(app, resource, "ReconciledAll").await;
+    }
+    let report = app.reports(&cluster).await[0].take();
+    assert_eq!((&report["adapter"], &report["observed_generation"]), (&json!("dns"), &json!(1)));
+    let types: Vec<&str> =
+        report["conditions"].as_array().unwrap().iter().map(|one| text(&one["type"])).collect();
+    assert_eq!(types, ["Applied", "Available", "Health"]);
+
+    let (cluster, pool) = (app.remove(&cluster).await, app.read(&pool).await);
+    for resource in [&cluster, &pool] {
+        adapter.tell(resource).await;
+    }
+    eventually("both gone", DEADLINE, async || {
+        let gone = [&cluster, &pool].map(href).map(|path| app.get(path));
+        let [cluster, pool] = gone;
+        (cluster.await.status == 404 && pool.await.status == 404).then_some(())
+    })
+    .await;
+    adapter.stop().await;
+}
+
+async fn a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it(app: &App) {
+    let cluster = app.create_cluster("prod-1").await;
+    let adapter = Running::start(app, simulation(100, Duration::ZERO)).await;
+    adapter.tell(&cluster).await;
+    let condition = reconciled(app, &cluster, "ReconciledNotAvailable").await;
+    let message = text(&condition["message"]);
+    assert!(message.starts_with("Adapters reporting Available=False: dns ("), "{message}");
+    adapter.stop().await;
+
+    let adapter = Running::start(app, simulation(0, Duration::ZERO)).await;
+    adapter.tell(&cluster).await;
+    reconciled(app, &cluster, "ReconciledAll").await;
+    adapter.stop().await;
+}
+
+async fn what_is_gone_is_nothing_to_do_and_never_a_dead_letter(app: &App) {
+    let adapter = Running::start(app, simulation(0, Duration::ZERO)).await;
+    let mut gone = app.create_cluster("gone").await;
+    let there = app.create_cluster("there").await;
+    gone["id"] = json!("00000000-0000-7000-8000-000000000000");
+    gone["href"] = json!("/api/hyperfleet/v1/clusters/00000000-0000-7000-8000-000000000000");
+    // One at a time, in order: when the second is done, so is the first.
+    adapter.tell(&gone).await;
+    adapter.tell(&there).await;
+    reconciled(app, &there, "ReconciledAll").await;
+    let letters = adapter.broker.dead_letters("hyperfleet-clusters", "dns");
+    assert_eq!(letters.list(10).await.unwrap().len(), 0);
+
+    let nothing = Event::reconcile("test", "Cluster", json!({"name": "x"}), None);
+    adapter.broker.publish("hyperfleet-clusters", &nothing).await.unwrap();
+    eventually("a dead letter", DEADLINE, async || {
+        let found = letters.list(10).await.unwrap();
+        found.iter().any(|letter| letter.reason == "the event names no resource").then_some(())
+    })
+    .await;
+    adapter.stop().await;
+}
+
+async fn work_under_way_is_finished_at_shutdown(app: &App) {
+    let adapter = Running::start(app, simulation(0, Duration::from_millis(400))).await;
+    let cluster = app.create_cluster("prod-1").await;
+    adapter.tell(&cluster).await;
+    // Once it has read the resource, it works.
+    eventually("the adapter reads it", DEADLINE, async || {
+        let logs = app.server.logs();
+        let read = |line: &Value| line["path"].as_str().is_some_and(|path| path.ends_with(id(&cluster)));
+        logs.iter().any(read).then_some(())
+    })
+    .await;
+    adapter.stop().await;
+    assert_eq!(app.read(&cluster).await["status"]["conditions"][0]["reason"], "ReconciledAll");
+}
