@@ -10,6 +10,7 @@ pub(crate) mod delete;
 pub(crate) mod describe;
 mod dev;
 pub(crate) mod diff;
+pub(crate) mod events;
 pub(crate) mod force_delete;
 pub(crate) mod get;
 pub(crate) mod label;
@@ -128,6 +129,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("force-delete", matches)) => remote::run(matches, force_delete::run),
         Some(("report", matches)) => remote::run(matches, report::run),
         Some(("api", matches)) => remote::run(matches, api::run),
+        Some(("events", matches)) => events::run(matches),
         Some(("whoami", matches)) => remote::run(matches, whoami::run),
         Some(("login", matches)) => login::run(matches),
         Some(("context", matches)) => context::run(matches),

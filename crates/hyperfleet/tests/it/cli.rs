@@ -6,6 +6,7 @@ mod changing;
 mod completing;
 mod deleting;
 mod describing;
+mod events;
 mod listing;
 mod logging_in;
 mod manners;
