@@ -23,7 +23,7 @@ use crate::seen::{Learned, Seen};
 use crate::shares::{Held, Standing};
 use crate::surroundings::Surroundings;
 
-/// How often the connection of a watch is looked at.
+/// How often the connection of a watch is looked at, and what waits is counted.
 const GLANCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Keeper {
@@ -39,6 +39,8 @@ pub(crate) struct Keeper {
     /// The API finds no conditions, so everything must be read.
     reads_all: bool,
     flights: JoinSet<(Publication, Result<(), BrokerError>)>,
+    /// When those were last counted that wait, which costs a look at each.
+    counted: Option<Instant>,
 }
 
 enum Watching {
@@ -76,6 +78,7 @@ impl Keeper {
             looking: None,
             reads_all: work.decision.is_some(),
             flights: JoinSet::new(),
+            counted: None,
             around,
         }
     }
@@ -151,7 +154,10 @@ impl Keeper {
         while let Some(publication) = self.book.take_due(now) {
             self.publish(publication);
         }
-        self.around.metrics.pending.get_or_create(&self.labels()).set(self.book.pending() as i64);
+        if self.counted.is_none_or(|counted| counted.elapsed() >= GLANCE) {
+            self.counted = Some(Instant::now());
+            self.around.metrics.pending.get_or_create(&self.labels()).set(self.book.pending() as i64);
+        }
     }
 
     fn look(&mut self, now: Timestamp) {
