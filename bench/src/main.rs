@@ -13,6 +13,7 @@
 mod access;
 mod bare;
 mod compare;
+mod events;
 mod findings;
 mod fleet;
 mod found;
@@ -84,7 +85,8 @@ async fn measure(options: &Options) -> Result<()> {
         .copied()
         .max(options.lists().map(|_| 1))
         .max(guarded.first().map(|_| 1))
-        .max(options.watched().first().map(|_| 1));
+        .max(options.watched().first().map(|_| 1))
+        .max(events::wanted(&options.only).then_some(1));
     let most = most.with_context(|| format!("--only {}: no such row", options.only))?;
     let pairs = clusters * ADAPTERS.len();
     if options.measures_anywhere(&Operation::reports()) {
@@ -163,6 +165,7 @@ async fn measure(options: &Options) -> Result<()> {
         at_most: Some(BINARY_MB),
     });
 
+    let events = events::measure(options, &launch, &postgres).await?;
     let lists = listing.map(|listing| listing.found).unwrap_or_default();
-    conclusion.draw(&[&findings, &lists, &access.found, &watching.found])
+    conclusion.draw(&[&findings, &lists, &access.found, &watching.found, &events])
 }

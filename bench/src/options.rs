@@ -43,7 +43,7 @@ pub(crate) struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access` or `watch`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access`, `watch` or `events`
     #[arg(long, default_value = "")]
     pub(crate) only: String,
     /// Also measure in a fleet of 1,000,000, which takes minutes to make
