@@ -203,8 +203,8 @@ async fn change(api: &Client, id: &str) -> Result<Change> {
 async fn change_at_once(api: &Client, ids: &[String]) -> Result<()> {
     for some in ids.chunks(subject::LOADERS) {
         let mut changes = JoinSet::new();
-        for id in some.iter().cloned() {
-            let api = api.clone();
+        for id in some {
+            let (api, id) = (api.clone(), id.clone());
             changes.spawn(async move { change(&api, &id).await });
         }
         while let Some(changed) = changes.join_next().await {
@@ -225,9 +225,9 @@ async fn soon(api: &Client, ear: &mut Subscription, ids: &[String]) -> Result<(H
     let changing = async {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / RATE);
         let mut changes = JoinSet::new();
-        for id in ids.iter().cloned() {
+        for id in ids {
             ticks.tick().await;
-            let api = api.clone();
+            let (api, id) = (api.clone(), id.clone());
             changes.spawn(async move { change(&api, &id).await });
         }
         let mut made = Vec::with_capacity(ids.len());
