@@ -170,7 +170,7 @@ fn text<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a str> {
 }
 
 /// Makes the clusters and reports on them; gives their ids.
-async fn fill(server: &Server, clusters: usize) -> Result<Vec<String>> {
+pub(crate) async fn fill(server: &Server, clusters: usize) -> Result<Vec<String>> {
     let address = server.api().authority().parse()?;
     let loaders: Vec<_> = (0..LOADERS)
         .map(|loader| {

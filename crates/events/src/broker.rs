@@ -1,6 +1,7 @@
 //! The one interface to every broker, and the choice between them. What each must give is the list of methods of
 //! `Link`, `Source`, `Receipt` and `Look` below, and nothing more.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,9 +99,14 @@ impl Broker {
         Subscription::start(self.clone(), topic, subscription, options)
     }
 
-    /// The dead letters of a subscription.
+    /// The dead letters of a subscription to one topic.
     pub fn dead_letters(&self, topic: &str, subscription: &str) -> DeadLetters {
-        DeadLetters::new(self.clone(), topic, subscription)
+        DeadLetters::new(self.clone(), Some(topic), subscription)
+    }
+
+    /// The dead letters of a subscription, whatever topic they came from.
+    pub fn all_dead_letters(&self, subscription: &str) -> DeadLetters {
+        DeadLetters::new(self.clone(), None, subscription)
     }
 
     /// Looks at what is published from now on, without taking it from anybody.
@@ -198,9 +204,13 @@ impl Link {
         each!(self, link => link.letters(destination, limit).await)
     }
 
-    /// Removes a dead letter, and says whether it was there.
-    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
-        each!(self, link => link.remove_letter(destination, id).await)
+    /// Removes dead letters by their ids, and says how many of them were there.
+    pub(crate) async fn remove_letters(
+        &self,
+        destination: &str,
+        ids: &HashSet<&str>,
+    ) -> Result<usize, BrokerError> {
+        each!(self, link => link.remove_letters(destination, ids).await)
     }
 
     async fn health(&self) -> Result<(), BrokerError> {

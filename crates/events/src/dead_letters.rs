@@ -1,6 +1,8 @@
 //! Dead letters: what a subscription gave up, kept at the broker under `<subscription>-dlq` with the reason until
 //! somebody looks. A letter is the message as it was; where, why and when it died stands in its headers.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use hyperfleet_core::Timestamp;
 
@@ -11,12 +13,14 @@ use crate::message::{ATTEMPTS, FOR, Message, REASON, TIME, TOPIC};
 
 /// Letters that one look finds at most.
 const FOUND_AT_MOST: usize = 10_000;
+/// Letters that are replayed before they are removed: as many come twice if the process ends in between.
+const TOGETHER: usize = 100;
 
-/// The dead letters of one subscription to one topic.
+/// The dead letters of one subscription, to one topic or to all.
 #[derive(Debug, Clone)]
 pub struct DeadLetters {
     broker: Broker,
-    topic: String,
+    topic: Option<String>,
     subscription: String,
 }
 
@@ -25,6 +29,8 @@ pub struct DeadLetters {
 pub struct DeadLetter {
     /// Its own id, not the event's.
     pub id: String,
+    /// Where it was published; nothing for what the broker itself gave up.
+    pub topic: Option<String>,
     /// Why it was given up.
     pub reason: String,
     /// How often it was handed out.
@@ -50,6 +56,7 @@ impl From<Message> for DeadLetter {
             reason: header(REASON).unwrap_or("given up by the broker").to_owned(),
             attempts: header(ATTEMPTS).and_then(|text| text.parse().ok()).unwrap_or(0),
             time: header(TIME).and_then(Timestamp::parse),
+            topic: header(TOPIC).map(str::to_owned),
             id: message.id,
             body: message.body,
         }
@@ -57,14 +64,17 @@ impl From<Message> for DeadLetter {
 }
 
 impl DeadLetters {
-    pub(crate) fn new(broker: Broker, topic: &str, subscription: &str) -> Self {
-        Self { broker, topic: topic.to_owned(), subscription: subscription.to_owned() }
+    pub(crate) fn new(broker: Broker, topic: Option<&str>, subscription: &str) -> Self {
+        Self { broker, topic: topic.map(str::to_owned), subscription: subscription.to_owned() }
     }
 
     /// The oldest letters, up to `limit`. They stay where they are.
     pub async fn list(&self, limit: usize) -> Result<Vec<DeadLetter>, BrokerError> {
         let letters = self.broker.link.letters(&self.destination(), FOUND_AT_MOST).await?;
-        let of_topic = |letter: &Message| letter.header(TOPIC).is_none_or(|topic| topic == self.topic);
+        let of_topic = |letter: &Message| match (letter.header(TOPIC), &self.topic) {
+            (Some(of), Some(wanted)) => of == wanted,
+            _ => true,
+        };
         Ok(letters.into_iter().filter(of_topic).take(limit).map(DeadLetter::from).collect())
     }
 
@@ -80,23 +90,43 @@ impl DeadLetters {
     /// Gives a letter to its subscription again, as if it had just been published to that one alone.
     pub async fn replay(&self, id: &str) -> Result<(), BrokerError> {
         let letter = self.show(id).await?;
-        let message = Message::anew(letter.body, &[(FOR, &self.subscription)]);
-        self.broker.publish_message(&self.topic, message).await?;
-        self.drop(id).await
+        self.replay_all(&[letter]).await
+    }
+
+    /// Does so with many letters of a list. After an error some were given to it, and some of these may be
+    /// letters still.
+    pub async fn replay_all(&self, letters: &[DeadLetter]) -> Result<(), BrokerError> {
+        for some in letters.chunks(TOGETHER) {
+            for letter in some {
+                let topic = letter.topic.as_ref().or(self.topic.as_ref()).ok_or_else(|| {
+                    let why = format!("letter {} does not tell its topic, so one must be named", letter.id);
+                    BrokerError::Configuration(why)
+                })?;
+                let message = Message::anew(letter.body.clone(), &[(FOR, &self.subscription)]);
+                self.broker.publish_message(topic, message).await?;
+            }
+            self.drop_all(some).await?;
+        }
+        Ok(())
     }
 
     /// Throws a letter away.
     pub async fn drop(&self, id: &str) -> Result<(), BrokerError> {
-        if self.broker.link.remove_letter(&self.destination(), id).await? {
-            Ok(())
-        } else {
-            Err(BrokerError::NoSuchLetter(id.to_owned()))
+        match self.broker.link.remove_letters(&self.destination(), &HashSet::from([id])).await? {
+            0 => Err(BrokerError::NoSuchLetter(id.to_owned())),
+            _ => Ok(()),
         }
+    }
+
+    /// Throws many letters of a list away, and says how many of them were still there.
+    pub async fn drop_all(&self, letters: &[DeadLetter]) -> Result<usize, BrokerError> {
+        let ids = letters.iter().map(|letter| letter.id.as_str()).collect();
+        self.broker.link.remove_letters(&self.destination(), &ids).await
     }
 
     pub(crate) async fn put(&self, body: Bytes, attempts: u32, reason: &str) -> Result<(), BrokerError> {
         let headers = [
-            (TOPIC, self.topic.as_str()),
+            (TOPIC, self.topic.as_deref().unwrap_or_default()),
             (REASON, reason),
             (ATTEMPTS, &attempts.to_string()),
             (TIME, &Timestamp::now().to_string()),

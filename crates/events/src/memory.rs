@@ -1,7 +1,7 @@
 //! The broker within one process, for the single-process mode and for tests: the same promises as the others as
 //! long as the process lives, bounded, and on tokio's clock, so that a paused clock drives it.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -109,12 +109,16 @@ impl Memory {
         Ok(state.letters.get(destination).into_iter().flatten().take(limit).cloned().collect())
     }
 
-    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
+    pub(crate) async fn remove_letters(
+        &self,
+        destination: &str,
+        ids: &HashSet<&str>,
+    ) -> Result<usize, BrokerError> {
         let mut state = lock(&self.0);
-        let Some(letters) = state.letters.get_mut(destination) else { return Ok(false) };
+        let Some(letters) = state.letters.get_mut(destination) else { return Ok(0) };
         let before = letters.len();
-        letters.retain(|letter| letter.id != id);
-        Ok(letters.len() < before)
+        letters.retain(|letter| !ids.contains(letter.id.as_str()));
+        Ok(before - letters.len())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {

@@ -2,6 +2,7 @@
 //! counts deliveries and waits before the next one by itself. The client reconnects for ever; nothing here holds
 //! state that a new connection would have to restore.
 
+use std::collections::HashSet;
 use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,13 +92,18 @@ impl Nats {
         Ok(found.into_iter().map(|(_, letter)| letter).collect())
     }
 
-    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
+    pub(crate) async fn remove_letters(
+        &self,
+        destination: &str,
+        ids: &HashSet<&str>,
+    ) -> Result<usize, BrokerError> {
         let letters = self.find_letters(destination, usize::MAX).await?;
-        let Some((sequence, _)) = letters.into_iter().find(|(_, letter)| letter.id == id) else {
-            return Ok(false);
-        };
         let stream = self.stream(self.letters_config()).await?;
-        stream.delete_message(sequence).await.map_err(unavailable)
+        let mut removed = 0;
+        for (sequence, _) in letters.iter().filter(|(_, letter)| ids.contains(letter.id.as_str())) {
+            removed += usize::from(stream.delete_message(*sequence).await.map_err(unavailable)?);
+        }
+        Ok(removed)
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {

@@ -4,7 +4,7 @@
 
 mod admin;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,19 +117,23 @@ impl PubSub {
         Ok(letters.into_iter().map(|(letter, _)| letter).collect())
     }
 
-    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
-        let (mut found, mut others) = (false, Vec::new());
+    pub(crate) async fn remove_letters(
+        &self,
+        destination: &str,
+        ids: &HashSet<&str>,
+    ) -> Result<usize, BrokerError> {
+        let (mut removed, mut others) = (0, Vec::new());
         let visit = |message: Message, handler: Handler| {
-            if message.id == id {
-                found = true;
+            if ids.contains(message.id.as_str()) {
+                removed += 1;
                 handler.ack();
             } else {
                 others.push(handler);
             }
-            !found
+            removed < ids.len()
         };
         self.visit_letters(destination, visit).await?;
-        Ok(found)
+        Ok(removed)
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {

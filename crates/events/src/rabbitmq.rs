@@ -6,6 +6,7 @@
 mod publishing;
 mod source;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use lapin::options::{
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{
-    BasicProperties, Channel, Connection, ConnectionBuilder, ConnectionProperties, Consumer, ExchangeKind,
+    BasicProperties, Channel, Connection, ConnectionBuilder, ConnectionProperties, Consumer, ErrorKind,
+    ExchangeKind,
 };
 use tokio::time::timeout;
 
@@ -103,16 +105,21 @@ impl RabbitMq {
         Ok(letters)
     }
 
-    pub(crate) async fn remove_letter(&self, destination: &str, id: &str) -> Result<bool, BrokerError> {
-        let mut found = false;
+    pub(crate) async fn remove_letters(
+        &self,
+        destination: &str,
+        ids: &HashSet<&str>,
+    ) -> Result<usize, BrokerError> {
+        let mut removed = 0;
         self.visit_letters(destination, async |letter: &Delivery| {
-            if read(letter).id == id {
-                found = letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?;
+            if ids.contains(read(letter).id.as_str()) {
+                let acknowledged = letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?;
+                removed += usize::from(acknowledged);
             }
-            Ok(!found)
+            Ok(removed < ids.len())
         })
         .await?;
-        Ok(found)
+        Ok(removed)
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
@@ -128,8 +135,14 @@ impl RabbitMq {
         mut visit: impl AsyncFnMut(&Delivery) -> Result<bool, BrokerError>,
     ) -> Result<(), BrokerError> {
         let channel = self.channel().await?;
-        declare_queue(&channel, destination).await?;
         let queue = ShortString::from(destination);
+        // Who only looks makes nothing: a mistyped name would leave a queue behind.
+        let known = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
+        match channel.queue_declare(queue.clone(), known, FieldTable::default()).await {
+            Ok(_) => {}
+            Err(error) if is_missing(&error) => return Ok(()),
+            Err(error) => return Err(unavailable(error)),
+        }
         while let Some(letter) =
             channel.basic_get(queue.clone(), BasicGetOptions::default()).await.map_err(unavailable)?
         {
@@ -184,6 +197,11 @@ async fn declare_queue(channel: &Channel, queue: &str) -> Result<(), BrokerError
     let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
     channel.queue_declare(queue.into(), durable, FieldTable::default()).await.map_err(unavailable)?;
     Ok(())
+}
+
+fn is_missing(error: &lapin::Error) -> bool {
+    const NOT_FOUND: u16 = 404;
+    matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND)
 }
 
 fn unavailable(error: impl std::fmt::Display) -> BrokerError {

@@ -3,11 +3,13 @@
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::backoff::Reconnect;
 use crate::broker::Look;
+use crate::error::BrokerError;
 use crate::event::{Event, NotAnEvent};
 use crate::message::Message;
 
@@ -18,9 +20,13 @@ const BACKLOG: usize = 256;
 #[derive(Debug)]
 pub struct Tail {
     seen: mpsc::Receiver<Message>,
-    attached: watch::Receiver<bool>,
-    _ends_with_this: DropGuard,
+    attached: watch::Receiver<Attached>,
+    task: JoinHandle<()>,
+    ends_with_this: DropGuard,
 }
+
+/// What came of the last try to begin.
+type Attached = Option<Result<(), BrokerError>>;
 
 /// A message that was seen on its way.
 #[derive(Debug, Clone)]
@@ -34,16 +40,33 @@ pub struct Sighting {
 impl Tail {
     pub(crate) fn start(look: Look) -> Self {
         let (sender, seen) = mpsc::channel(BACKLOG);
-        let (attach, attached) = watch::channel(false);
+        let (attach, attached) = watch::channel(None);
         let closing = CancellationToken::new();
-        tokio::spawn(run(look, sender, attach, closing.clone()));
-        Self { seen, attached, _ends_with_this: closing.drop_guard() }
+        let task = tokio::spawn(run(look, sender, attach, closing.clone()));
+        Self { seen, attached, task, ends_with_this: closing.drop_guard() }
     }
 
     /// Waits until the look began.
     pub async fn ready(&mut self) {
         // The other end goes only with this one.
-        let _ = self.attached.wait_for(|attached| *attached).await;
+        let _ = self.attached.wait_for(|attached| matches!(attached, Some(Ok(())))).await;
+    }
+
+    /// Waits until the look began or could not. It is tried again for ever in either case; this is for those who
+    /// would rather give up.
+    pub async fn begun(&mut self) -> Result<(), BrokerError> {
+        match self.attached.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the look, and returns when nothing of it is left at the broker.
+    pub async fn close(self) {
+        drop(self.ends_with_this);
+        // What it was told last is of no interest any more; a sender that waits for room sees that.
+        drop(self.seen);
+        let _ = self.task.await;
     }
 
     /// The next message; waits for as long as it takes.
@@ -56,7 +79,7 @@ impl Tail {
 async fn run(
     mut look: Look,
     seen: mpsc::Sender<Message>,
-    attached: watch::Sender<bool>,
+    attached: watch::Sender<Attached>,
     closing: CancellationToken,
 ) {
     let mut reconnect = Reconnect::default();
@@ -64,9 +87,7 @@ async fn run(
         loop {
             let mut result = look.attach().await;
             let since = Instant::now();
-            if result.is_ok() {
-                attached.send_replace(true);
-            }
+            attached.send_replace(Some(result.clone()));
             while result.is_ok() {
                 result = match look.next().await {
                     Ok(message) => {

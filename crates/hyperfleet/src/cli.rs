@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use hyperfleet_api::config::KEYS;
+use hyperfleet_events::config::KEYS as BROKER_KEYS;
 use hyperfleet_sentinel::config::{Config as SentinelConfig, KEYS as SENTINEL_KEYS};
 use hyperfleet_service::settings::{Key, Sources};
 
 use crate::commands::{
-    adapter, api, apply, complete, context, create, delete, describe, diff, doctor, edit, force_delete, get, label,
-    login, man, patch, report, statuses, timeline, top, tree, up, wait, whoami, why,
+    adapter, api, apply, complete, context, create, delete, describe, diff, doctor, edit, events,
+    force_delete, get, label, login, man, patch, report, statuses, timeline, top, tree, up, wait, whoami,
+    why,
 };
 use crate::output::Colours;
 
@@ -58,6 +60,7 @@ pub(crate) fn command() -> Command {
         )
         .subcommands([up(), serve(), sentinel(), adapter::command(), migrate(), config()])
         .subcommands(fleet())
+        .subcommand(events::command())
         .subcommands([
             login::command(),
             context::command(),
@@ -232,6 +235,15 @@ pub(crate) fn configuration_of(keys: &'static [Key], file: &'static str) -> Vec<
     std::iter::once(file).chain(keys).collect()
 }
 
+/// The Sentinel's `--config`, and a flag per key of the broker.
+pub(crate) fn broker_configuration() -> Vec<Arg> {
+    let mut arguments = configuration_of(BROKER_KEYS, SENTINEL_FILE);
+    for argument in &mut arguments {
+        *argument = argument.clone().help_heading("Broker (the Sentinel's settings; each flag is also a key of its file and an environment variable HYPERFLEET_…)");
+    }
+    arguments
+}
+
 /// Where the API's configuration of this call comes from.
 pub(crate) fn sources(matches: &ArgMatches) -> Sources {
     sources_of(matches, KEYS)
@@ -241,6 +253,12 @@ pub(crate) fn sources(matches: &ArgMatches) -> Sources {
 pub(crate) fn sentinel_sources(matches: &ArgMatches) -> Sources {
     let usual_files = SentinelConfig::USUAL_FILES.iter().map(PathBuf::from).collect();
     Sources { usual_files, ..sources_of(matches, SENTINEL_KEYS) }
+}
+
+/// Where the configuration of the Sentinel's broker comes from for a call that is no Sentinel.
+pub(crate) fn broker_sources(matches: &ArgMatches) -> Sources {
+    let usual_files = SentinelConfig::USUAL_FILES.iter().map(PathBuf::from).collect();
+    Sources { usual_files, ..sources_of(matches, BROKER_KEYS) }
 }
 
 pub(crate) fn sources_of(matches: &ArgMatches, keys: &[Key]) -> Sources {

@@ -13,6 +13,7 @@ mod dev;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
+pub(crate) mod events;
 pub(crate) mod force_delete;
 pub(crate) mod get;
 pub(crate) mod label;
@@ -135,6 +136,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         Some(("force-delete", matches)) => remote::run(matches, force_delete::run),
         Some(("report", matches)) => remote::run(matches, report::run),
         Some(("api", matches)) => remote::run(matches, api::run),
+        Some(("events", matches)) => events::run(matches),
         Some(("whoami", matches)) => remote::run(matches, whoami::run),
         Some(("doctor", matches)) => doctor::run(matches),
         Some(("login", matches)) => login::run(matches),

@@ -64,6 +64,13 @@ pub struct Work {
     pub tracing: bool,
 }
 
+impl Work {
+    /// The topic of a kind's events, by its plural.
+    pub fn topic_of(&self, plural: &str) -> String {
+        self.topic.clone().unwrap_or_else(|| format!("hyperfleet-{plural}"))
+    }
+}
+
 impl Default for Work {
     fn default() -> Self {
         Self {

@@ -51,6 +51,8 @@ pub enum Reason {
     Stale,
     /// The configured decision said so.
     MessageDecision,
+    /// A person asked for it; no decision of the Sentinel's.
+    Requested,
 }
 
 /// Why no event is published.
@@ -163,6 +165,7 @@ impl Reason {
             Self::InputsChanged => "inputs_changed",
             Self::Stale => "stale",
             Self::MessageDecision => "message_decision",
+            Self::Requested => "requested",
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_client::{Collection, Error, Resource, Watch, WatchEvent, WatchQuery};
 use hyperfleet_core::Timestamp;
-use hyperfleet_events::{BrokerError, Event};
+use hyperfleet_events::BrokerError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -16,13 +16,14 @@ use crate::backoff::age;
 use crate::book::{Book, Publication};
 use crate::cycle::Cycle;
 use crate::decide::Reason;
+use crate::event::{self, Made};
 use crate::look::{self, Found, Search};
 use crate::metrics::{OfReason, OfType};
 use crate::seen::{Learned, Seen};
 use crate::shares::{Held, Standing};
 use crate::surroundings::Surroundings;
 
-/// How often the connection of a watch is looked at.
+/// How often the connection of a watch is looked at, and what waits is counted.
 const GLANCE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Keeper {
@@ -38,6 +39,8 @@ pub(crate) struct Keeper {
     /// The API finds no conditions, so everything must be read.
     reads_all: bool,
     flights: JoinSet<(Publication, Result<(), BrokerError>)>,
+    /// When those were last counted that wait, which costs a look at each.
+    counted: Option<Instant>,
 }
 
 enum Watching {
@@ -67,7 +70,7 @@ impl Keeper {
         Self {
             plural: plural.to_owned(),
             collection: Collection::of(plural),
-            topic: work.topic.clone().unwrap_or_else(|| format!("hyperfleet-{plural}")),
+            topic: work.topic_of(plural),
             held,
             book: Book::new(work.parallel, work.decision.clone()),
             cycle: Cycle::new(work.poll_interval, Timestamp::now()),
@@ -75,6 +78,7 @@ impl Keeper {
             looking: None,
             reads_all: work.decision.is_some(),
             flights: JoinSet::new(),
+            counted: None,
             around,
         }
     }
@@ -150,7 +154,10 @@ impl Keeper {
         while let Some(publication) = self.book.take_due(now) {
             self.publish(publication);
         }
-        self.around.metrics.pending.get_or_create(&self.labels()).set(self.book.pending() as i64);
+        if self.counted.is_none_or(|counted| counted.elapsed() >= GLANCE) {
+            self.counted = Some(Instant::now());
+            self.around.metrics.pending.get_or_create(&self.labels()).set(self.book.pending() as i64);
+        }
     }
 
     fn look(&mut self, now: Timestamp) {
@@ -249,21 +256,16 @@ impl Keeper {
 
     fn publish(&mut self, publication: Publication) {
         let seen = &publication.seen;
-        let mut data = seen.data();
-        if let Some(own) = &self.around.work.data
-            && let Err(fault) = own.merge(&mut data, &seen.resource, publication.reason)
-        {
-            // The event is worth more than what it says besides the resource.
+        let Made { event, fault } =
+            event::make(&self.around.source, &self.around.work, &self.plural, seen, publication.reason);
+        if let Some(fault) = fault {
             tracing::warn!(resource_type = self.plural, id = &*seen.id, fault, "message_data failed");
         }
-        let kind = data.get("kind").and_then(serde_json::Value::as_str).unwrap_or(&self.plural).to_owned();
-        let trace = self.around.work.tracing.then(Trace::new);
-        let event = Event::reconcile(&*self.around.source, &kind, data, trace.as_ref().map(Trace::parent));
         let evaluate = tracing::info_span!(
             "sentinel.evaluate",
             resource_type = self.plural,
             resource_id = &*seen.id,
-            trace_id = trace.as_ref().map(|trace| trace.id.as_str())
+            trace_id = event::trace_of(&event)
         );
         let span = tracing::info_span!(parent: &evaluate, "publish", topic = self.topic);
         let (broker, topic) = (self.around.broker.clone(), self.topic.clone());
@@ -317,21 +319,4 @@ async fn changed(watching: &mut Watching) -> Result<WatchEvent, Error> {
 /// A number from 0 to 1.
 fn chance() -> f64 {
     f64::from((uuid::Uuid::new_v4().as_u128() >> 96) as u32) / f64::from(u32::MAX)
-}
-
-/// The beginning of a trace.
-struct Trace {
-    id: String,
-    span: String,
-}
-
-impl Trace {
-    fn new() -> Self {
-        let random = || uuid::Uuid::new_v4().simple().to_string();
-        Self { id: random(), span: random()[16..].to_owned() }
-    }
-
-    fn parent(&self) -> String {
-        format!("00-{}-{}-01", self.id, self.span)
-    }
 }

@@ -11,6 +11,7 @@ pub mod config;
 pub mod custom;
 pub mod cycle;
 pub mod decide;
+pub mod event;
 mod keeper;
 mod lease;
 mod look;

@@ -35,6 +35,7 @@ macro_rules! suite {
             an_event_that_kills_every_process_becomes_a_dead_letter
             a_dead_letter_is_replayed_to_its_own_subscription_alone
             a_dead_letter_can_be_dropped
+            many_dead_letters_tell_their_topics_and_go_at_once
             a_look_sees_what_is_published_and_takes_nothing
             everything_is_counted
         }
@@ -285,13 +286,44 @@ pub(crate) async fn a_dead_letter_can_be_dropped(world: World) {
     assert_eq!(letters.drop(&both[0].id).await, Err(BrokerError::NoSuchLetter(both[0].id.clone())));
 }
 
+pub(crate) async fn many_dead_letters_tell_their_topics_and_go_at_once(world: World) {
+    let once = Options { max_deliveries: 1, ..options() };
+    let mut subscription = world.subscribe("s", &once).await;
+    for resource in ["a", "b", "c"] {
+        world.publish(resource).await;
+        next(&mut subscription).await.reject(resource).await.unwrap();
+    }
+    let letters = world.broker.all_dead_letters(&world.named("s"));
+    let three = eventually("three letters", DEADLINE, async || {
+        Some(letters.list(10).await.unwrap()).filter(|letters| letters.len() == 3)
+    })
+    .await;
+    assert!(three.iter().all(|letter| letter.topic.as_ref() == Some(&world.topic)), "{three:?}");
+    let of_another = world.broker.dead_letters("another", &world.named("s"));
+    assert_eq!(of_another.list(10).await, Ok(Vec::new()));
+
+    letters.replay_all(&three[..2]).await.unwrap();
+    let mut again = BTreeSet::new();
+    for _ in 0..2 {
+        let delivery = next(&mut subscription).await;
+        again.insert(resource(&delivery.event));
+        delivery.acknowledge().await.unwrap();
+    }
+    assert_eq!(again, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+    assert_eq!(letters.drop_all(&three).await, Ok(1), "two of them were replayed");
+    assert_eq!(letters.list(10).await, Ok(Vec::new()));
+    let nobodys = world.broker.all_dead_letters(&world.named("nobody"));
+    assert_eq!(nobodys.list(10).await, Ok(Vec::new()));
+}
+
 pub(crate) async fn a_look_sees_what_is_published_and_takes_nothing(world: World) {
     let mut subscription = world.subscribe("s", &options()).await;
     let mut look = world.broker.tail(&world.topic);
-    tokio::time::timeout(DEADLINE, look.ready()).await.expect("the look must begin");
+    tokio::time::timeout(DEADLINE, look.begun()).await.expect("the look must begin").unwrap();
     let published = world.publish("a").await;
     let seen = tokio::time::timeout(DEADLINE, look.next()).await.expect("the event must be seen").unwrap();
     assert_eq!(seen.event.as_ref(), Ok(&published));
+    tokio::time::timeout(DEADLINE, look.close()).await.expect("the look must end");
     let delivery = next(&mut subscription).await;
     assert_eq!((delivery.attempt, &delivery.event), (1, &published));
     delivery.acknowledge().await.unwrap();

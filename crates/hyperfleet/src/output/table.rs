@@ -49,6 +49,13 @@ impl Table {
         Self { head, rows: Vec::new(), widths }
     }
 
+    /// Keeps room in a column for values that are not there yet.
+    pub(crate) fn widen(&mut self, column: usize, width: usize) {
+        if let Some(known) = self.widths.get_mut(column) {
+            *known = (*known).max(width);
+        }
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         for (width, cell) in self.widths.iter_mut().zip(&cells) {

@@ -7,6 +7,7 @@ mod completing;
 mod deleting;
 mod describing;
 mod editing;
+mod events;
 mod examining;
 mod listing;
 mod logging_in;

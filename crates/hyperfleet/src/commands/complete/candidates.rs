@@ -105,7 +105,7 @@ fn help(arg: &Arg) -> String {
 
 fn values(flag: &Arg) -> Wish {
     match flag.get_id().as_str() {
-        "in" => Wish::KindOrPath,
+        "in" | "kind" => Wish::KindOrPath,
         "output" if flag.get_possible_values().is_empty() => {
             Wish::Known(FORMS.iter().map(|form| Candidate::new(*form, "")).collect())
         }
@@ -266,6 +266,9 @@ mod tests {
         assert_eq!(asked(&["get", "-w", "nodepools", "--in", "clu"]).wish, Wish::KindOrPath);
         assert_eq!(asked(&["describe", "cluster", "pr"]).wish, Wish::NamesOf("cluster".to_owned()));
         assert_eq!(asked(&["wait", "cluster/a", "clu"]).wish, Wish::KindOrPath);
+        assert_eq!(asked(&["events", "tail", "--kind", ""]).wish, Wish::KindOrPath);
+        let names = asked(&["events", "publish", "cluster", "pr"]).wish;
+        assert_eq!(names, Wish::NamesOf("cluster".to_owned()));
     }
 
     #[test]

@@ -46,7 +46,11 @@ async fn every_change_of_a_wish_is_an_event(app: &App, broker: Variables) {
         (published >= 5.0 && timed >= 5.0).then_some(())
     })
     .await;
-    assert!(metric(&running, "hyperfleet_sentinel_pending_resources").await >= 2.0);
+    // Those are counted once a second.
+    hyperfleet_testkit::eventually("two that wait", DEADLINE, async || {
+        (metric(&running, "hyperfleet_sentinel_pending_resources").await >= 2.0).then_some(())
+    })
+    .await;
 }
 
 async fn a_report_that_alters_a_condition_tells_the_other_adapters(app: &App, broker: Variables) {
