@@ -17,7 +17,7 @@ use crate::config::Work;
 use crate::keeper::Keeper;
 use crate::lease::LeaseKeeper;
 use crate::metrics::Metrics;
-use crate::shares::{Held, Shares};
+use crate::shares::Held;
 use crate::surroundings::Surroundings;
 
 const ASK_BROKER: Duration = Duration::from_secs(5);
@@ -60,13 +60,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         troubles: Arc::default(),
     };
     let (tell, held) = watch::channel(Held::NOTHING);
-    let leases = LeaseKeeper {
-        client: for_leases,
-        group: format!("sentinel-{}", group(&parts.name)),
-        shares: Shares::new(parts.replica),
-        held: tell,
-        around: around.clone(),
-    };
+    let leases = LeaseKeeper::new(for_leases, &parts.name, &parts.replica, tell, around.clone());
     let end_leases = CancellationToken::new();
     let leases = tokio::spawn(leases.run(end_leases.clone()));
     let broker = tokio::spawn(ask_broker(around.clone()));
@@ -122,9 +116,4 @@ async fn ask_broker(around: Surroundings) {
         let health = around.broker.health().await;
         around.broker("health", health.as_ref().copied());
     }
-}
-
-/// A name that can be that of a group of leases.
-fn group(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
 }

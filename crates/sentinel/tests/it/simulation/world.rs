@@ -8,7 +8,7 @@ use hyperfleet_core::Timestamp;
 use hyperfleet_sentinel::backoff::later;
 use hyperfleet_sentinel::book::Publication;
 use hyperfleet_sentinel::ranges::Ranges;
-use hyperfleet_sentinel::shares::{Claim, Lease, Standing, TTL, Wants};
+use hyperfleet_sentinel::shares::{Standing, TTL};
 
 use super::replica::{Input, Replica};
 use crate::given::{Cluster, at};
@@ -53,8 +53,8 @@ enum Happening {
     Reach(usize, u64, Input),
     /// At the API, asked by that replica.
     Look(usize, u64),
-    Leases(usize, u64, Timestamp),
-    Claims(usize, u64, Vec<Claim>, Timestamp),
+    Lease(usize, u64, Timestamp),
+    List(usize, u64, Timestamp),
     Watch(usize, u64, Option<u64>),
     Publish(usize, u64, Publication),
     Adapter {
@@ -78,7 +78,10 @@ pub(super) struct World {
     calm_from: Timestamp,
     resources: BTreeMap<String, Resource>,
     history: Vec<Change>,
-    leases: BTreeMap<String, (String, Timestamp)>,
+    /// Until when who has one.
+    leases: BTreeMap<String, Timestamp>,
+    /// How often the API was asked for anything, where a look is two searches.
+    requests: u64,
     api_back: Timestamp,
     broker_back: Timestamp,
     events: Vec<Event>,
@@ -109,6 +112,7 @@ impl World {
             resources: BTreeMap::new(),
             history: Vec::new(),
             leases: BTreeMap::new(),
+            requests: 0,
             api_back: now,
             broker_back: now,
             events: Vec::new(),
@@ -153,6 +157,10 @@ impl World {
         self.replicas.iter().map(|place| Some(place.replica.as_ref()?.standing(self.now))).collect()
     }
 
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
     /// How many ranges are held, by whomever.
     pub(super) fn held(&self) -> usize {
         self.standings().into_iter().flatten().map(super::held).sum()
@@ -184,8 +192,11 @@ impl World {
 
     /// Lets a replica end as it should.
     pub(super) fn stop(&mut self, place: usize) {
-        let claims = self.replicas[place].replica.take().unwrap().stop();
-        self.grant(&claims, place);
+        while self.replicas[place].replica.as_ref().unwrap().is_renewing() {
+            self.run_for(Duration::from_millis(1));
+        }
+        let replica = self.replicas[place].replica.take().unwrap();
+        self.leases.remove(replica.name());
     }
 
     pub(super) fn run_for(&mut self, time: Duration) {
@@ -230,19 +241,17 @@ impl World {
         match happening {
             Happening::Reach(place, incarnation, input) => self.hand_over(place, incarnation, input),
             Happening::Look(place, incarnation) => self.look(place, incarnation),
-            Happening::Leases(place, incarnation, sent) => {
-                let input = if self.reaches_api(place) {
-                    Input::Leases(Some((self.live_leases(), sent)))
-                } else {
-                    Input::Leases(None)
-                };
-                self.reach_after_a_while(place, incarnation, input);
-            }
-            Happening::Claims(place, incarnation, claims, sent) => {
-                let granted = self.reaches_api(place).then(|| self.grant(&claims, place));
+            Happening::Lease(place, incarnation, asked) => {
+                self.requests += 1;
+                let granted = self.reaches_api(place).then(|| self.lease(place, incarnation));
                 // The answer may get lost although the API did what was asked.
                 let granted = granted.filter(|_| self.chance(40) != 0);
-                self.reach_after_a_while(place, incarnation, Input::Granted { claims, granted, sent });
+                self.reach_after_a_while(place, incarnation, Input::Leased(granted, asked));
+            }
+            Happening::List(place, incarnation, asked) => {
+                self.requests += 1;
+                let listed = self.reaches_api(place).then(|| self.present());
+                self.reach_after_a_while(place, incarnation, Input::Listed(listed, asked));
             }
             Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
             Happening::Publish(place, incarnation, publication) => {
@@ -261,7 +270,7 @@ impl World {
         }
         let at = &mut self.replicas[place];
         at.incarnation += 1;
-        at.replica = Some(Replica::new(format!("replica-{place}-{}", at.incarnation), self.now));
+        at.replica = Some(Replica::new(name(place, at.incarnation), self.now));
         let incarnation = at.incarnation;
         self.hand_over(place, incarnation, Input::Wake);
     }
@@ -280,8 +289,8 @@ impl World {
             use super::replica::Wish;
             let happening = match wish {
                 Wish::Look => Happening::Look(place, incarnation),
-                Wish::Leases => Happening::Leases(place, incarnation, now),
-                Wish::Claims(claims) => Happening::Claims(place, incarnation, claims, now),
+                Wish::Lease => Happening::Lease(place, incarnation, now),
+                Wish::List => Happening::List(place, incarnation, now),
                 Wish::Watch(since) => Happening::Watch(place, incarnation, since),
                 Wish::Publish(publication) => Happening::Publish(place, incarnation, publication),
             };
@@ -295,6 +304,7 @@ impl World {
     }
 
     fn look(&mut self, place: usize, incarnation: u64) {
+        self.requests += 2;
         let input = if self.reaches_api(place) {
             let due = self.resources.values().filter(|it| it.deleted || !it.cluster.is_reconciled());
             Input::Looked(Some((self.version(), due.map(|it| it.cluster.clone()).collect())))
@@ -449,29 +459,14 @@ impl World {
         self.after(wait, Happening::Reach(place, incarnation, Input::Changed(change)));
     }
 
-    fn live_leases(&self) -> Vec<Lease> {
-        let live = self.leases.iter().filter(|(_, (_, expires))| *expires > self.now);
-        live.map(|(name, (holder, _))| Lease { name: name.clone(), holder: holder.clone() }).collect()
+    fn present(&self) -> Vec<String> {
+        let live = self.leases.iter().filter(|(_, expires)| **expires > self.now);
+        live.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Answers claims as the API would: a lease that another has is refused.
-    fn grant(&mut self, claims: &[Claim], place: usize) -> Vec<bool> {
-        let me = match &self.replicas[place].replica {
-            Some(replica) => replica.name().to_owned(),
-            None => format!("replica-{place}-{}", self.replicas[place].incarnation),
-        };
-        let now = self.now;
-        let grant = |claim: &Claim| {
-            let free =
-                self.leases.get(&claim.name).is_none_or(|(holder, expires)| *holder == me || *expires <= now);
-            if free && claim.wants == Wants::Release {
-                self.leases.remove(&claim.name);
-            } else if free {
-                self.leases.insert(claim.name.clone(), (me.clone(), later(now, TTL)));
-            }
-            free
-        };
-        claims.iter().map(grant).collect()
+    /// A request of a replica that has died on the way counts as well.
+    fn lease(&mut self, place: usize, incarnation: u64) {
+        self.leases.insert(name(place, incarnation), later(self.now, TTL));
     }
 
     fn check_that_nobody_shares_a_range(&self) {
@@ -480,7 +475,7 @@ impl World {
             let Standing::Holds(ranges) = standing else { continue };
             let shared: Vec<_> = ranges.iter().filter(|range| taken.contains(*range)).collect();
             assert!(shared.is_empty(), "{shared:?} are held by two: {:?}", self.standings());
-            taken = taken.iter().chain(ranges.iter()).collect();
+            taken = taken.and(ranges);
         }
     }
 
@@ -510,4 +505,8 @@ impl World {
         self.agenda.push(Reverse((later(self.now, wait), self.counter)));
         self.happenings.insert(self.counter, happening);
     }
+}
+
+fn name(place: usize, incarnation: u64) -> String {
+    format!("replica-{place}-{incarnation}")
 }
