@@ -33,6 +33,8 @@ pub(super) struct Event {
     pub(super) by: usize,
     pub(super) id: String,
     pub(super) generation: u64,
+    /// Whether the replica knows.
+    pub(super) confirmed: bool,
 }
 
 /// Something that goes wrong.
@@ -82,6 +84,8 @@ pub(super) struct World {
     leases: BTreeMap<String, Timestamp>,
     /// How often the API was asked for anything, where a look is two searches.
     requests: u64,
+    /// Whether answers get lost.
+    lossy: bool,
     api_back: Timestamp,
     broker_back: Timestamp,
     events: Vec<Event>,
@@ -113,6 +117,7 @@ impl World {
             history: Vec::new(),
             leases: BTreeMap::new(),
             requests: 0,
+            lossy: true,
             api_back: now,
             broker_back: now,
             events: Vec::new(),
@@ -174,6 +179,7 @@ impl World {
 
     /// Ends all faults.
     pub(super) fn heal(&mut self) {
+        self.lossy = false;
         self.api_back = self.now;
         self.broker_back = self.now;
         for place in 0..self.replicas.len() {
@@ -245,7 +251,8 @@ impl World {
                 self.requests += 1;
                 let granted = self.reaches_api(place).then(|| self.lease(place, incarnation));
                 // The answer may get lost although the API did what was asked.
-                let granted = granted.filter(|_| self.chance(40) != 0);
+                let lost = self.chance(40) == 0 && self.lossy;
+                let granted = granted.filter(|()| !lost);
                 self.reach_after_a_while(place, incarnation, Input::Leased(granted, asked));
             }
             Happening::List(place, incarnation, asked) => {
@@ -341,6 +348,8 @@ impl World {
 
     fn publish(&mut self, place: usize, incarnation: u64, publication: Publication) {
         let works = self.broker_back <= self.now && self.replicas[place].reachable_from <= self.now;
+        // A confirmation may get lost.
+        let confirmed = works && self.chance(50) != 0;
         if works {
             let id = publication.seen.id.to_string();
             self.events.push(Event {
@@ -348,14 +357,13 @@ impl World {
                 by: place,
                 id: id.clone(),
                 generation: publication.seen.generation,
+                confirmed,
             });
             for adapter in 0..2 {
                 let delay = 50 + self.chance(2_000);
                 self.after(Duration::from_millis(delay), Happening::Adapter { id: id.clone(), adapter });
             }
         }
-        // A confirmation may get lost.
-        let confirmed = works && self.chance(50) != 0;
         self.reach_after_a_while(place, incarnation, Input::Published(publication, confirmed));
     }
 
