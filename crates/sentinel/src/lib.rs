@@ -12,6 +12,7 @@ pub mod custom;
 pub mod cycle;
 pub mod decide;
 mod keeper;
+mod keepers;
 mod lease;
 mod look;
 mod metrics;

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperfleet_client::{Client, Error, Retry, Settings};
-use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
 use hyperfleet_service::health::Health;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::after_failures;
 use crate::config::Work;
-use crate::keeper::Keeper;
+use crate::keepers::Keepers;
 use crate::lease::LeaseKeeper;
 use crate::metrics::Metrics;
 use crate::shares::Held;
@@ -57,6 +54,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         work: Arc::new(parts.work),
         metrics: parts.metrics,
         health: parts.health,
+        returned: Arc::default(),
         troubles: Arc::default(),
     };
     let (tell, held) = watch::channel(Held::NOTHING);
@@ -65,47 +63,15 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
     let leases = tokio::spawn(leases.run(end_leases.clone()));
     let broker = tokio::spawn(ask_broker(around.clone()));
 
-    let mut keepers = JoinSet::new();
-    if let Some(kinds) = kinds(&around, &stop).await {
-        tracing::info!(resource_types = kinds.join(","), topic = around.work.topic, "looks after");
-        for plural in kinds {
-            keepers.spawn(Keeper::new(&plural, around.clone(), held.clone()).run(stop.clone()));
-        }
-    }
-    stop.cancelled().await;
-    let drained = async { while keepers.join_next().await.is_some() {} };
-    if tokio::time::timeout(parts.grace, drained).await.is_err() {
+    let mut keepers = Keepers::new(around, held, stop.clone());
+    keepers.keep().await;
+    if tokio::time::timeout(parts.grace, keepers.drain()).await.is_err() {
         tracing::warn!("events were still on their way; they are published again after the next start");
     }
     end_leases.cancel();
     let _ = leases.await;
     broker.abort();
     Ok(())
-}
-
-/// What to look after. Nothing when it is time to stop before the API has told.
-async fn kinds(around: &Surroundings, stop: &CancellationToken) -> Option<Vec<String>> {
-    if let Some(kinds) = &around.work.kinds {
-        return Some(kinds.clone());
-    }
-    let mut failures = 0;
-    loop {
-        let asked = tokio::select! {
-            () = stop.cancelled() => return None,
-            asked = around.client.kinds() => asked,
-        };
-        around.api("kinds", asked.as_ref().map(|_| ()));
-        let error = match asked {
-            Ok(kinds) => return Some(kinds.into_iter().map(|kind| kind.plural).collect()),
-            Err(error) => error,
-        };
-        failures += 1;
-        let chance = f64::from(Timestamp::now().micros() as u8) / 255.0;
-        tokio::select! {
-            () = stop.cancelled() => return None,
-            () = tokio::time::sleep(after_failures(failures, chance, error.retry_after())) => {}
-        }
-    }
 }
 
 /// Asks how the broker is, also while there is nothing to publish.

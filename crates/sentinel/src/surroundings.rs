@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyperfleet_client::{Client, Error};
 use hyperfleet_events::{Broker, BrokerError};
 use hyperfleet_service::health::Health;
+use tokio::sync::Notify;
 
 use crate::config::Work;
 use crate::metrics::{Metrics, OfError};
@@ -25,6 +26,8 @@ pub(crate) struct Surroundings {
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
+    /// A watch came up: perhaps the server is another than before.
+    pub(crate) returned: Arc<Notify>,
     pub(crate) troubles: Arc<Mutex<BTreeMap<(&'static str, String), String>>>,
 }
 
@@ -44,6 +47,13 @@ impl Surroundings {
             self.metrics.broker_errors.get_or_create(&OfError { error_type: error.kind() }).inc();
         }
         self.tell(BROKER, who, outcome.map_err(ToString::to_string));
+    }
+
+    /// What this one said does not count any more.
+    pub(crate) fn forget(&self, who: &str) {
+        for check in CHECKS {
+            self.tell(check, who, Ok(()));
+        }
     }
 
     fn tell(&self, check: &'static str, who: &str, outcome: Result<(), String>) {
