@@ -141,7 +141,11 @@ impl LeaseKeeper {
             Standing::Lapsed => 0,
         };
         self.around.metrics.leases_held.set(count);
-        self.around.metrics.uncovered.set(i64::from(self.shares.uncovered(now)));
+        let uncovered = self.shares.uncovered(now);
+        self.around.metrics.uncovered.set(i64::from(uncovered));
+        if uncovered == 0 {
+            self.around.has_begun();
+        }
         let held = self.shares.held(now);
         self.held.send_if_modified(|known| std::mem::replace(known, held) != held);
     }

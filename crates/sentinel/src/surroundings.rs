@@ -13,9 +13,10 @@ use crate::config::Work;
 use crate::metrics::{Metrics, OfError};
 
 /// The checks of a Sentinel's readiness.
-pub const CHECKS: [&str; 2] = [API, BROKER];
+pub const CHECKS: [&str; 3] = [API, BROKER, SHARE];
 const API: &str = "api";
 const BROKER: &str = "broker";
+const SHARE: &str = "share";
 
 /// What every task shares.
 #[derive(Debug, Clone)]
@@ -51,9 +52,15 @@ impl Surroundings {
 
     /// What this one said does not count any more.
     pub(crate) fn forget(&self, who: &str) {
-        for check in CHECKS {
+        for check in [API, BROKER] {
             self.tell(check, who, Ok(()));
         }
+    }
+
+    /// This replica has begun with its share. Until then one that it replaces should stay, or there is a gap; should it
+    /// lapse later, that is the API's trouble.
+    pub(crate) fn has_begun(&self) {
+        self.health.set(SHARE, Ok::<(), String>(()));
     }
 
     fn tell(&self, check: &'static str, who: &str, outcome: Result<(), String>) {
