@@ -13,11 +13,12 @@ use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
 use hyperfleet_client::Settings;
 use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
-use hyperfleet_sentinel::Parts;
 use hyperfleet_sentinel::config::{Work, fixed_token, replica_name};
+use hyperfleet_sentinel::{Metrics, Parts};
 use hyperfleet_service::health::Health;
 use hyperfleet_service::logging;
 use hyperfleet_service::settings::Sources;
+use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
 use super::serve::serve;
@@ -43,11 +44,16 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let token = if matches.get_flag("auth") { Some(own_token()?) } else { None };
     block_on(|mut signals| async move {
         let stop = CancellationToken::new();
+        let mut registry = Registry::default();
+        let (metrics, of_broker) = (Metrics::default(), hyperfleet_events::Metrics::default());
+        metrics.register(&mut registry);
+        of_broker.register(&mut registry);
+        let broker = Broker::memory(of_broker);
         let mut sentinel = None;
-        let served = serve(&config, &mut signals, |addresses| {
+        let served = serve(&config, registry, &mut signals, |addresses| {
             welcome(&config, addresses);
-            sentinel =
-                Some(tokio::spawn(hyperfleet_sentinel::run(parts(&config, addresses, token), stop.clone())));
+            let parts = parts(&config, addresses, token, broker, metrics);
+            sentinel = Some(tokio::spawn(hyperfleet_sentinel::run(parts, stop.clone())));
         })
         .await;
         stop.cancel();
@@ -59,7 +65,13 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 }
 
 /// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
-fn parts(config: &Config, addresses: &Addresses, token: Option<String>) -> Parts {
+fn parts(
+    config: &Config,
+    addresses: &Addresses,
+    token: Option<String>,
+    broker: Broker,
+    metrics: Metrics,
+) -> Parts {
     let tls = config.server.bind.tls.as_ref();
     let api = Settings {
         token: token.map(fixed_token),
@@ -72,8 +84,8 @@ fn parts(config: &Config, addresses: &Addresses, token: Option<String>) -> Parts
         replica: replica_name(),
         api,
         work: Work::default(),
-        broker: Broker::memory(hyperfleet_events::Metrics::default()),
-        metrics: hyperfleet_sentinel::Metrics::default(),
+        broker,
+        metrics,
         health: Health::new(hyperfleet_sentinel::CHECKS),
         grace: SENTINEL_GRACE,
     }
