@@ -30,7 +30,7 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
         None => Json(json!({"status": "ok"})).into_response(),
         Some(reason) => {
             let draining = app.health.is_draining();
-            let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DatabaseUnavailable };
+            let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DependencyUnavailable };
             Failed::from(Error::new(kind, format!("Not able to serve: {reason}"))).into_response()
         }
     };

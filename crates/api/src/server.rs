@@ -77,17 +77,18 @@ pub fn store_options(config: &Config) -> Options {
 }
 
 /// Runs until the first signal, and drains. `ready` is called once everything listens; what it returns is awaited at
-/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace.
+/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace. Metrics are
+/// served with those that the registry has already.
 pub async fn run<L: Future<Output = ()>>(
     config: &Config,
     build: BuildInfo,
+    mut registry: Registry,
     signals: &mut Signals,
     ready: impl FnOnce(&Addresses) -> L,
 ) -> Result<(), StartError> {
     let rulebook = Arc::new(rulebook(config)?);
     let options = store_options(config);
     tracing::info!(database = %options.target, kinds = rulebook.catalog.kinds().count(), "starting");
-    let mut registry = Registry::default();
     metrics::register_process(&mut registry);
     let observer = Observer::register(&mut registry, &build);
     let room = Room::register(&mut registry, config.server.limits.requests_in_flight);

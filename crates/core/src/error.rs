@@ -77,8 +77,8 @@ pub enum ErrorKind {
     Database,
     /// Too much is waiting, or the process is stopping.
     Overloaded,
-    /// The database cannot be reached.
-    DatabaseUnavailable,
+    /// What the process needs, such as the database, cannot be reached.
+    DependencyUnavailable,
     /// The request's deadline passed.
     Timeout,
 }
@@ -153,7 +153,7 @@ impl Error {
 
     /// Whether the same again may work later.
     pub fn is_temporary(&self) -> bool {
-        matches!(self.kind, ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable | ErrorKind::Timeout)
+        matches!(self.kind, ErrorKind::Overloaded | ErrorKind::DependencyUnavailable | ErrorKind::Timeout)
     }
 
     /// The machine-readable code.
@@ -215,7 +215,7 @@ impl Error {
             ErrorKind::Internal => ("HYPERFLEET-INT-001", "internal-error", "Internal Server Error"),
             ErrorKind::Database => ("HYPERFLEET-INT-002", "internal-error", "Database Error"),
             ErrorKind::Overloaded => ("HYPERFLEET-SVC-001", UNAVAILABLE, "Service Unavailable"),
-            ErrorKind::DatabaseUnavailable => ("HYPERFLEET-SVC-002", UNAVAILABLE, "Dependency Unavailable"),
+            ErrorKind::DependencyUnavailable => ("HYPERFLEET-SVC-002", UNAVAILABLE, "Dependency Unavailable"),
             ErrorKind::Timeout => ("HYPERFLEET-SVC-003", "upstream-error", "Upstream Timeout"),
         };
         ProblemType { code, slug, title }

@@ -4,6 +4,11 @@
 //!
 //! An event that could not be published stays owed. Nothing here does I/O or reads a clock.
 
+mod entry;
+mod judge;
+mod looks;
+mod outage;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
@@ -12,16 +17,18 @@ use hyperfleet_core::Timestamp;
 
 use crate::backoff::{after_failures, later};
 use crate::custom::MessageDecision;
-use crate::decide::{COALESCE, Decision, Published, Reason, STALE_AFTER, Skip, decide, never_published};
+use crate::decide::{COALESCE, Decision, Published, Reason, Skip, never_published};
 use crate::ranges::Ranges;
-use crate::seen::{Reconciled, Seen};
+use crate::seen::Seen;
+use entry::{Entry, Next};
+use judge::Judge;
+use looks::Looks;
+use outage::Outage;
 
 /// The memory of one kind.
 #[derive(Debug)]
 pub struct Book {
-    custom: Option<MessageDecision>,
-    /// What the configured decision last failed with.
-    fault: Option<String>,
+    judge: Judge,
     entries: HashMap<Arc<str>, Entry>,
     /// When something is to be done, for which entry. A line that is not the entry's newest means nothing.
     queue: BinaryHeap<Reverse<(Timestamp, u64, Arc<str>)>>,
@@ -32,51 +39,7 @@ pub struct Book {
     in_flight: usize,
     parallel: usize,
     outage: Option<Outage>,
-    look: Look,
-}
-
-#[derive(Debug)]
-struct Entry {
-    seen: Seen,
-    published: Option<Published>,
-    next: Next,
-    /// The line of the queue that counts.
-    line: u64,
-    /// The look during or after which it was last seen.
-    look: u64,
-    /// When the newest change was noticed.
-    noticed: Timestamp,
-    failures: u32,
-    not_before: Option<Timestamp>,
-    /// Seen again since its event went out.
-    seen_since: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    Publish(Reason),
-    /// Reconciled; only the time of its last event is worth knowing, until it is not.
-    Forget,
-    InFlight {
-        ticket: u64,
-        record: Published,
-    },
-}
-
-/// Publishing fails: one event at a time tries whether it works again.
-#[derive(Debug)]
-struct Outage {
-    failures: u32,
-    until: Timestamp,
-    /// Failures of what was under way when it began tell nothing new.
-    first_try: u64,
-}
-
-#[derive(Debug, Default)]
-struct Look {
-    number: u64,
-    /// Of what left the book while a look runs, the version: the look may bring an older state of it.
-    left: Option<HashMap<Arc<str>, Option<u64>>>,
+    looks: Looks,
 }
 
 /// An event to publish, and what to hand back with the outcome.
@@ -97,8 +60,7 @@ impl Book {
     /// configured instead.
     pub fn new(parallel: usize, custom: Option<MessageDecision>) -> Self {
         Self {
-            custom,
-            fault: None,
+            judge: Judge::new(custom),
             entries: HashMap::new(),
             queue: BinaryHeap::new(),
             counter: 0,
@@ -107,52 +69,33 @@ impl Book {
             in_flight: 0,
             parallel,
             outage: None,
-            look: Look::default(),
+            looks: Looks::default(),
         }
     }
 
     /// A resource was seen. Tells why there is nothing to publish for it now, if so.
-    pub fn see(&mut self, mut seen: Seen, now: Timestamp) -> Option<Skip> {
+    pub fn see(&mut self, seen: Seen, now: Timestamp) -> Option<Skip> {
         let id = seen.id.clone();
         if !self.held.covers(&id) {
             return Some(Skip::OtherReplica);
         }
-        if let Some(left) = self.look.left.as_ref().and_then(|left| left.get(&id))
-            && left.zip(seen.learned.as_of()).is_some_and(|(left, seen)| seen <= left)
-        {
+        if self.looks.outdated(&seen) {
             return Some(Skip::Reconciled);
         }
-        let look = self.look.number;
+        let look = self.looks.number;
         match self.entries.get_mut(&id) {
             Some(entry) => {
-                entry.look = look;
-                if seen.is_older_than(&entry.seen) {
+                if !entry.see(seen, look, now) {
                     return None;
                 }
-                seen.follow(&entry.seen);
-                if (seen.generation, seen.inputs) != (entry.seen.generation, entry.seen.inputs) {
-                    entry.noticed = now;
-                }
-                entry.seen = seen;
-                entry.seen_since = true;
             }
             None => {
+                let published = Published::by_others(&seen);
                 // Most of what is seen is reconciled, and never gets in.
-                if let Decision::Rest(skip) = judge(self.custom.as_ref(), &mut self.fault, &seen, None, now) {
+                if let Decision::Rest(skip) = self.judge.decide(&seen, published.as_ref(), now) {
                     return Some(skip);
                 }
-                let entry = Entry {
-                    seen,
-                    published: None,
-                    next: Next::Forget,
-                    line: 0,
-                    look,
-                    noticed: now,
-                    failures: 0,
-                    not_before: None,
-                    seen_since: false,
-                };
-                self.entries.insert(id.clone(), entry);
+                self.entries.insert(id.clone(), Entry::new(seen, published, look, now));
             }
         }
         self.plan(&id, now)
@@ -161,22 +104,21 @@ impl Book {
     /// A resource is gone, or out of the selection.
     pub fn gone(&mut self, id: &str, version: Option<u64>) {
         if let Some((id, entry)) = self.entries.remove_entry(id) {
-            self.look.leaves(id, version.or(entry.seen.learned.as_of()));
+            self.looks.leaves(id, version.or(entry.seen.learned.as_of()));
         }
     }
 
     /// A look at everything that may be due begins.
     pub fn look_begins(&mut self) {
-        self.look.number += 1;
-        self.look.left = Some(HashMap::new());
+        self.looks.begin();
     }
 
     /// It ended, and everything it found was seen. Whatever was not among it is not due any more, except for
     /// generations that were never published: for these an event is owed, even if the work is done meanwhile.
     pub fn look_ends(&mut self, complete: bool) {
-        self.look.left = None;
+        self.looks.end();
         if complete {
-            let current = self.look.number;
+            let current = self.looks.number;
             self.entries.retain(|_, entry| {
                 entry.look == current
                     || !matches!(entry.next, Next::Publish(_))
@@ -242,7 +184,7 @@ impl Book {
         entry.published = Some(Published { at: now, ..record });
         entry.failures = 0;
         entry.not_before = None;
-        if !entry.seen_since && self.custom.is_some() {
+        if !entry.seen_since && self.judge.is_custom() {
             // Nothing is known but what was published; only looking again tells whether it still holds.
             return self.schedule(id, later(now, COALESCE), Next::Forget);
         }
@@ -253,17 +195,13 @@ impl Book {
     pub fn failed(&mut self, publication: &Publication, now: Timestamp, chance: f64) {
         self.in_flight = self.in_flight.saturating_sub(1);
         let next_ticket = self.counter + 1;
-        let outage = self.outage.get_or_insert(Outage { failures: 0, until: now, first_try: 0 });
-        if publication.ticket >= outage.first_try {
-            outage.failures += 1;
-            outage.until = later(now, after_failures(outage.failures, chance, None));
-            outage.first_try = next_ticket;
-        }
+        let outage = self.outage.get_or_insert_with(|| Outage::new(now));
+        outage.failed(publication.ticket, next_ticket, now, chance);
         let Some((entry, _)) = self.flown(publication) else { return };
         entry.failures = entry.failures.saturating_add(1);
         let retry = later(now, after_failures(entry.failures, chance, None));
         entry.not_before = Some(retry);
-        if !entry.seen_since && self.custom.is_some() {
+        if !entry.seen_since && self.judge.is_custom() {
             return self.schedule(&publication.seen.id, retry, Next::Publish(publication.reason));
         }
         self.plan(&publication.seen.id, now);
@@ -308,7 +246,7 @@ impl Book {
 
     /// What the configured decision failed with since this was last asked.
     pub fn take_fault(&mut self) -> Option<String> {
-        self.fault.take()
+        self.judge.fault.take()
     }
 
     fn is_open(&self, now: Timestamp) -> bool {
@@ -337,16 +275,14 @@ impl Book {
         if matches!(entry.next, Next::InFlight { .. }) {
             return None;
         }
-        let published = entry.published.as_ref();
-        let (at, next, skip) = match judge(self.custom.as_ref(), &mut self.fault, &entry.seen, published, now)
-        {
+        let (at, next, skip) = match self.judge.decide(&entry.seen, entry.published.as_ref(), now) {
             Decision::Publish(reason) => (now, Next::Publish(reason), None),
             Decision::Wait { until, reason, skip } => (until, Next::Publish(reason), Some(skip)),
             Decision::Rest(skip) => {
-                let Some(until) = worth_keeping(entry).filter(|until| *until > now) else {
+                let Some(until) = entry.worth_keeping().filter(|until| *until > now) else {
                     let version = entry.seen.learned.as_of();
                     self.entries.remove(id);
-                    self.look.leaves(id.clone(), version);
+                    self.looks.leaves(id.clone(), version);
                     return Some(skip);
                 };
                 (until, Next::Forget, Some(skip))
@@ -368,44 +304,4 @@ impl Book {
             self.queue.retain(|Reverse((_, line, id))| entries.get(id).is_some_and(|it| it.line == *line));
         }
     }
-}
-
-impl Look {
-    fn leaves(&mut self, id: Arc<str>, version: Option<u64>) {
-        if let Some(left) = &mut self.left {
-            left.insert(id, version);
-        }
-    }
-}
-
-/// The table, or what is configured instead of it.
-fn judge(
-    custom: Option<&MessageDecision>,
-    fault: &mut Option<String>,
-    seen: &Seen,
-    published: Option<&Published>,
-    now: Timestamp,
-) -> Decision {
-    let Some(custom) = custom else { return decide(seen, published, now) };
-    match custom.holds(&seen.resource, now) {
-        Ok(true) => match published
-            .map(|published| later(published.at, COALESCE))
-            .filter(|until| *until > now)
-        {
-            Some(until) => Decision::Wait { until, reason: Reason::MessageDecision, skip: Skip::Coalesced },
-            None => Decision::Publish(Reason::MessageDecision),
-        },
-        Ok(false) => Decision::Rest(Skip::MessageDecision),
-        Err(message) => {
-            *fault = Some(message);
-            Decision::Rest(Skip::DecisionFailed)
-        }
-    }
-}
-
-/// Until when the last event of a reconciled resource says more than the resource itself does.
-fn worth_keeping(entry: &Entry) -> Option<Timestamp> {
-    let Reconciled::Yes { confirmed } = entry.seen.reconciled else { return None };
-    let published = entry.published.filter(|_| entry.seen.has_adapters)?;
-    (confirmed < Some(published.at)).then(|| later(published.at, STALE_AFTER))
 }

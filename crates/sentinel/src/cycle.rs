@@ -63,10 +63,12 @@ impl Cycle {
         self.next = later(now, after_failures(self.failures, chance, asked));
     }
 
-    /// The watch is there or is not. What was missed without it is found soon.
-    pub fn watch(&mut self, watching: bool, now: Timestamp) {
+    /// The watch is there or is not; tells whether it came just now. What was missed without it is found soon.
+    pub fn watch(&mut self, watching: bool, now: Timestamp) -> bool {
+        let came = watching && !self.watching;
         self.watching = watching;
         self.next = self.next.min(later(now, self.interval()));
+        came
     }
 
     fn interval(&self) -> Duration {

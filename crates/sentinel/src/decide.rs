@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 
-use crate::backoff::later;
+use crate::backoff::{age, later};
 use crate::seen::{Inputs, Reconciled, Seen};
 
 /// The first repetition for a resource that is not reconciled; each further one waits twice as long.
@@ -145,14 +145,34 @@ pub fn repeat_after(repeats: u32) -> Duration {
     REPEAT_AFTER.saturating_mul(1 << repeats.min(10)).min(REPEAT_AT_MOST_AFTER)
 }
 
+/// How many repetitions there are while nothing changes for that long.
+pub fn repeats_within(unchanged: Duration) -> u32 {
+    let repeated = |n: &u32| REPEAT_AFTER * ((2 << n) - 1) <= unchanged;
+    (0..5).take_while(repeated).count() as u32
+}
+
+/// How often events were repeated, as far as reports show that adapters were told.
+fn repeats_of_others(seen: &Seen) -> u32 {
+    seen.changed.zip(seen.reported).map_or(0, |(changed, heard)| repeats_within(age(changed, heard)))
+}
+
 impl Published {
     /// The record of an event for what was seen.
     pub fn of(seen: &Seen, before: Option<&Self>, reason: Reason, at: Timestamp) -> Self {
-        let repeats = match reason {
-            Reason::NotReconciled => before.map_or(0, |before| before.repeats).saturating_add(1),
+        let repeats = match (reason, before) {
+            (Reason::NotReconciled, before) => before.map_or(0, |before| before.repeats).saturating_add(1),
+            (_, None) => repeats_of_others(seen),
             _ => 0,
         };
         Self { generation: seen.generation, inputs: seen.inputs, at, repeats }
+    }
+
+    /// What somebody else must have published, for all adapters have answered to it: then whoever looks after the
+    /// resource from now on goes on where the other one ended.
+    pub fn by_others(seen: &Seen) -> Option<Self> {
+        let at = seen.reported.filter(|_| seen.heeded)?;
+        let repeats = repeats_of_others(seen);
+        Some(Self { generation: seen.generation, inputs: seen.inputs, at, repeats })
     }
 }
 

@@ -99,6 +99,8 @@ impl Keeper {
                 self.landed(&publication, outcome.as_ref().copied());
             }
         }
+        self.around.forget(&self.plural);
+        self.around.metrics.pending.remove(&self.labels());
     }
 
     /// Waits for anything to happen.
@@ -145,8 +147,10 @@ impl Keeper {
                 }
             }
         }
-        if let Watching::On(watch) = &self.watching {
-            self.cycle.watch(watch.is_connected(), now);
+        if let Watching::On(watch) = &self.watching
+            && self.cycle.watch(watch.is_connected(), now)
+        {
+            self.around.returned.notify_one();
         }
         if self.cycle.begin(now) {
             self.look(now);

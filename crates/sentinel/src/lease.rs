@@ -1,45 +1,78 @@
-//! Keeps the leases of this replica, and tells its keepers which ranges are theirs. An API that knows no leases makes
+//! Keeps the lease of this replica, and tells its keepers which ranges are theirs. An API that knows no leases makes
 //! this the only replica.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use hyperfleet_client::{Client, Error};
 use hyperfleet_core::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::age;
-use crate::shares::{BEAT, Claim, Held, Lease, Shares, Standing, TTL, Wants};
+use crate::backoff::{age, later};
+use crate::shares::{Held, Shares, Standing, TTL};
 use crate::surroundings::Surroundings;
 
-/// An answer that comes later is of no use: the next beat asks again.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// An answer that comes later is of no use: there must be time to ask again before the lease ends.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How often an API that knows no leases is asked whether it does now.
+const ALONE: Duration = Duration::from_secs(60);
 const WHO: &str = "leases";
+const PRESENCE: &str = "replica-";
 
 pub(crate) struct LeaseKeeper {
     /// Never tries again by itself: a beat does.
-    pub(crate) client: Client,
-    pub(crate) group: String,
-    pub(crate) shares: Shares,
-    pub(crate) held: watch::Sender<Held>,
-    pub(crate) around: Surroundings,
+    client: Client,
+    group: String,
+    name: String,
+    /// The lease as it was last known.
+    version: Option<u64>,
+    shares: Shares,
+    held: watch::Sender<Held>,
+    around: Surroundings,
+}
+
+enum Beat {
+    Worked,
+    Failed,
+    /// There is no such thing as a lease.
+    Alone,
 }
 
 impl LeaseKeeper {
-    /// Renews until told to stop, and then gives everything back.
+    pub(crate) fn new(
+        client: Client,
+        name: &str,
+        replica: &str,
+        held: watch::Sender<Held>,
+        around: Surroundings,
+    ) -> Self {
+        let group = format!("sentinel-{}", lease_name(name));
+        let name = format!("{PRESENCE}{}", lease_name(replica));
+        Self { client, group, name, version: None, shares: Shares::new(replica), held, around }
+    }
+
+    /// Renews until told to stop, and then gives the lease back.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        let mut alone = false;
         loop {
             let begun = Timestamp::now();
-            if !alone {
-                alone = self.beat(begun).await;
+            let before = self.shares.standing(begun);
+            let beat = self.beat().await;
+            let now = Timestamp::now();
+            let standing = self.shares.standing(now);
+            if standing != before
+                && let Standing::Holds(ranges) = standing
+            {
+                tracing::info!(ranges = ranges.len(), "looks after other ranges than before");
             }
+            let next = match beat {
+                Beat::Alone => later(now, ALONE),
+                Beat::Worked => self.shares.next_beat(begun, true, now),
+                Beat::Failed => self.shares.next_beat(begun, false, now),
+            };
             loop {
                 self.tell();
                 let now = Timestamp::now();
-                let left = BEAT.saturating_sub(age(begun, now));
+                let left = age(now, next);
                 if left.is_zero() {
                     break;
                 }
@@ -53,69 +86,52 @@ impl LeaseKeeper {
         }
     }
 
-    /// Looks at all leases and asks for what is to be had. True when there is no such thing as a lease.
-    async fn beat(&mut self, now: Timestamp) -> bool {
-        let listed = tokio::time::timeout(PATIENCE, self.client.leases(&self.group)).await;
-        let listed = match listed {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(error)) if error.is_not_found() || error.status() == Some(405) => {
+    /// Renews the lease, and looks who else is there.
+    async fn beat(&mut self) -> Beat {
+        let asked = Timestamp::now();
+        let mut refused = None;
+        match self.put(TTL).await {
+            Ok(version) => {
+                self.version = version;
+                self.shares.granted(asked, Timestamp::now());
+            }
+            // Perhaps an earlier answer got lost. The list tells what became of it.
+            Err(error) if error.is_conflict() => refused = Some(error),
+            Err(error) if error.is_not_found() || error.status() == Some(405) => {
                 tracing::info!("the API keeps no leases, so this replica works alone");
                 self.shares.alone();
                 self.around.api(WHO, Ok(()));
-                return true;
+                return Beat::Alone;
             }
-            Ok(Err(error)) => {
-                self.around.api(WHO, Err(&error));
-                return false;
-            }
-            Err(_) => return false,
+            Err(error) => return self.failed(&error),
+        }
+        let asked = Timestamp::now();
+        let listed = match in_time(self.client.leases(&self.group)).await {
+            Ok(listed) => listed,
+            Err(error) => return self.failed(&error),
         };
-        let versions: HashMap<String, Option<u64>> =
-            listed.iter().map(|lease| (lease.name.clone(), lease.version)).collect();
-        let live = listed.into_iter().filter(|lease| !lease.holder.is_empty());
-        let live: Vec<Lease> = live.map(|it| Lease { name: it.name, holder: it.holder }).collect();
-        let before = self.shares.standing(now);
-        let claims = self.shares.listed(&live);
-        // Whoever gives a range up stops with it before others may begin.
-        self.tell();
-        let outcomes = self.put(claims, |claim| versions.get(&claim.name).copied().flatten()).await;
-        let mut trouble = None;
-        for (claim, sent, outcome) in outcomes {
-            match outcome {
-                Ok(_) => self.shares.answered(&claim, true, sent),
-                Err(error) if error.is_conflict() => self.shares.answered(&claim, false, sent),
-                Err(error) => trouble = Some(error),
+        let own = listed.iter().find(|lease| lease.name == self.name && lease.holder == self.shares.me());
+        self.version = own.and_then(|lease| lease.version);
+        let present = listed.iter().filter(|lease| lease.name.starts_with(PRESENCE));
+        self.shares.listed(present.map(|lease| lease.holder.as_str()), asked, Timestamp::now());
+        match refused {
+            Some(error) if own.is_none() => self.failed(&error),
+            Some(_) => Beat::Failed,
+            None => {
+                self.around.api(WHO, Ok(()));
+                Beat::Worked
             }
         }
-        self.around.api(WHO, trouble.as_ref().map_or(Ok(()), Err));
-        let standing = self.shares.standing(Timestamp::now());
-        if standing != before
-            && let Standing::Holds(ranges) = standing
-        {
-            tracing::info!(ranges = %ranges, "looks after other ranges than before");
-        }
-        false
     }
 
-    async fn put(
-        &self,
-        claims: Vec<Claim>,
-        version: impl Fn(&Claim) -> Option<u64>,
-    ) -> Vec<(Claim, Timestamp, Result<(), Error>)> {
-        let requests = claims.into_iter().map(|claim| {
-            let ttl = if claim.wants == Wants::Release { Duration::ZERO } else { TTL };
-            let if_match = version(&claim);
-            async move {
-                let sent = Timestamp::now();
-                let put = self.client.put_lease(&self.group, &claim.name, self.shares.me(), ttl, if_match);
-                let outcome = match tokio::time::timeout(PATIENCE, put).await {
-                    Ok(outcome) => outcome.map(drop),
-                    Err(_) => Err(Error::TimedOut { url: String::new(), after: PATIENCE }),
-                };
-                (claim, sent, outcome)
-            }
-        });
-        join_all(requests).await
+    fn failed(&self, error: &Error) -> Beat {
+        self.around.api(WHO, Err(error));
+        Beat::Failed
+    }
+
+    async fn put(&self, ttl: Duration) -> Result<Option<u64>, Error> {
+        let put = self.client.put_lease(&self.group, &self.name, self.shares.me(), ttl, self.version);
+        in_time(put).await.map(|lease| lease.version)
     }
 
     fn tell(&self) {
@@ -125,16 +141,30 @@ impl LeaseKeeper {
             Standing::Lapsed => 0,
         };
         self.around.metrics.leases_held.set(count);
-        self.around.metrics.uncovered.set(i64::from(self.shares.uncovered()));
+        let uncovered = self.shares.uncovered(now);
+        self.around.metrics.uncovered.set(i64::from(uncovered));
+        if uncovered == 0 {
+            self.around.has_begun();
+        }
         let held = self.shares.held(now);
         self.held.send_if_modified(|known| std::mem::replace(known, held) != held);
     }
 
+    /// The others find at their next look that we are gone.
     async fn give_back(mut self) {
-        let listed = tokio::time::timeout(PATIENCE, self.client.leases(&self.group)).await;
-        let Ok(Ok(listed)) = listed else { return };
-        let versions: HashMap<_, _> = listed.into_iter().map(|lease| (lease.name, lease.version)).collect();
-        let claims = self.shares.released();
-        self.put(claims, |claim| versions.get(&claim.name).copied().flatten()).await;
+        self.shares.leave();
+        if self.version.is_some() {
+            let _ = self.put(Duration::ZERO).await;
+        }
     }
+}
+
+async fn in_time<T>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let late = || Error::TimedOut { url: String::new(), after: PATIENCE };
+    tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(late()))
+}
+
+/// A text as the name of a lease can be.
+fn lease_name(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
 }

@@ -13,6 +13,7 @@ pub mod cycle;
 pub mod decide;
 pub mod event;
 mod keeper;
+mod keepers;
 mod lease;
 mod look;
 mod metrics;

@@ -1,17 +1,15 @@
 //! The ids of all resources, cut into ranges of equal size by a hash, so that replicas can share them out.
 
-use std::fmt;
-
-/// How many ranges there are, and so the most replicas that have something to do.
-pub const COUNT: u8 = 16;
+/// How many ranges there are: enough for even shares of a few replicas.
+pub const COUNT: u8 = 64;
 
 /// A set of ranges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ranges(u16);
+pub struct Ranges(u64);
 
 impl Ranges {
     /// Every range.
-    pub const ALL: Self = Self(u16::MAX);
+    pub const ALL: Self = Self(u64::MAX);
     /// None.
     pub const NONE: Self = Self(0);
 
@@ -21,10 +19,10 @@ impl Ranges {
         Self(self.0 | 1 << (range % COUNT))
     }
 
-    /// The same set without `range`.
+    /// Those of this set and those of the other.
     #[must_use]
-    pub fn without(self, range: u8) -> Self {
-        Self(self.0 & !(1 << (range % COUNT)))
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 
     /// Those of this set that are not in the other.
@@ -65,21 +63,30 @@ impl FromIterator<u8> for Ranges {
     }
 }
 
-impl fmt::Display for Ranges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.iter().map(|range| range.to_string()).collect();
-        f.write_str(&names.join(","))
-    }
+/// The range of an id. Every release must agree on it and on [`priority`], because replicas of two releases run side
+/// by side during an update.
+pub fn range_of(id: &str) -> u8 {
+    (stirred(folded(id)) >> 58) as u8
 }
 
-/// The range of an id. Every release must agree on it, because replicas of two releases run side by side during an
-/// update: FNV-1a, stirred once more for its upper bits.
-pub fn range_of(id: &str) -> u8 {
-    let mut hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+/// How far ahead a replica is for a range: whoever of those present has the highest looks after it. When one comes or
+/// goes, only ranges that become its or were its move.
+pub fn priority(replica: &str, range: u8) -> u64 {
+    stirred(stirred(folded(replica)) ^ u64::from(range))
+}
+
+/// FNV-1a.
+fn folded(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    })
+}
+
+/// Every bit of the outcome depends on every bit of the hash.
+fn stirred(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    ((hash ^ hash >> 33) >> 60) as u8
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
 }
 
 #[cfg(test)]
@@ -89,7 +96,7 @@ mod tests {
     #[test]
     fn ids_made_one_after_the_other_are_spread_evenly() {
         let mut counts = [0_u32; COUNT as usize];
-        for i in 0..16_000 {
+        for i in 0..64_000 {
             let id = format!("0198f3a0-{:04x}-7abc-8def-{i:012x}", i / 7);
             counts[usize::from(range_of(&id))] += 1;
         }
@@ -97,10 +104,27 @@ mod tests {
     }
 
     #[test]
-    fn every_release_agrees_on_the_range_of_an_id() {
-        let ranges: Vec<_> = ["", "a", "0198f3a0-0000-7abc-8def-000000000001"].map(range_of).to_vec();
-        assert_eq!(ranges, RANGES_OF_THE_FIRST_RELEASE);
+    fn replicas_with_similar_names_get_similar_shares() {
+        for replicas in 2..=5 {
+            let mut counts = [0_u32; 5];
+            for deployment in 0..50 {
+                let names: Vec<_> = (0..replicas).map(|i| format!("sentinel-{deployment}-{i}")).collect();
+                for range in 0..COUNT {
+                    let first = (0..replicas).max_by_key(|i| priority(&names[*i], range)).unwrap_or_default();
+                    counts[first] += 1;
+                }
+            }
+            let fair = 50 * u32::from(COUNT) / replicas as u32;
+            let shares = &counts[..replicas];
+            assert!(shares.iter().all(|count| count.abs_diff(fair) < fair / 5), "{shares:?}");
+        }
     }
 
-    const RANGES_OF_THE_FIRST_RELEASE: [u8; 3] = [14, 14, 1];
+    #[test]
+    fn every_release_agrees_on_ranges_and_priorities() {
+        let ids = ["", "a", "0198f3a0-0000-7abc-8def-000000000001"];
+        assert_eq!(ids.map(range_of), [59, 32, 44]);
+        let priorities = [priority("a", 0), priority("a", 63), priority("b", 0)];
+        assert_eq!(priorities, [0x683e_506c_7623_6dfc, 0x71b2_4665_9a5c_4073, 0x3489_ca93_6bf5_7dd3]);
+    }
 }

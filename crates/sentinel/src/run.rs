@@ -5,19 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperfleet_client::{Client, Error, Retry, Settings};
-use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
 use hyperfleet_service::health::Health;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::after_failures;
 use crate::config::Work;
-use crate::keeper::Keeper;
+use crate::keepers::Keepers;
 use crate::lease::LeaseKeeper;
 use crate::metrics::Metrics;
-use crate::shares::{Held, Shares};
+use crate::shares::Held;
 use crate::surroundings::Surroundings;
 
 const ASK_BROKER: Duration = Duration::from_secs(5);
@@ -57,61 +54,24 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         work: Arc::new(parts.work),
         metrics: parts.metrics,
         health: parts.health,
+        returned: Arc::default(),
         troubles: Arc::default(),
     };
     let (tell, held) = watch::channel(Held::NOTHING);
-    let leases = LeaseKeeper {
-        client: for_leases,
-        group: format!("sentinel-{}", group(&parts.name)),
-        shares: Shares::new(parts.replica),
-        held: tell,
-        around: around.clone(),
-    };
+    let leases = LeaseKeeper::new(for_leases, &parts.name, &parts.replica, tell, around.clone());
     let end_leases = CancellationToken::new();
     let leases = tokio::spawn(leases.run(end_leases.clone()));
     let broker = tokio::spawn(ask_broker(around.clone()));
 
-    let mut keepers = JoinSet::new();
-    if let Some(kinds) = kinds(&around, &stop).await {
-        tracing::info!(resource_types = kinds.join(","), topic = around.work.topic, "looks after");
-        for plural in kinds {
-            keepers.spawn(Keeper::new(&plural, around.clone(), held.clone()).run(stop.clone()));
-        }
-    }
-    stop.cancelled().await;
-    let drained = async { while keepers.join_next().await.is_some() {} };
-    if tokio::time::timeout(parts.grace, drained).await.is_err() {
+    let mut keepers = Keepers::new(around, held, stop.clone());
+    keepers.keep().await;
+    if tokio::time::timeout(parts.grace, keepers.drain()).await.is_err() {
         tracing::warn!("events were still on their way; they are published again after the next start");
     }
     end_leases.cancel();
     let _ = leases.await;
     broker.abort();
     Ok(())
-}
-
-/// What to look after. Nothing when it is time to stop before the API has told.
-async fn kinds(around: &Surroundings, stop: &CancellationToken) -> Option<Vec<String>> {
-    if let Some(kinds) = &around.work.kinds {
-        return Some(kinds.clone());
-    }
-    let mut failures = 0;
-    loop {
-        let asked = tokio::select! {
-            () = stop.cancelled() => return None,
-            asked = around.client.kinds() => asked,
-        };
-        around.api("kinds", asked.as_ref().map(|_| ()));
-        let error = match asked {
-            Ok(kinds) => return Some(kinds.into_iter().map(|kind| kind.plural).collect()),
-            Err(error) => error,
-        };
-        failures += 1;
-        let chance = f64::from(Timestamp::now().micros() as u8) / 255.0;
-        tokio::select! {
-            () = stop.cancelled() => return None,
-            () = tokio::time::sleep(after_failures(failures, chance, error.retry_after())) => {}
-        }
-    }
 }
 
 /// Asks how the broker is, also while there is nothing to publish.
@@ -122,9 +82,4 @@ async fn ask_broker(around: Surroundings) {
         let health = around.broker.health().await;
         around.broker("health", health.as_ref().copied());
     }
-}
-
-/// A name that can be that of a group of leases.
-fn group(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
 }

@@ -25,6 +25,10 @@ pub struct Seen {
     pub has_adapters: bool,
     /// The newest report of a required adapter, never later than the look.
     pub reported: Option<Timestamp>,
+    /// When its wish or the status of a condition last changed.
+    pub changed: Option<Timestamp>,
+    /// Whether every required adapter has reported on this generation since then, and one of them is not content.
+    pub heeded: bool,
     /// What adapters may take as their input.
     pub inputs: Inputs,
     /// How it was learned.
@@ -90,11 +94,21 @@ impl Seen {
             _ => Reconciled::No,
         };
         let of_adapters = || conditions.iter().filter(|it| text(it, "type").ends_with("Successful"));
+        let updated = time(&resource, "updated_time");
+        let flips = conditions.iter().filter_map(|it| time(it, "last_transition_time"));
+        let changed = flips.chain(updated).max();
         Some(Self {
             id,
             generation,
-            updated: time(&resource, "updated_time"),
+            updated,
             reconciled,
+            changed,
+            heeded: named("Reconciled").is_some_and(|it| {
+                // The oldest report on this generation is the time of the condition.
+                text(it, "reason") == "ReconciledNotAvailable"
+                    && observed(it) == Some(generation)
+                    && changed.is_some_and(|changed| time(it, "last_updated_time") >= Some(changed))
+            }),
             has_adapters: of_adapters().next().is_some(),
             reported: of_adapters()
                 .filter_map(|it| time(it, "last_updated_time"))

@@ -1,62 +1,33 @@
-//! Which ranges this replica looks after. Each range is a lease that the API keeps, and so is each replica's presence:
-//! from the leases there are, every replica works out the same fair shares, gives up what is too much, and takes what is
-//! free. Whoever dies stops renewing, and its ranges are free [`TTL`] later.
+//! Which ranges this replica looks after. A replica that works has one lease at the API, its presence; from the list of
+//! those present every replica works out by itself who comes first for each range. So renewing costs the same however
+//! the ranges lie, and whoever dies is off the list [`TTL`] later.
 //!
-//! A lease counts as held from the moment it was asked for, on this machine's clock: so it ends here before it
-//! ends at the API. Nothing here does I/O.
+//! No range has two owners, although nobody is asked for it: what a list gave ends [`TTL`] after that list was asked
+//! for, and whoever comes anew waits as long before it begins, so every list without it has ended by then. Who of two
+//! that know of each other comes first does not depend on third ones. All times count from before the API was asked,
+//! on this machine's clock, so they end here before they end there. Nothing here does I/O.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 
 use crate::backoff::later;
-use crate::ranges::{COUNT, Ranges};
+use crate::ranges::{COUNT, Ranges, priority};
 
-/// How long a lease lasts. With [`BEAT`] and a second for the API to answer, the ranges of a dead replica move within
-/// ten seconds.
+/// How long a lease lasts, and what a list gave. With [`BEAT`] and a second for the API to answer, the ranges of a dead
+/// replica move within ten seconds.
 pub const TTL: Duration = Duration::from_secs(6);
-/// How often leases are looked at and renewed.
-pub const BEAT: Duration = Duration::from_secs(2);
-
-const RANGE: &str = "range-";
-const REPLICA: &str = "replica-";
-
-/// A lease that has not expired, as the API lists it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// Its name.
-    pub name: String,
-    /// Who has it.
-    pub holder: String,
-}
-
-/// Something to ask of the API about one lease.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// The lease.
-    pub name: String,
-    /// To have or keep it, or to let it go.
-    pub wants: Wants,
-}
-
-/// What a claim wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wants {
-    /// A lease that we have, for longer.
-    Renew,
-    /// A lease that nobody has.
-    Take,
-    /// Others to have it.
-    Release,
-}
+/// How often the lease is renewed and the others are listed.
+pub const BEAT: Duration = Duration::from_secs(3);
+/// How soon that is tried again after it failed, while there is a lease to lose.
+const BEAT_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Where this replica stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// It looks after these.
     Holds(Ranges),
-    /// It did, could not renew them in time, and does not know who does now.
+    /// It looked after some, could not renew in time, and does not know who does now.
     Lapsed,
 }
 
@@ -86,22 +57,41 @@ impl Held {
 #[derive(Debug)]
 pub struct Shares {
     me: String,
+    /// The API knows no leases.
     alone: bool,
-    /// Until when each range is held.
-    held: BTreeMap<u8, Timestamp>,
-    uncovered: u8,
+    /// Until when our lease lasts at least; it had no gap since we came.
+    leased: Option<Timestamp>,
+    /// When the last list without us has ended.
+    known_from: Timestamp,
+    /// What lists gave that have not ended, newest last. The newest stays when it has ended, until there is another.
+    given: Vec<Given>,
+    /// Ranges that wait for us, as of the newest list, and when that ends.
+    waiting: (u8, Timestamp),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Given {
+    ranges: Ranges,
+    until: Timestamp,
 }
 
 impl Shares {
     /// A replica of this name, which no other has, that holds nothing yet.
     pub fn new(me: impl Into<String>) -> Self {
-        Self { me: me.into(), alone: false, held: BTreeMap::new(), uncovered: COUNT }
+        let never = Timestamp::from_micros(i64::MIN);
+        Self {
+            me: me.into(),
+            alone: false,
+            leased: None,
+            known_from: never,
+            given: Vec::new(),
+            waiting: (COUNT, never),
+        }
     }
 
     /// The API knows no leases: everything is ours.
     pub fn alone(&mut self) {
         self.alone = true;
-        self.uncovered = 0;
     }
 
     /// The name of this replica.
@@ -109,60 +99,56 @@ impl Shares {
         &self.me
     }
 
-    /// All leases there are: what to ask for now. What is to be released is not held any more.
-    pub fn listed(&mut self, leases: &[Lease]) -> Vec<Claim> {
-        let mut owners: BTreeMap<u8, &str> = BTreeMap::new();
-        let mut replicas = BTreeSet::from([self.me.as_str()]);
-        for lease in leases {
-            if let Some(range) = lease.name.strip_prefix(RANGE).and_then(|range| range.parse().ok()) {
-                owners.insert(range, lease.holder.as_str());
-            } else if lease.name.starts_with(REPLICA) {
-                replicas.insert(lease.holder.as_str());
-            }
+    /// The lease that was asked for at that moment is ours.
+    pub fn granted(&mut self, asked: Timestamp, now: Timestamp) {
+        self.alone = false;
+        if self.leased.is_none_or(|until| until <= now) {
+            self.known_from = later(now, TTL);
         }
-        self.uncovered = COUNT.saturating_sub(owners.len() as u8);
-        self.held.retain(|range, _| owners.get(range).is_none_or(|owner| *owner == self.me));
-
-        let share = fair_share(&replicas, &self.me);
-        let mine: Vec<u8> =
-            owners.iter().filter(|(_, owner)| **owner == self.me).map(|(range, _)| *range).collect();
-        let (kept, given) = mine.split_at(share.count.min(mine.len()));
-        let missing = share.count - kept.len();
-        // Each replica starts elsewhere, so that two that look at the same moment want different ones.
-        let free = (0..COUNT).map(|i| (i + share.first) % COUNT).filter(|range| !owners.contains_key(range));
-        let taken: Vec<u8> = free.take(missing).collect();
-
-        let claim = |range: &u8, wants| Claim { name: range_name(*range), wants };
-        let presence = Claim { name: format!("{REPLICA}{}", self.me), wants: Wants::Renew };
-        let mut claims = vec![presence];
-        claims.extend(kept.iter().map(|range| claim(range, Wants::Renew)));
-        claims.extend(taken.iter().map(|range| claim(range, Wants::Take)));
-        claims.extend(given.iter().map(|range| claim(range, Wants::Release)));
-        for range in given {
-            self.held.remove(range);
-        }
-        claims
+        self.leased = Some(later(asked, TTL));
     }
 
-    /// The API answered to a claim that was sent at that moment.
-    pub fn answered(&mut self, claim: &Claim, granted: bool, sent: Timestamp) {
-        let Some(range) = claim.name.strip_prefix(RANGE).and_then(|range| range.parse().ok()) else { return };
-        match claim.wants {
-            Wants::Renew | Wants::Take if granted => {
-                self.held.insert(range, later(sent, TTL));
-                if claim.wants == Wants::Take {
-                    self.uncovered = self.uncovered.saturating_sub(1);
-                }
+    /// Those who are present, by a list that was asked for at that moment and after the last grant.
+    pub fn listed<'a>(
+        &mut self,
+        present: impl IntoIterator<Item = &'a str>,
+        asked: Timestamp,
+        now: Timestamp,
+    ) {
+        let present: Vec<_> = present.into_iter().collect();
+        if !present.contains(&self.me.as_str()) {
+            self.leased = None;
+        }
+        let Some(leased) = self.leased.filter(|until| *until > now) else { return };
+        if present.len() == 1 {
+            // Nobody is there who could hold anything, and whoever comes later finds us.
+            self.known_from = self.known_from.min(now);
+        }
+        let until = later(asked, TTL).min(leased);
+        let ranges = first_of(&present, &self.me);
+        if self.known_from <= now {
+            for older in &mut self.given {
+                older.ranges = older.ranges.minus(ranges);
             }
-            Wants::Renew | Wants::Take | Wants::Release => drop(self.held.remove(&range)),
+            self.given.retain(|older| older.until > now && !older.ranges.is_empty());
+            self.given.push(Given { ranges, until });
+            self.waiting = (0, until);
+        } else {
+            self.waiting = (ranges.len(), until);
         }
     }
 
-    /// What to let go of at the end. Nothing is held from here on.
-    pub fn released(&mut self) -> Vec<Claim> {
-        let names = std::mem::take(&mut self.held).into_keys().map(range_name);
-        let names = names.chain([format!("{REPLICA}{}", self.me)]);
-        names.map(|name| Claim { name, wants: Wants::Release }).collect()
+    /// It is over: nothing is held from here on, and the lease can go.
+    pub fn leave(&mut self) {
+        (self.alone, self.leased) = (false, None);
+        self.given.clear();
+    }
+
+    /// When to renew and list again after a beat that began then.
+    pub fn next_beat(&self, begun: Timestamp, worked: bool, now: Timestamp) -> Timestamp {
+        let hurry = !worked && self.leased.is_some_and(|until| until > now);
+        let next = later(begun, if hurry { BEAT_AFTER_FAILURE } else { BEAT }).max(now);
+        if self.known_from > now { next.min(self.known_from) } else { next }
     }
 
     /// What is held now.
@@ -170,9 +156,11 @@ impl Shares {
         if self.alone {
             return Standing::Holds(Ranges::ALL);
         }
-        let held: Ranges =
-            self.held.iter().filter(|(_, until)| **until > now).map(|(range, _)| *range).collect();
-        if held.is_empty() && !self.held.is_empty() { Standing::Lapsed } else { Standing::Holds(held) }
+        let mut live = self.given.iter().filter(|given| given.until > now).peekable();
+        if live.peek().is_none() && !self.given.is_empty() {
+            return Standing::Lapsed;
+        }
+        Standing::Holds(live.fold(Ranges::NONE, |held, given| held.and(given.ranges)))
     }
 
     /// What is held now, and for how long all of it.
@@ -182,29 +170,21 @@ impl Shares {
 
     /// When the standing changes by itself.
     pub fn wake_at(&self, now: Timestamp) -> Option<Timestamp> {
-        self.held.values().copied().filter(|until| *until > now && !self.alone).min()
+        self.given.iter().map(|given| given.until).filter(|until| *until > now && !self.alone).min()
     }
 
-    /// How many ranges nobody looked after when leases were last listed, less what was taken since.
-    pub fn uncovered(&self) -> u8 {
-        self.uncovered
+    /// How many ranges nobody is known to look after: those that wait for us, and all while nothing is known.
+    pub fn uncovered(&self, now: Timestamp) -> u8 {
+        match self.waiting {
+            _ if self.alone => 0,
+            (waiting, until) if until > now => waiting,
+            _ => COUNT,
+        }
     }
 }
 
-struct Share {
-    count: usize,
-    first: u8,
-}
-
-/// The ranges as equally as they divide: the first replicas by name have one more.
-fn fair_share(replicas: &BTreeSet<&str>, me: &str) -> Share {
-    let rank = replicas.iter().take_while(|replica| **replica < me).count();
-    let each = usize::from(COUNT) / replicas.len();
-    let more = usize::from(COUNT) % replicas.len();
-    let first = rank * each + rank.min(more);
-    Share { count: each + usize::from(rank < more), first: (first % usize::from(COUNT)) as u8 }
-}
-
-fn range_name(range: u8) -> String {
-    format!("{RANGE}{range:02}")
+/// The ranges for which `me` comes first of all that are present.
+fn first_of(present: &[&str], me: &str) -> Ranges {
+    let first = |range: u8| present.iter().max_by_key(|name| (priority(name, range), **name));
+    (0..COUNT).filter(|range| first(*range).is_some_and(|name| *name == me)).collect()
 }

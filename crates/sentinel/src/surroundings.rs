@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyperfleet_client::{Client, Error};
 use hyperfleet_events::{Broker, BrokerError};
 use hyperfleet_service::health::Health;
+use tokio::sync::Notify;
 
 use crate::config::Work;
 use crate::metrics::{Metrics, OfError};
 
 /// The checks of a Sentinel's readiness.
-pub const CHECKS: [&str; 2] = [API, BROKER];
+pub const CHECKS: [&str; 3] = [API, BROKER, SHARE];
 const API: &str = "api";
 const BROKER: &str = "broker";
+const SHARE: &str = "share";
 
 /// What every task shares.
 #[derive(Debug, Clone)]
@@ -25,6 +27,8 @@ pub(crate) struct Surroundings {
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
+    /// A watch came up: perhaps the server is another than before.
+    pub(crate) returned: Arc<Notify>,
     pub(crate) troubles: Arc<Mutex<BTreeMap<(&'static str, String), String>>>,
 }
 
@@ -44,6 +48,19 @@ impl Surroundings {
             self.metrics.broker_errors.get_or_create(&OfError { error_type: error.kind() }).inc();
         }
         self.tell(BROKER, who, outcome.map_err(ToString::to_string));
+    }
+
+    /// What this one said does not count any more.
+    pub(crate) fn forget(&self, who: &str) {
+        for check in [API, BROKER] {
+            self.tell(check, who, Ok(()));
+        }
+    }
+
+    /// This replica has begun with its share. Until then one that it replaces should stay, or there is a gap; should it
+    /// lapse later, that is the API's trouble.
+    pub(crate) fn has_begun(&self) {
+        self.health.set(SHARE, Ok::<(), String>(()));
     }
 
     fn tell(&self, check: &'static str, who: &str, outcome: Result<(), String>) {

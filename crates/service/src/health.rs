@@ -138,7 +138,7 @@ async fn readyz(State(health): State<Health>) -> Response {
     let Some(because) = because else {
         return answer(&json!({"status": "ok", "checks": checks}));
     };
-    let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DatabaseUnavailable };
+    let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DependencyUnavailable };
     let members = Map::from_iter([("checks".to_owned(), checks), ("draining".to_owned(), json!(draining))]);
     let mut response = Failed::from(Error::new(kind, because)).into_response();
     response.extensions_mut().insert(Members(members));

@@ -85,7 +85,7 @@ fn render(error: &Error, occasion: &Occasion<'_>, response: Response) -> Respons
     parts.status = status(error);
     parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     match error.kind {
-        ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => {
+        ErrorKind::Overloaded | ErrorKind::DependencyUnavailable => {
             parts.headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         ErrorKind::RateLimited { retry_after, .. } => {
@@ -154,7 +154,7 @@ fn status(error: &Error) -> StatusCode {
         }
         ErrorKind::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Internal | ErrorKind::Database => StatusCode::INTERNAL_SERVER_ERROR,
-        ErrorKind::Overloaded | ErrorKind::DatabaseUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Overloaded | ErrorKind::DependencyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

@@ -56,7 +56,7 @@ impl Failure {
     pub(crate) fn into_error(self) -> Error {
         let (kind, detail) = match self.kind {
             FailureKind::Unavailable => (
-                ErrorKind::DatabaseUnavailable,
+                ErrorKind::DependencyUnavailable,
                 "The database is not reachable at the moment. Please try again later.",
             ),
             FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),

@@ -7,6 +7,7 @@ use hyperfleet_api::config::Config;
 use hyperfleet_api::server::{self, Addresses, StartError};
 use hyperfleet_service::logging;
 use hyperfleet_service::shutdown::Signals;
+use prometheus_client::registry::Registry;
 
 use super::{Failure, block_on};
 use crate::{BUILD, cli};
@@ -15,16 +16,17 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&cli::sources(matches))?;
     config.check_serving().map_err(Failure::usage)?;
     logging::init(config.log_config("api", BUILD.version)).map_err(Failure::new)?;
-    block_on(|mut signals| async move { serve(&config, &mut signals, |_| std::future::ready(())).await })
+    block_on(|mut signals| async move { serve(&config, Registry::default(), &mut signals, |_| std::future::ready(())).await })
 }
 
 /// Serves until a signal, and lets those leave that `ready` names. A start that fails is told in a way that helps.
 pub(super) async fn serve<L: Future<Output = ()>>(
     config: &Config,
+    registry: Registry,
     signals: &mut Signals,
     ready: impl FnOnce(&Addresses) -> L,
 ) -> Result<ExitCode, Failure> {
-    match server::run(config, BUILD, signals, ready).await {
+    match server::run(config, BUILD, registry, signals, ready).await {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(StartError::Interrupted(signal)) => Ok(ExitCode::from(signal.exit_code())),
         Err(StartError::Bind(error)) if error.address_in_use().is_some() => Err(Failure::new(format!(

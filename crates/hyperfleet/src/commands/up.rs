@@ -16,11 +16,12 @@ use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
 use hyperfleet_client::{Client, Settings};
 use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
-use hyperfleet_sentinel::Parts;
 use hyperfleet_sentinel::config::{Work, fixed_token, replica_name};
+use hyperfleet_sentinel::{Metrics, Parts};
 use hyperfleet_service::health::Health;
 use hyperfleet_service::logging;
 use hyperfleet_service::settings::Sources;
+use prometheus_client::registry::Registry;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -55,19 +56,23 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     logging::init(config.log_config("up", BUILD.version)).map_err(Failure::new)?;
     let token = if matches.get_flag("auth") { Some(own_token()?) } else { None };
     block_on(|mut signals| async move {
+        let mut registry = Registry::default();
+        let (metrics, of_broker) = (Metrics::default(), hyperfleet_events::Metrics::default());
+        metrics.register(&mut registry);
+        of_broker.register(&mut registry);
         let broker = match demo {
-            Some(_) => Demo::broker().await?,
-            None => Broker::memory(hyperfleet_events::Metrics::default()),
+            Some(_) => Demo::broker(of_broker).await?,
+            None => Broker::memory(of_broker),
         };
         let config = Arc::new(config);
-        serve(&config, &mut signals, |addresses| {
+        serve(&config, registry, &mut signals, |addresses| {
             welcome(&config, addresses, demo.as_ref());
             let api = api(&config, addresses, token);
             let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
             if let Some(demo) = demo {
                 running.spawn(show(demo, Arc::clone(&config), api.clone(), broker.clone(), stop.clone()));
             }
-            running.spawn(hyperfleet_sentinel::run(parts(api, broker), stop.clone()));
+            running.spawn(hyperfleet_sentinel::run(parts(api, broker, metrics), stop.clone()));
             async move {
                 stop.cancel();
                 let ended = async { while running.join_next().await.is_some() {} };
@@ -102,14 +107,14 @@ fn api(config: &Config, addresses: &Addresses, token: Option<String>) -> Setting
 }
 
 /// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
-fn parts(api: Settings, broker: Broker) -> Parts {
+fn parts(api: Settings, broker: Broker, metrics: Metrics) -> Parts {
     Parts {
         name: "hyperfleet-sentinel".to_owned(),
         replica: replica_name(),
         api: Settings { user_agent: "hyperfleet-sentinel".to_owned(), ..api },
         work: Work::default(),
         broker,
-        metrics: hyperfleet_sentinel::Metrics::default(),
+        metrics,
         health: Health::new(hyperfleet_sentinel::CHECKS),
         grace: SENTINEL_GRACE,
     }

@@ -3,6 +3,9 @@
 
 mod failures;
 mod journey;
+mod older;
+#[path = "../../../events/tests/it/pubsub_stand_in/mod.rs"]
+mod pubsub_stand_in;
 mod replicas;
 
 use std::collections::BTreeMap;
@@ -28,6 +31,17 @@ pub(crate) fn nats(url: String) -> Variables {
 
 pub(crate) fn rabbitmq(url: String) -> Variables {
     vec![("HYPERFLEET_BROKER_TYPE", "rabbitmq".to_owned()), ("HYPERFLEET_BROKER_RABBITMQ_URL", url)]
+}
+
+fn googlepubsub(host: String) -> Variables {
+    let made = || "true".to_owned();
+    vec![
+        ("HYPERFLEET_BROKER_TYPE", "googlepubsub".to_owned()),
+        ("HYPERFLEET_BROKER_GOOGLEPUBSUB_PROJECT_ID", "test".to_owned()),
+        ("HYPERFLEET_BROKER_GOOGLEPUBSUB_CREATE_TOPIC_IF_MISSING", made()),
+        ("HYPERFLEET_BROKER_GOOGLEPUBSUB_CREATE_SUBSCRIPTION_IF_MISSING", made()),
+        ("PUBSUB_EMULATOR_HOST", host),
+    ]
 }
 
 /// Runs a test over both brokers with the store that `$store` starts.

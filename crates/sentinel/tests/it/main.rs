@@ -6,5 +6,6 @@
 mod configuration;
 mod given;
 mod history;
+mod shares;
 mod simulation;
 mod table;

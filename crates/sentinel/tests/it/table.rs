@@ -185,6 +185,53 @@ fn an_event_says_who_it_is_about_and_whose_it_is() {
     assert_eq!(seen.slim().data(), expected);
 }
 
+#[test]
+fn a_new_owner_goes_on_with_the_back_off_of_the_old_one_where_all_adapters_have_answered() {
+    let mut stuck = Cluster::new("a", at(0.0)).all_report(false, at(1.0));
+    for time in [11.0, 31.0, 71.0] {
+        stuck = stuck.all_report(false, at(time));
+    }
+    let mut book = book();
+    assert_eq!(book.see(stuck.state(at(80.0)), at(80.0)), Some(Skip::BackingOff));
+    assert_eq!(book.wake_at(), Some(at(151.0)));
+    let publication = book.take_due(at(151.0)).unwrap();
+    assert_eq!(publication.reason, Reason::NotReconciled);
+    book.published(&publication, at(151.0));
+    assert_eq!(book.wake_at(), Some(at(311.0)));
+}
+
+#[test]
+fn a_new_owner_publishes_at_once_what_an_adapter_may_not_have_heard_of() {
+    let known = Cluster::new("a", at(0.0)).all_report(false, at(1.0)).all_report(false, at(11.0));
+    let mut silent = Cluster::new("a", at(0.0));
+    silent.report(0, true, at(1.0));
+    silent.report(0, true, at(31.0));
+    let mut news = known.clone();
+    news.report(0, true, at(12.0));
+    for (cluster, next) in [(silent, 40.0), (news, 10.0), (known.patched(at(12.0)), 10.0)] {
+        let mut book = book();
+        assert_eq!(book.see(cluster.state(at(40.0)), at(40.0)), None);
+        let publication = book.take_due(at(40.0)).unwrap();
+        book.published(&publication, at(40.0));
+        assert_eq!(
+            book.wake_at(),
+            Some(at(40.0 + next)),
+            "the pace of the old one as far as reports show it"
+        );
+    }
+}
+
+#[test]
+fn what_happens_after_a_hand_over_is_published_at_once() {
+    let stuck = Cluster::new("a", at(0.0)).all_report(false, at(1.0)).all_report(false, at(31.0));
+    let mut book = book();
+    book.see(stuck.seen(Learned::State(Some(5)), at(32.0)), at(32.0));
+    assert!(book.take_due(at(33.0)).is_none());
+    let other_data = stuck.all_report(false, at(33.0));
+    book.see(other_data.seen(Learned::Change(6), at(33.0)), at(33.0));
+    assert_eq!(book.take_due(at(33.0)).unwrap().reason, Reason::InputsChanged);
+}
+
 /// A book that holds everything.
 fn book() -> Book {
     let mut book = Book::new(8, None);

@@ -329,7 +329,7 @@ async fn a_database_that_crashes_takes_nothing_with_it_that_was_acknowledged() {
                 match replica.report(*id, "dns", second, outage).await {
                     Ok(_) => {}
                     Err(error) => {
-                        assert!(matches!(error.kind, ErrorKind::DatabaseUnavailable | ErrorKind::Timeout));
+                        assert!(matches!(error.kind, ErrorKind::DependencyUnavailable | ErrorKind::Timeout));
                         return second - 1;
                     }
                 }

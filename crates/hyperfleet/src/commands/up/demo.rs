@@ -129,10 +129,10 @@ impl Demo {
     }
 
     /// The broker that adapters and Sentinel share.
-    pub(super) async fn broker() -> Result<Broker, Failure> {
+    pub(super) async fn broker(metrics: Metrics) -> Result<Broker, Failure> {
         let mut config = BrokerConfig::memory();
         config.subscriber.parallelism = PARALLELISM;
-        Broker::open(&config, Metrics::default()).await.map_err(Failure::new)
+        Broker::open(&config, metrics).await.map_err(Failure::new)
     }
 
     /// Runs adapters and fleet until `stop`.

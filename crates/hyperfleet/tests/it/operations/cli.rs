@@ -192,6 +192,26 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
     assert_eq!(running.stdout(), [""; 0], "talk goes to stderr");
 }
 
+#[tokio::test]
+async fn up_has_a_sentinel_that_publishes_every_change_and_is_counted_with_everything_else() {
+    let (_running, said) = up(&Program::new(), &["--memory", "--port", "0", "--host", "127.0.0.1"]).await;
+    create_cluster(&client(&said), "first").await;
+    let metrics = said.lines().find_map(|line| line.trim().strip_prefix("Metrics   http://")).unwrap();
+    let metrics = Client::new(metrics.trim_end_matches("/metrics"));
+    eventually("an event that is counted", DEADLINE, async || {
+        let text = String::from_utf8(metrics.get("/metrics").await.body.to_vec()).unwrap();
+        let value = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name))?;
+            line.rsplit_once(' ')?.1.parse::<f64>().ok()
+        };
+        let published = value("hyperfleet_sentinel_events_published_total");
+        let taken = value("hyperfleet_broker_published_total");
+        let requests = value("hyperfleet_api_requests_total");
+        (published? >= 1.0 && taken? >= 1.0 && requests? >= 1.0).then_some(())
+    })
+    .await;
+}
+
 /// Digits behind a colon become `PORT`.
 pub(super) fn mask_port(line: &str) -> String {
     let mut parts = line.split(':');

@@ -47,11 +47,14 @@ async fn an_api_that_is_away_for_a_while_is_followed_afterwards() {
 
     app.server.kill9();
     let health = running.client("health").await;
-    hyperfleet_testkit::eventually("a readiness that names the API", DEADLINE, async || {
+    let problem = hyperfleet_testkit::eventually("a readiness that names the API", DEADLINE, async || {
         let answer = health.get("/readyz").send().await.unwrap();
-        (answer.status == 503 && answer.json()["checks"]["api"]["status"] == "failing").then_some(())
+        (answer.status == 503 && answer.json()["checks"]["api"]["status"] == "failing").then(|| answer.json())
     })
     .await;
+    assert_eq!(problem["code"], "HYPERFLEET-SVC-002");
+    assert_eq!(problem["title"], "Dependency Unavailable");
+    assert!(problem["detail"].as_str().is_some_and(|it| it.starts_with("api: the API ")), "{problem}");
     app.restart().await;
     app.merge(&cluster, &serde_json::json!({"spec": {"a": 1}})).await;
     ear.hears(&cluster, 2).await;

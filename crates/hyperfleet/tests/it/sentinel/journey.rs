@@ -110,6 +110,39 @@ tracing_enabled: true
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn over_pub_sub_it_is_the_same() {
+    let app = App::on_sqlite(DEFAULT).await;
+    every_change_of_a_wish_is_an_event(&app, googlepubsub(pubsub_stand_in::host())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_the_server_has_after_a_restart_is_looked_after_too() {
+    const ZONES: &str = "entities: [{kind: Zone, plural: zones, required_adapters: [mapper]}]";
+    let mut app = App::on_sqlite(DEFAULT).await;
+    let broker = nats(Nats::shared().url());
+    let mut ear = Ear::on(&broker).await;
+    let running = start(&sentinel(&app, &broker, &ear)).await;
+    let cluster = app.create_cluster(&unique("cluster")).await;
+    ear.hears(&cluster, 1).await;
+
+    app.restart_with(ZONES).await;
+    hyperfleet_testkit::eventually("a look after zones", 2 * DEADLINE, async || {
+        let zones = "hyperfleet_sentinel_pending_resources{resource_type=\"zones\"}";
+        metrics(&running).await.contains(zones).then_some(())
+    })
+    .await;
+    let zone = app.create("/zones", &json!({"kind": "Zone", "name": unique("zone"), "spec": {}})).await;
+    assert_eq!(ear.hears(&zone, 1).await.event_type, "com.redhat.hyperfleet.zone.reconcile");
+    let health = running.client("health").await;
+    hyperfleet_testkit::eventually("no trouble with kinds that are gone", DEADLINE, async || {
+        let gone = !metrics(&running).await.contains("pending_resources{resource_type=\"clusters\"}");
+        let ready = health.get("/readyz").send().await.ok().filter(|answer| answer.status == 200);
+        ready.filter(|_| gone)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn beside_the_go_contract_it_works_the_same_and_labels_are_a_wish() {
     let app = App::on_sqlite("compatibility: {contract: go-0.2}").await;
     let broker = nats(Nats::shared().url());

@@ -8,7 +8,7 @@ use hyperfleet_sentinel::backoff::{after_failures, later};
 use hyperfleet_sentinel::book::{Book, Publication};
 use hyperfleet_sentinel::cycle::Cycle;
 use hyperfleet_sentinel::seen::Learned;
-use hyperfleet_sentinel::shares::{BEAT, Claim, Lease, Shares, Standing};
+use hyperfleet_sentinel::shares::{Shares, Standing};
 
 use super::world::Change;
 use crate::given::Cluster;
@@ -23,12 +23,10 @@ pub(super) enum Input {
     WatchTooOld,
     /// The version and what may be due, or nothing when it failed.
     Looked(Option<(u64, Vec<Cluster>)>),
-    Leases(Option<(Vec<Lease>, Timestamp)>),
-    Granted {
-        claims: Vec<Claim>,
-        granted: Option<Vec<bool>>,
-        sent: Timestamp,
-    },
+    /// What became of the lease that was asked for then; nothing when nobody knows.
+    Leased(Option<()>, Timestamp),
+    /// Who was present, by a list that was asked for then.
+    Listed(Option<Vec<String>>, Timestamp),
     Published(Publication, bool),
 }
 
@@ -36,8 +34,8 @@ pub(super) enum Input {
 #[derive(Debug)]
 pub(super) enum Wish {
     Look,
-    Leases,
-    Claims(Vec<Claim>),
+    Lease,
+    List,
     Watch(Option<u64>),
     Publish(Publication),
 }
@@ -46,7 +44,10 @@ pub(super) struct Replica {
     book: Book,
     cycle: Cycle,
     shares: Shares,
-    next_beat: Timestamp,
+    beat_begun: Timestamp,
+    beat_worked: bool,
+    /// Nothing while one runs.
+    next_beat: Option<Timestamp>,
     watch: Watch,
     watch_failures: u32,
     /// The moment that was asked for last, so that the agenda does not fill up with the same one.
@@ -74,7 +75,9 @@ impl Replica {
             book: Book::new(8, None),
             cycle: Cycle::new(None, now),
             shares: Shares::new(name),
-            next_beat: now,
+            beat_begun: now,
+            beat_worked: false,
+            next_beat: Some(now),
             watch: Watch::Unknown,
             watch_failures: 0,
             woken_at: None,
@@ -89,14 +92,15 @@ impl Replica {
         self.shares.standing(now)
     }
 
-    pub(super) fn stop(mut self) -> Vec<Claim> {
-        self.shares.released()
+    /// Whether the API was asked and has not answered.
+    pub(super) fn is_renewing(&self) -> bool {
+        self.next_beat.is_none()
     }
 
     pub(super) fn take(&mut self, input: Input, now: Timestamp, chance: f64) -> Vec<Wish> {
         let mut wishes = Vec::new();
         match input {
-            Input::Wake | Input::Leases(None) => {}
+            Input::Wake => {}
             Input::Watching => {
                 if let Watch::Opening { since } = self.watch {
                     self.watch = Watch::Up { since };
@@ -145,11 +149,19 @@ impl Replica {
                 self.book.look_ends(false);
                 self.cycle.failed(now, chance, None);
             }
-            Input::Leases(Some((leases, _))) => wishes.push(Wish::Claims(self.shares.listed(&leases))),
-            Input::Granted { claims, granted, sent } => {
-                for (claim, granted) in claims.iter().zip(granted.into_iter().flatten()) {
-                    self.shares.answered(claim, granted, sent);
+            Input::Leased(granted, asked) => {
+                self.beat_worked = granted.is_some();
+                if self.beat_worked {
+                    self.shares.granted(asked, now);
                 }
+                wishes.push(Wish::List);
+            }
+            Input::Listed(listed, asked) => {
+                self.beat_worked &= listed.is_some();
+                if let Some(present) = listed {
+                    self.shares.listed(present.iter().map(String::as_str), asked, now);
+                }
+                self.next_beat = Some(self.shares.next_beat(self.beat_begun, self.beat_worked, now));
             }
             Input::Published(publication, true) => self.book.published(&publication, now),
             Input::Published(publication, false) => self.book.failed(&publication, now, chance),
@@ -160,9 +172,10 @@ impl Replica {
 
     /// Whatever is due by now.
     fn pursue(&mut self, now: Timestamp, wishes: &mut Vec<Wish>) {
-        if self.next_beat <= now {
-            self.next_beat = later(now, BEAT);
-            wishes.push(Wish::Leases);
+        if self.next_beat.is_some_and(|next| next <= now) {
+            self.next_beat = None;
+            self.beat_begun = now;
+            wishes.push(Wish::Lease);
         }
         match self.shares.standing(now) {
             Standing::Lapsed => self.book.pause(),
@@ -190,13 +203,8 @@ impl Replica {
             Watch::Down { retry, .. } => Some(retry),
             _ => None,
         };
-        let moments = [
-            Some(self.next_beat),
-            self.cycle.wake_at(),
-            self.book.wake_at(),
-            self.shares.wake_at(now),
-            retry,
-        ];
+        let moments =
+            [self.next_beat, self.cycle.wake_at(), self.book.wake_at(), self.shares.wake_at(now), retry];
         let next = moments.into_iter().flatten().min()?.max(later(now, Duration::from_millis(1)));
         if self.woken_at.is_some_and(|woken| woken > now && woken <= next) {
             return None;

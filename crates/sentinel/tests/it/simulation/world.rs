@@ -8,7 +8,7 @@ use hyperfleet_core::Timestamp;
 use hyperfleet_sentinel::backoff::later;
 use hyperfleet_sentinel::book::Publication;
 use hyperfleet_sentinel::ranges::Ranges;
-use hyperfleet_sentinel::shares::{Claim, Lease, Standing, TTL, Wants};
+use hyperfleet_sentinel::shares::{Standing, TTL};
 
 use super::replica::{Input, Replica};
 use crate::given::{Cluster, at};
@@ -33,6 +33,8 @@ pub(super) struct Event {
     pub(super) by: usize,
     pub(super) id: String,
     pub(super) generation: u64,
+    /// Whether the replica knows.
+    pub(super) confirmed: bool,
 }
 
 /// Something that goes wrong.
@@ -53,8 +55,8 @@ enum Happening {
     Reach(usize, u64, Input),
     /// At the API, asked by that replica.
     Look(usize, u64),
-    Leases(usize, u64, Timestamp),
-    Claims(usize, u64, Vec<Claim>, Timestamp),
+    Lease(usize, u64, Timestamp),
+    List(usize, u64, Timestamp),
     Watch(usize, u64, Option<u64>),
     Publish(usize, u64, Publication),
     Adapter {
@@ -78,7 +80,12 @@ pub(super) struct World {
     calm_from: Timestamp,
     resources: BTreeMap<String, Resource>,
     history: Vec<Change>,
-    leases: BTreeMap<String, (String, Timestamp)>,
+    /// Until when who has one.
+    leases: BTreeMap<String, Timestamp>,
+    /// How often the API was asked for anything, where a look is two searches.
+    requests: u64,
+    /// Whether answers get lost.
+    lossy: bool,
     api_back: Timestamp,
     broker_back: Timestamp,
     events: Vec<Event>,
@@ -109,6 +116,8 @@ impl World {
             resources: BTreeMap::new(),
             history: Vec::new(),
             leases: BTreeMap::new(),
+            requests: 0,
+            lossy: true,
             api_back: now,
             broker_back: now,
             events: Vec::new(),
@@ -153,6 +162,10 @@ impl World {
         self.replicas.iter().map(|place| Some(place.replica.as_ref()?.standing(self.now))).collect()
     }
 
+    pub(super) fn requests(&self) -> u64 {
+        self.requests
+    }
+
     /// How many ranges are held, by whomever.
     pub(super) fn held(&self) -> usize {
         self.standings().into_iter().flatten().map(super::held).sum()
@@ -166,6 +179,7 @@ impl World {
 
     /// Ends all faults.
     pub(super) fn heal(&mut self) {
+        self.lossy = false;
         self.api_back = self.now;
         self.broker_back = self.now;
         for place in 0..self.replicas.len() {
@@ -184,8 +198,11 @@ impl World {
 
     /// Lets a replica end as it should.
     pub(super) fn stop(&mut self, place: usize) {
-        let claims = self.replicas[place].replica.take().unwrap().stop();
-        self.grant(&claims, place);
+        while self.replicas[place].replica.as_ref().unwrap().is_renewing() {
+            self.run_for(Duration::from_millis(1));
+        }
+        let replica = self.replicas[place].replica.take().unwrap();
+        self.leases.remove(replica.name());
     }
 
     pub(super) fn run_for(&mut self, time: Duration) {
@@ -230,19 +247,18 @@ impl World {
         match happening {
             Happening::Reach(place, incarnation, input) => self.hand_over(place, incarnation, input),
             Happening::Look(place, incarnation) => self.look(place, incarnation),
-            Happening::Leases(place, incarnation, sent) => {
-                let input = if self.reaches_api(place) {
-                    Input::Leases(Some((self.live_leases(), sent)))
-                } else {
-                    Input::Leases(None)
-                };
-                self.reach_after_a_while(place, incarnation, input);
-            }
-            Happening::Claims(place, incarnation, claims, sent) => {
-                let granted = self.reaches_api(place).then(|| self.grant(&claims, place));
+            Happening::Lease(place, incarnation, asked) => {
+                self.requests += 1;
+                let granted = self.reaches_api(place).then(|| self.lease(place, incarnation));
                 // The answer may get lost although the API did what was asked.
-                let granted = granted.filter(|_| self.chance(40) != 0);
-                self.reach_after_a_while(place, incarnation, Input::Granted { claims, granted, sent });
+                let lost = self.chance(40) == 0 && self.lossy;
+                let granted = granted.filter(|()| !lost);
+                self.reach_after_a_while(place, incarnation, Input::Leased(granted, asked));
+            }
+            Happening::List(place, incarnation, asked) => {
+                self.requests += 1;
+                let listed = self.reaches_api(place).then(|| self.present());
+                self.reach_after_a_while(place, incarnation, Input::Listed(listed, asked));
             }
             Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
             Happening::Publish(place, incarnation, publication) => {
@@ -261,7 +277,7 @@ impl World {
         }
         let at = &mut self.replicas[place];
         at.incarnation += 1;
-        at.replica = Some(Replica::new(format!("replica-{place}-{}", at.incarnation), self.now));
+        at.replica = Some(Replica::new(name(place, at.incarnation), self.now));
         let incarnation = at.incarnation;
         self.hand_over(place, incarnation, Input::Wake);
     }
@@ -280,8 +296,8 @@ impl World {
             use super::replica::Wish;
             let happening = match wish {
                 Wish::Look => Happening::Look(place, incarnation),
-                Wish::Leases => Happening::Leases(place, incarnation, now),
-                Wish::Claims(claims) => Happening::Claims(place, incarnation, claims, now),
+                Wish::Lease => Happening::Lease(place, incarnation, now),
+                Wish::List => Happening::List(place, incarnation, now),
                 Wish::Watch(since) => Happening::Watch(place, incarnation, since),
                 Wish::Publish(publication) => Happening::Publish(place, incarnation, publication),
             };
@@ -295,6 +311,7 @@ impl World {
     }
 
     fn look(&mut self, place: usize, incarnation: u64) {
+        self.requests += 2;
         let input = if self.reaches_api(place) {
             let due = self.resources.values().filter(|it| it.deleted || !it.cluster.is_reconciled());
             Input::Looked(Some((self.version(), due.map(|it| it.cluster.clone()).collect())))
@@ -331,6 +348,8 @@ impl World {
 
     fn publish(&mut self, place: usize, incarnation: u64, publication: Publication) {
         let works = self.broker_back <= self.now && self.replicas[place].reachable_from <= self.now;
+        // A confirmation may get lost.
+        let confirmed = works && self.chance(50) != 0;
         if works {
             let id = publication.seen.id.to_string();
             self.events.push(Event {
@@ -338,14 +357,13 @@ impl World {
                 by: place,
                 id: id.clone(),
                 generation: publication.seen.generation,
+                confirmed,
             });
             for adapter in 0..2 {
                 let delay = 50 + self.chance(2_000);
                 self.after(Duration::from_millis(delay), Happening::Adapter { id: id.clone(), adapter });
             }
         }
-        // A confirmation may get lost.
-        let confirmed = works && self.chance(50) != 0;
         self.reach_after_a_while(place, incarnation, Input::Published(publication, confirmed));
     }
 
@@ -449,29 +467,14 @@ impl World {
         self.after(wait, Happening::Reach(place, incarnation, Input::Changed(change)));
     }
 
-    fn live_leases(&self) -> Vec<Lease> {
-        let live = self.leases.iter().filter(|(_, (_, expires))| *expires > self.now);
-        live.map(|(name, (holder, _))| Lease { name: name.clone(), holder: holder.clone() }).collect()
+    fn present(&self) -> Vec<String> {
+        let live = self.leases.iter().filter(|(_, expires)| **expires > self.now);
+        live.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Answers claims as the API would: a lease that another has is refused.
-    fn grant(&mut self, claims: &[Claim], place: usize) -> Vec<bool> {
-        let me = match &self.replicas[place].replica {
-            Some(replica) => replica.name().to_owned(),
-            None => format!("replica-{place}-{}", self.replicas[place].incarnation),
-        };
-        let now = self.now;
-        let grant = |claim: &Claim| {
-            let free =
-                self.leases.get(&claim.name).is_none_or(|(holder, expires)| *holder == me || *expires <= now);
-            if free && claim.wants == Wants::Release {
-                self.leases.remove(&claim.name);
-            } else if free {
-                self.leases.insert(claim.name.clone(), (me.clone(), later(now, TTL)));
-            }
-            free
-        };
-        claims.iter().map(grant).collect()
+    /// A request of a replica that has died on the way counts as well.
+    fn lease(&mut self, place: usize, incarnation: u64) {
+        self.leases.insert(name(place, incarnation), later(self.now, TTL));
     }
 
     fn check_that_nobody_shares_a_range(&self) {
@@ -480,7 +483,7 @@ impl World {
             let Standing::Holds(ranges) = standing else { continue };
             let shared: Vec<_> = ranges.iter().filter(|range| taken.contains(*range)).collect();
             assert!(shared.is_empty(), "{shared:?} are held by two: {:?}", self.standings());
-            taken = taken.iter().chain(ranges.iter()).collect();
+            taken = taken.and(ranges);
         }
     }
 
@@ -510,4 +513,8 @@ impl World {
         self.agenda.push(Reverse((later(self.now, wait), self.counter)));
         self.happenings.insert(self.counter, happening);
     }
+}
+
+fn name(place: usize, incarnation: u64) -> String {
+    format!("replica-{place}-{incarnation}")
 }
