@@ -4,6 +4,9 @@ SHELL := /bin/bash
 CARGO ?= cargo
 # Arguments for the program that a target runs: make run ARGS="--help"
 ARGS ?=
+# Where a measurement is kept, and an earlier one that it is held against: make bench COMPARE=earlier.json
+RESULT ?= bench/results/latest.json
+COMPARE ?=
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
@@ -31,10 +34,10 @@ lint: ## Check format, lints and dependencies; warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	@CARGO="$(CARGO)" scripts/dependencies
 
-bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1" for a glance)
+bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1", COMPARE=earlier.json)
 	@scripts/setup build postgres
 	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-bench
-	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS)
+	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS) --json $(RESULT) $(if $(COMPARE),--compare $(COMPARE))
 
 clean: ## Remove what was built (databases stay)
 	$(CARGO) clean

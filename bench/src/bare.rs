@@ -12,6 +12,8 @@ use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 
+use crate::workload::{Target, Workload};
+
 /// Paths of the two bodies.
 pub(crate) const ONE: &str = "/one";
 pub(crate) const LIST: &str = "/list";
@@ -39,7 +41,7 @@ pub(crate) async fn serve(one: usize, list: usize) -> Result<()> {
 /// A running bare handler.
 #[derive(Debug)]
 pub(crate) struct Bare {
-    pub(crate) address: SocketAddr,
+    address: SocketAddr,
     child: Child,
 }
 
@@ -55,6 +57,13 @@ impl Bare {
         let output = child.stdout.take().context("the output of the bare handler")?;
         BufReader::new(output).read_line(&mut line)?;
         Ok(Self { address: line.trim().parse().context("the address of the bare handler")?, child })
+    }
+}
+
+impl Bare {
+    /// One of its bodies as a target.
+    pub(crate) fn target(&self, path: &'static str) -> Target {
+        Target { address: self.address, process: Some(self.child.id()), workload: Workload::Path(path) }
     }
 }
 

@@ -1,111 +1,26 @@
-//! What a run found, as a table for people and as JSON for machines. A missed goal is marked and is no failure: this
-//! is a measurement, and it is for a person to say what follows from it.
+//! What a run found of single requests, as a table for people and as JSON for machines. A missed goal is marked and is
+//! no failure: this is a measurement, and it is for a person to say what follows from it.
 
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
+use crate::found::Found;
 use crate::load::Outcome;
-use crate::memory::Held;
-use crate::reports::Moves;
-use crate::workload::{Operation, Verb};
+use crate::processor::Cores;
+use crate::samples::{Limit, Samples, limit_of, share};
+pub(crate) use crate::spread::median;
+use crate::spread::{Better, Measured, Spread};
+use crate::workload::Operation;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// From this many connections on, reports have goals.
-const MANY: usize = 256;
 /// How many times its median the slowest hundredth of the reports may take.
 const TAIL: f64 = 10.0;
 /// By how many percent the memory of a server may grow while it takes reports.
 const GROWTH: f64 = 10.0;
-
-/// The rounds of one row of the table.
-#[derive(Debug)]
-pub(crate) struct Samples {
-    pub(crate) store: &'static str,
-    pub(crate) operation: Operation,
-    pub(crate) connections: usize,
-    rates: Vec<f64>,
-    latency: Histogram<u64>,
-    errors: u64,
-    /// From the end of the first warm-up to the end of the last round.
-    held: Option<Held>,
-}
-
-impl Samples {
-    pub(crate) fn new(store: &'static str, operation: Operation, connections: usize, first: Outcome) -> Self {
-        Self {
-            store,
-            operation,
-            connections,
-            rates: vec![first.rate()],
-            errors: first.errors,
-            held: first.held,
-            latency: first.latency,
-        }
-    }
-
-    pub(crate) fn add(&mut self, outcome: &Outcome) {
-        self.rates.push(outcome.rate());
-        self.errors += outcome.errors;
-        self.latency += &outcome.latency;
-        if let (Some(held), Some(newest)) = (&mut self.held, outcome.held) {
-            held.end = newest.end;
-        }
-    }
-
-    /// How many times the median the slowest hundredth takes.
-    fn tail(&self) -> f64 {
-        self.latency.value_at_quantile(0.99) as f64 / self.latency.value_at_quantile(0.5) as f64
-    }
-
-    fn is_report_at_many(&self) -> bool {
-        matches!(self.operation, Operation::Report(_)) && self.connections >= MANY
-    }
-}
-
-/// The rounds of one limit.
-#[derive(Debug)]
-pub(crate) struct Limit {
-    pub(crate) name: &'static str,
-    pub(crate) connections: usize,
-    pub(crate) rates: Vec<f64>,
-}
-
-impl Limit {
-    fn rate(&self) -> f64 {
-        median(&self.rates)
-    }
-}
-
-/// Names of the limits.
-pub(crate) const UPDATE: &str = "pgbench update";
-pub(crate) const SELECT: &str = "pgbench select";
-pub(crate) const BARE_ONE: &str = "bare get";
-pub(crate) const BARE_LIST: &str = "bare list";
-
-/// The limit that an operation is held against. SQLite's writes too: it has no pgbench of its own, and the question
-/// is the same, what a durable write costs here.
-fn limit_of(operation: Operation) -> &'static str {
-    match operation {
-        Operation::Cluster(Verb::Create | Verb::Patch) | Operation::Report(_) => UPDATE,
-        Operation::Cluster(Verb::Get) => BARE_ONE,
-        Operation::Cluster(Verb::List) => BARE_LIST,
-    }
-}
-
-/// The part of its limit that an operation shall reach, where there is a goal.
-fn goal_of(samples: &Samples) -> Option<f64> {
-    let goal = match samples.operation {
-        Operation::Cluster(Verb::Create | Verb::Patch) => Some(0.5),
-        Operation::Cluster(Verb::Get) => (samples.connections >= 32).then_some(0.5),
-        Operation::Cluster(Verb::List) => None,
-        Operation::Report(Moves::Content) => (samples.connections >= MANY).then_some(0.6),
-        Operation::Report(Moves::Time) => (samples.connections >= MANY).then_some(1.0),
-    };
-    goal.filter(|_| samples.store == "postgresql")
-}
+/// How much of what it may use the generator may use, before it is the generator that is measured.
+const BUSY: f64 = 0.9;
 
 /// A figure that is not a rate, with the most it may be.
 #[derive(Debug)]
@@ -126,17 +41,6 @@ pub(crate) struct Findings {
     pub(crate) open_loop: bool,
 }
 
-/// The middle of some values; the mean of the middle two of an even number.
-pub(crate) fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => f64::NAN,
-        length if length % 2 == 1 => sorted[length / 2],
-        length => f64::midpoint(sorted[length / 2 - 1], sorted[length / 2]),
-    }
-}
-
 /// The word for a goal that is reached or not.
 pub(crate) fn verdict(reached: bool) -> &'static str {
     if reached { "ok" } else { "MISS" }
@@ -144,11 +48,23 @@ pub(crate) fn verdict(reached: bool) -> &'static str {
 
 impl Findings {
     /// One more round of a limit.
-    pub(crate) fn add_limit(&mut self, name: &'static str, connections: usize, rate: f64) {
+    pub(crate) fn add_limit(
+        &mut self,
+        name: &'static str,
+        connections: usize,
+        rate: f64,
+        cores: Option<Cores>,
+    ) {
         let same = |limit: &&mut Limit| limit.name == name && limit.connections == connections;
         match self.limits.iter_mut().find(same) {
-            Some(limit) => limit.rates.push(rate),
-            None => self.limits.push(Limit { name, connections, rates: vec![rate] }),
+            Some(limit) => {
+                limit.rates.push(rate);
+                limit.cores.extend(cores);
+            }
+            None => {
+                let (rates, cores) = (vec![rate], cores.into_iter().collect());
+                self.limits.push(Limit { name, connections, rates, cores });
+            }
         }
     }
 
@@ -169,11 +85,6 @@ impl Findings {
         }
     }
 
-    /// Wrong answers of all rows; with a single one, the run is no result.
-    pub(crate) fn errors(&self) -> u64 {
-        self.samples.iter().map(|samples| samples.errors).sum()
-    }
-
     /// The limit of a row: with as many connections as the row; for reports with as many as were best for it, since
     /// the more of them wait, the more share a commit, and it shall not be the limit that suffers from the crowd.
     fn limit(&self, samples: &Samples) -> Option<&Limit> {
@@ -185,26 +96,58 @@ impl Findings {
         }
     }
 
-    /// The limit of a row and the ratio to it, unless the load was at a fixed rate or an answer was wrong.
-    fn ratio(&self, samples: &Samples) -> Option<(&Limit, f64)> {
+    /// The limit of a row and the ratio to it in each round, unless the load was at a fixed rate or an answer was
+    /// wrong. A round is held against the limit of the same round: what disturbed the machine disturbed both.
+    fn ratios(&self, samples: &Samples) -> Option<(&Limit, Vec<f64>)> {
         let limit = self.limit(samples)?;
         let sound = !self.open_loop && samples.errors == 0;
-        sound.then(|| (limit, median(&samples.rates) / limit.rate()))
+        sound.then(|| {
+            (limit, samples.rates.iter().zip(&limit.rates).map(|(rate, limit)| rate / limit).collect())
+        })
     }
 
-    /// The same as JSON, with the rates of every round.
-    pub(crate) fn json(&self) -> Value {
+    /// Rows on SQLite against the same on PostgreSQL, each with the least it shall be.
+    fn on_sqlite(&self) -> Vec<(String, f64, f64)> {
+        let sound = |samples: &&Samples| samples.errors == 0 && !self.open_loop;
+        let pairs =
+            self.samples.iter().filter(sound).filter(|samples| samples.store == "sqlite").filter_map(|one| {
+                let other = self.samples.iter().filter(sound).find(|other| {
+                    (other.store, other.operation, other.connections)
+                        == ("postgresql", one.operation, one.connections)
+                })?;
+                let name = format!("sqlite / postgresql: {} @{}", one.operation.name(), one.connections);
+                Some((name, one.rate() / other.rate(), one.goal_on_sqlite()?))
+            });
+        pairs.collect()
+    }
+}
+
+impl Found for Findings {
+    fn name(&self) -> &'static str {
+        "requests"
+    }
+
+    fn errors(&self) -> u64 {
+        self.samples.iter().map(|samples| samples.errors).sum()
+    }
+
+    fn json(&self) -> Value {
         let limits = self.limits.iter().map(|limit| {
-            json!({"name": limit.name, "connections": limit.connections, "rate": limit.rate(), "rounds": limit.rates})
+            json!({
+                "name": limit.name, "connections": limit.connections, "rate": limit.rate(), "rounds": limit.rates,
+                "generator_share": share(&limit.cores), "generator_us": limit.generator_micros(),
+            })
         });
         let rows = self.samples.iter().map(|samples| {
-            let ratio = self.ratio(samples);
+            let ratio = self.ratios(samples);
             json!({
                 "store": samples.store, "operation": samples.operation.name(), "connections": samples.connections,
-                "rate": median(&samples.rates), "rounds": samples.rates, "errors": samples.errors,
+                "rate": samples.rate(), "rounds": samples.rates, "errors": samples.errors,
                 "p50_us": samples.latency.value_at_quantile(0.5), "p99_us": samples.latency.value_at_quantile(0.99),
-                "limit": limit_of(samples.operation), "limit_connections": ratio.map(|(limit, _)| limit.connections),
-                "ratio": ratio.map(|(_, ratio)| ratio), "goal": goal_of(samples),
+                "limit": limit_of(samples.operation),
+                "limit_connections": ratio.as_ref().map(|(limit, _)| limit.connections),
+                "ratio": ratio.map(|(_, ratios)| median(&ratios)), "goal": samples.goal(),
+                "generator_share": share(&samples.cores),
                 "memory_start": samples.held.map(|held| held.start), "memory_end": samples.held.map(|held| held.end),
             })
         });
@@ -217,19 +160,65 @@ impl Findings {
             "figures": figures.collect::<Vec<_>>(),
         })
     }
+
+    fn measured(&self) -> Vec<Measured> {
+        let mut all = Vec::new();
+        for limit in &self.limits {
+            let name = format!("{} @{}", limit.name, limit.connections);
+            all.push(Measured::new(name, "/s", Better::More, &limit.rates));
+        }
+        for samples in self.samples.iter().filter(|samples| samples.errors == 0) {
+            let name = samples.name();
+            all.push(Measured::new(&name, "/s", Better::More, &samples.rates));
+            all.push(Measured::new(format!("{name} p99"), "ms", Better::Less, &samples.tails));
+            if let Some((limit, ratios)) = self.ratios(samples) {
+                all.push(Measured::new(format!("{name} / {}", limit.name), "", Better::More, &ratios));
+            }
+        }
+        for figure in &self.figures {
+            all.push(Measured::new(&figure.name, figure.unit, Better::Less, &[figure.value]));
+        }
+        all
+    }
 }
 
 impl Display for Findings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{:<16} {:>5} {:>10}", "limit", "conns", "per second")?;
-        for limit in &self.limits {
-            writeln!(out, "{:<16} {:>5} {:>10.0}", limit.name, limit.connections, limit.rate())?;
+        if !self.limits.is_empty() {
+            writeln!(
+                out,
+                "{:<16} {:>5} {:>10} {:>15}  generator busy",
+                "limit", "conns", "per second", "lowest–highest"
+            )?;
         }
-        writeln!(
-            out,
-            "\n{:<11} {:<16} {:>5} {:>10} {:>10} {:>10} {:>6}  {:<26} {:>6}  goal",
-            "store", "request", "conns", "per second", "p50 ms", "p99 ms", "errors", "limit", "ratio"
-        )?;
+        for limit in &self.limits {
+            let spread = Spread::of(&limit.rates);
+            write!(out, "{:<16} {:>5} {:>10.0} {spread:>15}", limit.name, limit.connections, spread.median)?;
+            match share(&limit.cores).zip(limit.generator_micros()) {
+                Some((share, micros)) => {
+                    writeln!(out, "  {:.0} %, {micros:.1} µs a request", share * 100.0)?;
+                }
+                None => writeln!(out)?,
+            }
+        }
+        if !self.samples.is_empty() {
+            writeln!(
+                out,
+                "\n{:<11} {:<16} {:>5} {:>10} {:>15} {:>9} {:>9} {:>6} {:>5}  {:<26} {:>6} {:>11}  goal",
+                "store",
+                "request",
+                "conns",
+                "per second",
+                "lowest–highest",
+                "p50 ms",
+                "p99 ms",
+                "errors",
+                "gen %",
+                "limit",
+                "ratio",
+                "low–high"
+            )?;
+        }
         for samples in &self.samples {
             self.row(out, samples)?;
         }
@@ -237,6 +226,10 @@ impl Display for Findings {
         for samples in &self.samples {
             steadiness(out, samples)?;
         }
+        for (name, ratio, least) in self.on_sqlite() {
+            writeln!(out, "{name:<48} {ratio:>6.2}  ≥ {least} {}", verdict(ratio >= least))?;
+        }
+        self.generator(out)?;
         for Figure { name, value, unit, at_most } in &self.figures {
             write!(out, "{name:<36} {value:>9.1} {unit:<4}")?;
             match at_most {
@@ -250,21 +243,25 @@ impl Display for Findings {
 
 impl Findings {
     fn row(&self, out: &mut fmt::Formatter<'_>, samples: &Samples) -> fmt::Result {
-        let Samples { store, operation, connections, rates, latency, errors, .. } = samples;
+        let Samples { store, operation, connections, rates, latency, errors, cores, .. } = samples;
         let millis =
             |quantile| Duration::from_micros(latency.value_at_quantile(quantile)).as_secs_f64() * 1e3;
+        let spread = Spread::of(rates);
         write!(
             out,
-            "{store:<11} {:<16} {connections:>5} {:>10.0} {:>10.3} {:>10.3} {errors:>6}",
+            "{store:<11} {:<16} {connections:>5} {:>10.0} {spread:>15} {:>9.3} {:>9.3} {errors:>6} {:>5.0}",
             operation.name(),
-            median(rates),
+            spread.median,
             millis(0.5),
-            millis(0.99)
+            millis(0.99),
+            share(cores).unwrap_or(f64::NAN) * 100.0
         )?;
-        if let Some((limit, ratio)) = self.ratio(samples) {
+        if let Some((limit, ratios)) = self.ratios(samples) {
             let Limit { name, connections, .. } = limit;
-            write!(out, "  {name:<14} @{connections:<4} {:>6.0} {ratio:>6.2}", limit.rate())?;
-            if let Some(goal) = goal_of(samples) {
+            let spread = Spread::of(&ratios);
+            let ratio = spread.median;
+            write!(out, "  {name:<14} @{connections:<4} {:>6.0} {ratio:>6.2} {spread:>11}", limit.rate())?;
+            if let Some(goal) = samples.goal() {
                 write!(out, "  ≥ {goal} {}", verdict(ratio >= goal))?;
             }
         }
@@ -273,11 +270,21 @@ impl Findings {
         }
         writeln!(out)
     }
+
+    /// Whether it was the server that was measured and not the generator: the row that kept it busiest.
+    fn generator(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shares = self.samples.iter().filter_map(|samples| Some((samples, share(&samples.cores)?)));
+        if let Some((samples, share)) = shares.max_by(|(_, one), (_, other)| one.total_cmp(other)) {
+            let name = format!("generator at its busiest, {}", samples.name());
+            writeln!(out, "{name:<60} {share:>6.2} of its threads  ≤ {BUSY} {}", verdict(share <= BUSY))?;
+        }
+        Ok(())
+    }
 }
 
-/// How even the answers of a row were, and what its server held meanwhile, where that was watched.
+/// How even the answers of a row of reports were, and what its server held meanwhile.
 fn steadiness(out: &mut fmt::Formatter<'_>, samples: &Samples) -> fmt::Result {
-    let Some(held) = &samples.held else { return Ok(()) };
+    let Some(held) = samples.held.filter(|_| samples.is_report()) else { return Ok(()) };
     let goal = |value: f64, most: f64| {
         if !samples.is_report_at_many() {
             String::new()
@@ -304,25 +311,25 @@ fn steadiness(out: &mut fmt::Formatter<'_>, samples: &Samples) -> fmt::Result {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hdrhistogram::Histogram;
 
-    #[test]
-    fn the_median_is_the_middle_or_between_the_middle_two() {
-        assert!((median(&[3.0, 100.0, 1.0]) - 3.0).abs() < f64::EPSILON);
-        assert!((median(&[4.0, 1.0, 2.0, 9.0]) - 3.0).abs() < f64::EPSILON);
-        assert!(median(&[]).is_nan());
-    }
+    use super::*;
+    use crate::memory::Held;
+    use crate::reports::Moves;
+    use crate::samples::UPDATE;
+
     fn outcome(answers: u64, errors: u64) -> Outcome {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(500, answers).unwrap();
         let held = Some(Held { start: 100 << 20, end: 130 << 20 });
-        Outcome { latency, window: Duration::from_secs(1), errors, first_error: None, held }
+        let cores = Some(Cores { generator: 0.95, threads: 1, target: Some(0.5) });
+        Outcome { latency, window: Duration::from_secs(1), errors, first_error: None, held, cores }
     }
 
     fn findings(errors: u64) -> Findings {
         let mut findings = Findings::default();
         for (clients, rate) in [(1, 300.0), (64, 1000.0), (256, 700.0)] {
-            findings.add_limit(UPDATE, clients, rate);
+            findings.add_limit(UPDATE, clients, rate, None);
         }
         findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(800, errors));
         findings
@@ -331,15 +338,49 @@ mod tests {
     #[test]
     fn reports_are_held_against_the_best_that_pgbench_can_do() {
         let text = findings(0).to_string();
-        assert!(text.contains("pgbench update @64     1000   0.80  ≥ 0.6 ok"), "{text}");
+        assert!(text.contains("pgbench update @64     1000   0.80   0.80–0.80  ≥ 0.9 MISS"), "{text}");
         assert!(text.contains("p99 / p50   1.0 ≤ 10 ok"), "{text}");
         assert!(text.contains("100.0 to  130.0 MiB,  +30.0 % ≤ 10 MISS"), "{text}");
     }
 
     #[test]
+    fn a_round_is_held_against_the_limit_of_the_same_round() {
+        let mut findings = findings(0);
+        findings.add_limit(UPDATE, 64, 2000.0, None);
+        findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(1600, 0));
+        let ratios = findings.ratios(&findings.samples[0]).unwrap().1;
+        assert!(ratios.iter().all(|ratio| (ratio - 0.8).abs() < 1e-9), "{ratios:?}");
+        let figure = findings.measured().into_iter().find(|figure| figure.name.contains('/')).unwrap();
+        assert_eq!(
+            (figure.name.as_str(), figure.rounds),
+            ("postgresql report changing @256 / pgbench update", ratios)
+        );
+    }
+
+    #[test]
+    fn a_generator_without_time_to_spare_is_told_of() {
+        let text = findings(0).to_string();
+        assert!(text.contains("0.95 of its threads  ≤ 0.9 MISS"), "{text}");
+    }
+
+    #[test]
+    fn rows_on_sqlite_are_held_against_the_same_on_postgresql() {
+        let mut findings = findings(0);
+        findings.add("sqlite", Operation::Report(Moves::Content), 256, outcome(600, 0));
+        let text = findings.to_string();
+        assert!(
+            text.contains("sqlite / postgresql: report changing @256") && text.contains("0.75  ≥ 0.5 ok"),
+            "{text}"
+        );
+    }
+
+    #[test]
     fn a_row_with_a_wrong_answer_is_no_result() {
-        let text = findings(1).to_string();
-        assert!(!text.contains("ok") && !text.contains("MISS") && text.contains("no result"), "{text}");
+        let findings = findings(1);
+        let text = findings.to_string();
+        let row = text.lines().find(|line| line.starts_with("postgresql")).unwrap();
+        assert!(!row.contains("ok") && !row.contains("MISS") && row.contains("no result"), "{text}");
+        assert!(findings.measured().iter().all(|figure| !figure.name.starts_with("postgresql")));
     }
 
     #[test]

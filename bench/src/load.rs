@@ -14,7 +14,8 @@ use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::memory::Held;
+use crate::memory::{self, Held};
+use crate::processor::{self, Cores};
 use crate::workload::{Requests, Target};
 
 /// How far past the end of its window a worker may still wait for an answer.
@@ -41,17 +42,24 @@ pub(crate) struct Outcome {
     pub(crate) first_error: Option<String>,
     /// Memory of the target from the end of the warm-up to the end of the window, where it is watched.
     pub(crate) held: Option<Held>,
+    /// What the window cost, once it is over.
+    pub(crate) cores: Option<Cores>,
 }
 
 impl Outcome {
     fn new(window: Duration) -> Self {
         let latency = Histogram::new_with_bounds(1, 120_000_000, 3).expect("the bounds are valid");
-        Self { latency, window, errors: 0, first_error: None, held: None }
+        Self { latency, window, errors: 0, first_error: None, held: None, cores: None }
     }
 
     /// Right answers per second.
     pub(crate) fn rate(&self) -> f64 {
         self.latency.len() as f64 / self.window.as_secs_f64()
+    }
+
+    /// The p99 in milliseconds.
+    pub(crate) fn tail(&self) -> f64 {
+        self.latency.value_at_quantile(0.99) as f64 / 1e3
     }
 
     /// Counts one wrong answer, or one wrong thing found afterwards.
@@ -76,9 +84,7 @@ impl Load {
         let measured = start + self.warm_up;
         let mut total = Outcome::new(self.window);
         thread::scope(|scope| {
-            let watch = target
-                .process
-                .map(|process| scope.spawn(move || Held::watch(process, measured, measured + self.window)));
+            let watch = scope.spawn(move || watch(target.process, threads, measured, measured + self.window));
             let shares: Vec<_> = (0..threads)
                 .map(|share| {
                     scope.spawn(move || self.share(target, start, (share..self.connections).step_by(threads)))
@@ -88,10 +94,9 @@ impl Load {
                 let Ok(outcomes) = share.join() else { bail!("a thread of the load generator panicked") };
                 outcomes?.into_iter().for_each(|outcome| total.add(outcome));
             }
-            if let Some(watch) = watch {
-                let Ok(held) = watch.join() else { bail!("the thread that watches memory panicked") };
-                total.held = Some(held?);
-            }
+            let Ok(watched) = watch.join() else { bail!("the thread that watches the processes panicked") };
+            let (held, cores) = watched?;
+            (total.held, total.cores) = (held, Some(cores));
             Ok(())
         })?;
         Ok(total)
@@ -164,6 +169,32 @@ impl Load {
             }
         }
     }
+}
+
+/// Looks at this process, and at the one that is loaded, at both ends of the window; blocks its thread.
+fn watch(
+    process: Option<u32>,
+    threads: usize,
+    start: Instant,
+    end: Instant,
+) -> Result<(Option<Held>, Cores)> {
+    let look = || {
+        let target = process
+            .map(|process| Ok::<_, anyhow::Error>((memory::resident(process)?, processor::used(process)?)));
+        Ok::<_, anyhow::Error>((Instant::now(), processor::used_here()?, target.transpose()?))
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        tokio::time::sleep_until(start.into()).await;
+        let (begun, generator, target) = look()?;
+        tokio::time::sleep_until(end.into()).await;
+        let (ended, generator_then, target_then) = look()?;
+        let cores = |used: Duration| used.as_secs_f64() / (ended - begun).as_secs_f64();
+        let both = target.zip(target_then);
+        let held = both.map(|((start, _), (end, _))| Held { start, end });
+        let target = both.map(|((_, before), (_, after))| cores(after.saturating_sub(before)));
+        Ok((held, Cores { generator: cores(generator_then.saturating_sub(generator)), threads, target }))
+    })
 }
 
 /// The timetable of one worker in the open loop.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
@@ -14,17 +13,6 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Waits for both moments and looks at each; blocks its thread.
-    pub(crate) fn watch(process: u32, start: Instant, end: Instant) -> Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        runtime.block_on(async {
-            tokio::time::sleep_until(start.into()).await;
-            let start = resident(process)?;
-            tokio::time::sleep_until(end.into()).await;
-            Ok(Self { start, end: resident(process)? })
-        })
-    }
-
     /// By how many percent it grew.
     pub(crate) fn growth(&self) -> f64 {
         (self.end as f64 / self.start as f64 - 1.0) * 100.0

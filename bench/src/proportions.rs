@@ -8,8 +8,10 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::findings::{median, verdict};
+use crate::found::Found;
 use crate::load::Outcome;
 use crate::questions::Question;
+use crate::spread::{Better, Measured};
 
 /// How many times its cost in the smallest fleet a daily question may cost in one ten times as large.
 const GROWTH: f64 = 2.0;
@@ -37,6 +39,8 @@ struct Row {
     place: Place,
     latency: Histogram<u64>,
     rates: Vec<f64>,
+    /// The p50 of each round, in milliseconds.
+    costs: Vec<f64>,
     errors: u64,
 }
 
@@ -59,15 +63,17 @@ impl Proportions {
     /// One more round of a question.
     pub(crate) fn add(&mut self, place: Place, outcome: Outcome) {
         let rate = outcome.rate();
+        let cost = outcome.latency.value_at_quantile(0.5) as f64 / 1e3;
         match self.rows.iter_mut().find(|row| row.place == place) {
             Some(row) => {
                 row.latency += &outcome.latency;
                 row.rates.push(rate);
+                row.costs.push(cost);
                 row.errors += outcome.errors;
             }
             None => {
                 let Outcome { latency, errors, .. } = outcome;
-                self.rows.push(Row { place, latency, rates: vec![rate], errors });
+                self.rows.push(Row { place, latency, rates: vec![rate], costs: vec![cost], errors });
                 self.rows.sort_by_key(|row| row.place);
             }
         }
@@ -79,11 +85,6 @@ impl Proportions {
             Some(scan) => scan.rates.push(rate),
             None => self.scans.push(Scan { store, size, rates: vec![rate] }),
         }
-    }
-
-    /// Wrong answers of all questions; with a single one, the run is no result.
-    pub(crate) fn errors(&self) -> u64 {
-        self.rows.iter().map(|row| row.errors).sum()
     }
 
     fn sizes(&self) -> BTreeSet<usize> {
@@ -135,10 +136,19 @@ impl Proportions {
         }
         ratios
     }
+}
 
-    /// The same as JSON, with the rates of every round.
-    pub(crate) fn json(&self) -> Value {
-        let rows = self.rows.iter().map(|Row { place, latency, rates, errors }| {
+impl Found for Proportions {
+    fn name(&self) -> &'static str {
+        "lists"
+    }
+
+    fn errors(&self) -> u64 {
+        self.rows.iter().map(|row| row.errors).sum()
+    }
+
+    fn json(&self) -> Value {
+        let rows = self.rows.iter().map(|Row { place, latency, rates, errors, .. }| {
             json!({
                 "store": place.store, "clusters": place.size, "question": place.question.name(),
                 "connections": place.connections, "rate": median(rates), "rounds": rates, "errors": errors,
@@ -161,6 +171,18 @@ impl Proportions {
             "scans": scans.collect::<Vec<_>>(),
         })
     }
+
+    fn measured(&self) -> Vec<Measured> {
+        let rows = self.rows.iter().filter(|row| row.errors == 0).map(|Row { place, costs, .. }| {
+            let Place { store, question, connections, size } = place;
+            let name = format!("{store} {} @{connections} of {size}", question.name());
+            Measured::new(name, "ms", Better::Less, costs)
+        });
+        let scans = self.scans.iter().map(|Scan { store, size, rates }| {
+            Measured::new(format!("{store} scan of {size}"), "/s", Better::More, rates)
+        });
+        rows.chain(scans).collect()
+    }
 }
 
 impl Display for Proportions {
@@ -172,7 +194,7 @@ impl Display for Proportions {
                 "store", "question", "clusters", "conns", "per second", "p50 ms", "p99 ms", "errors"
             )?;
         }
-        for Row { place, latency, rates, errors } in &self.rows {
+        for Row { place, latency, rates, errors, .. } in &self.rows {
             let millis = |quantile| latency.value_at_quantile(quantile) as f64 / 1e3;
             writeln!(
                 out,
@@ -209,7 +231,14 @@ mod tests {
     fn outcome(micros: u64, errors: u64) -> Outcome {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(micros, 100).unwrap();
-        Outcome { latency, window: Duration::from_secs(1), errors, first_error: None, held: None }
+        Outcome {
+            latency,
+            window: Duration::from_secs(1),
+            errors,
+            first_error: None,
+            held: None,
+            cores: None,
+        }
     }
 
     fn proportions(errors: u64) -> Proportions {

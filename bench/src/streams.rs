@@ -6,6 +6,8 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::findings::{median, verdict};
+use crate::found::Found;
+use crate::spread::{Better, Measured};
 
 /// How late the slowest hundredth may be before a thousand watchers, in milliseconds.
 const LATEST: f64 = 50.0;
@@ -19,6 +21,8 @@ struct Row {
     told: Histogram<u64>,
     /// Changes a second that were really made.
     rates: Vec<f64>,
+    /// The p99 of each round, in milliseconds.
+    tails: Vec<f64>,
     errors: u64,
 }
 
@@ -47,13 +51,18 @@ impl Streams {
         rate: f64,
         errors: u64,
     ) {
+        let tail = told.value_at_quantile(0.99) as f64 / 1e3;
         match self.rows.iter_mut().find(|row| (row.store, row.watchers) == (store, watchers)) {
             Some(row) => {
                 row.told += told;
                 row.rates.push(rate);
+                row.tails.push(tail);
                 row.errors += errors;
             }
-            None => self.rows.push(Row { store, watchers, told: told.clone(), rates: vec![rate], errors }),
+            None => {
+                let (told, rates, tails) = (told.clone(), vec![rate], vec![tail]);
+                self.rows.push(Row { store, watchers, told, rates, tails, errors });
+            }
         }
     }
 
@@ -61,14 +70,19 @@ impl Streams {
     pub(crate) fn add_idle(&mut self, store: &'static str, bytes: f64) {
         self.idle.push((store, bytes));
     }
+}
 
-    /// Wrong answers and events that never came; with a single one, the run is no result.
-    pub(crate) fn errors(&self) -> u64 {
+impl Found for Streams {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    /// Wrong answers, and events that never came.
+    fn errors(&self) -> u64 {
         self.rows.iter().map(|row| row.errors).sum()
     }
 
-    /// The same as JSON.
-    pub(crate) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             json!({
                 "store": row.store, "watchers": row.watchers, "changes_per_second": median(&row.rates),
@@ -78,6 +92,17 @@ impl Streams {
         });
         let idle = self.idle.iter().map(|(store, bytes)| json!({"store": store, "bytes_per_watcher": bytes}));
         json!({"rows": rows.collect::<Vec<_>>(), "idle": idle.collect::<Vec<_>>()})
+    }
+
+    fn measured(&self) -> Vec<Measured> {
+        let rows =
+            self.rows.iter().filter(|row| row.errors == 0).map(|Row { store, watchers, tails, .. }| {
+                Measured::new(format!("{store} watch by {watchers} p99"), "ms", Better::Less, tails)
+            });
+        let idle = self.idle.iter().map(|(store, bytes)| {
+            Measured::new(format!("{store} idle watcher"), "KiB", Better::Less, &[bytes / 1024.0])
+        });
+        rows.chain(idle).collect()
     }
 }
 

@@ -57,7 +57,8 @@ impl Subject {
     pub(crate) fn target(&self, verb: Verb) -> Result<Target> {
         let server = if verb == Verb::Create { &self.empty } else { &self.loaded };
         let workload = Workload::Clusters { verb, ids: Arc::clone(&self.ids) };
-        Ok(Target { address: server.api().authority().parse()?, process: None, workload })
+        let process = Some(process(server)?);
+        Ok(Target { address: server.api().authority().parse()?, process, workload })
     }
 
     /// The most memory that one of the servers has held so far, in bytes.

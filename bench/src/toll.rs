@@ -7,7 +7,9 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::findings::{median, verdict};
+use crate::found::Found;
 use crate::load::Outcome;
+use crate::spread::{Better, Measured};
 
 /// The part of its rate that a request shall keep when everything is checked.
 const KEPT: f64 = 0.85;
@@ -123,15 +125,19 @@ impl Toll {
             }),
         }
     }
+}
 
-    /// Wrong answers; with a single one, the run is no result.
-    pub(crate) fn errors(&self) -> u64 {
+impl Found for Toll {
+    fn name(&self) -> &'static str {
+        "access"
+    }
+
+    fn errors(&self) -> u64 {
         let rows = self.rows.iter().map(|row| row.errors);
         rows.chain(self.neighbours.iter().map(|row| row.errors)).sum()
     }
 
-    /// The same as JSON, with the rates of every round.
-    pub(crate) fn json(&self) -> Value {
+    fn json(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             json!({
                 "store": row.store, "operation": row.asked.name(), "connections": row.connections,
@@ -147,6 +153,16 @@ impl Toll {
             })
         });
         json!({"rows": rows.collect::<Vec<_>>(), "neighbours": neighbours.collect::<Vec<_>>()})
+    }
+
+    fn measured(&self) -> Vec<Measured> {
+        let rows = self.rows.iter().filter(|row| row.errors == 0).map(|row| {
+            let [off, on] = &row.rates;
+            let kept: Vec<f64> = on.iter().zip(off).map(|(on, off)| on / off).collect();
+            let name = format!("{} access to {} @{}", row.store, row.asked.name(), row.connections);
+            Measured::new(name, "", Better::More, &kept)
+        });
+        rows.collect()
     }
 }
 
@@ -198,7 +214,14 @@ mod tests {
     fn outcome(answers: u64, micros: u64, errors: u64) -> Outcome {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(micros, answers).unwrap();
-        Outcome { latency, window: Duration::from_secs(1), errors, first_error: None, held: None }
+        Outcome {
+            latency,
+            window: Duration::from_secs(1),
+            errors,
+            first_error: None,
+            held: None,
+            cores: None,
+        }
     }
 
     fn toll(errors: u64) -> Toll {

@@ -1,0 +1,85 @@
+//! CPU time of processes, as the kernel counts it: of the load generator, so that everybody can see that it is not
+//! what is measured; and of the server.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+
+/// Ticks a second in `/proc/<pid>/stat`: the same on every Linux.
+const TICKS: u64 = 100;
+
+/// What the processes of one window used, in cores: 1 is one core all the time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cores {
+    pub(crate) generator: f64,
+    /// How many the generator may use: it has as many threads.
+    pub(crate) threads: usize,
+    /// The process that was loaded, where it is known.
+    pub(crate) target: Option<f64>,
+}
+
+impl Cores {
+    /// The part of what the generator may use that it used. Near 1, it is the generator that was measured.
+    pub(crate) fn share(&self) -> f64 {
+        self.generator / self.threads as f64
+    }
+}
+
+/// One line of `/proc/<pid>/stat`, as far as it matters here.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    own: u64,
+}
+
+impl Stat {
+    fn read(process: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+    }
+
+    /// The name stands in brackets and may hold anything, brackets included.
+    fn parse(line: &str) -> Option<Self> {
+        let (_, rest) = line.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
+        Some(Self { own: number(11)? + number(12)? })
+    }
+}
+
+fn time(ticks: u64) -> Duration {
+    Duration::from_millis(ticks * 1000 / TICKS)
+}
+
+/// What a process has used so far.
+pub(crate) fn used(process: u32) -> Result<Duration> {
+    let stat = Stat::read(process).with_context(|| format!("process {process} has ended"))?;
+    Ok(time(stat.own))
+}
+
+/// What this process has used so far, threads that have ended included.
+pub(crate) fn used_here() -> Result<Duration> {
+    used(std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_found_behind_any_name() {
+        let line = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 0 0 0 11 22 33 44 20 0 1 0 5 6 7";
+        assert_eq!(Stat::parse(line), Some(Stat { own: 33 }));
+        assert_eq!(Stat::parse("7 (cut) S 3"), None);
+    }
+
+    #[test]
+    fn a_process_has_used_some_time() {
+        assert!(used_here().is_ok() && used(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_share_is_of_what_the_generator_may_use() {
+        let cores = Cores { generator: 1.5, threads: 2, target: None };
+        assert!((cores.share() - 0.75).abs() < f64::EPSILON);
+    }
+}
