@@ -8,6 +8,7 @@ mod access;
 mod cli;
 mod client;
 mod contract;
+mod costs;
 mod documents;
 mod explain;
 mod guides;
