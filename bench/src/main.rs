@@ -17,15 +17,21 @@ mod events;
 mod findings;
 mod fleet;
 mod found;
+mod growth;
 mod listing;
+mod lives;
 mod load;
 mod machine;
 mod memory;
 mod options;
 mod pgbench;
+mod play;
+mod plot;
+mod premises;
 mod processor;
 mod proportions;
 mod questions;
+mod ramp;
 mod random;
 mod reporting;
 mod reports;
@@ -37,6 +43,7 @@ mod streams;
 mod subject;
 mod toll;
 mod watching;
+mod wording;
 mod workload;
 
 use std::fs;
@@ -69,8 +76,10 @@ const POOLS: usize = 660;
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    match options.command {
-        Some(Command::Bare { one, list }) => bare::serve(one, list).await,
+    match &options.command {
+        Some(Command::Bare { one, list }) => bare::serve(*one, *list).await,
+        Some(Command::Fleet(played)) => play::run(&options, played).await,
+        Some(Command::Growth(grown)) => growth::run(&options, grown).await,
         None => measure(&options).await,
     }
 }

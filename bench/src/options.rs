@@ -9,8 +9,10 @@ use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use hyperfleet_testkit::Launch;
 
+use crate::growth::Grown;
 use crate::listing::Wanted;
 use crate::load::Load;
+use crate::play::Played;
 use crate::workload::Operation;
 use crate::{access, pgbench, watching};
 
@@ -65,6 +67,10 @@ pub(crate) enum Command {
     /// Serve bodies of these sizes, the limit that reads are held against
     #[command(hide = true)]
     Bare { one: usize, list: usize },
+    /// Play a whole fleet at a rate that is raised until it is too much; tells the largest that this machine holds
+    Fleet(Played),
+    /// Measure how the cost of requests grows with the fleet, and draw it
+    Growth(Grown),
 }
 
 impl Options {

@@ -85,10 +85,10 @@ impl<'a> Pgbench<'a> {
     }
 }
 
-/// Runs SQL text in a database of the server.
-pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Result<()> {
+/// Runs SQL text in a database of the server; gives what it prints.
+pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Result<String> {
     let output = Command::new(postgres.program("psql"))
-        .args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
+        .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
         .arg(postgres.socket_directory())
         .args(sql.split(';').flat_map(|statement| ["-c", statement]))
         .arg(database.name())
@@ -97,7 +97,13 @@ pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Re
     if !output.status.success() {
         bail!("psql: {}", String::from_utf8_lossy(&output.stderr));
     }
-    Ok(())
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What a database takes on disk, in bytes.
+pub(crate) fn size(postgres: &Postgres, database: &Database) -> Result<u64> {
+    let text = execute(postgres, database, "SELECT pg_database_size(current_database())")?;
+    text.trim().parse().with_context(|| format!("no size: {text}"))
 }
 
 fn tps(output: &str) -> Option<f64> {

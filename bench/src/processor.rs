@@ -1,7 +1,8 @@
 //! CPU time of processes, as the kernel counts it: of the load generator, so that everybody can see that it is not
-//! what is measured; and of the server.
+//! what is measured; of a server; and of PostgreSQL with all its processes.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -29,7 +30,10 @@ impl Cores {
 /// One line of `/proc/<pid>/stat`, as far as it matters here.
 #[derive(Debug, PartialEq)]
 struct Stat {
+    parent: u32,
     own: u64,
+    /// Of children that have ended.
+    ended: u64,
 }
 
 impl Stat {
@@ -42,7 +46,8 @@ impl Stat {
         let (_, rest) = line.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split(' ').collect();
         let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
-        Some(Self { own: number(11)? + number(12)? })
+        let parent = u32::try_from(number(1)?).ok()?;
+        Some(Self { parent, own: number(11)? + number(12)?, ended: number(13)? + number(14)? })
     }
 }
 
@@ -61,6 +66,19 @@ pub(crate) fn used_here() -> Result<Duration> {
     used(std::process::id())
 }
 
+/// What the PostgreSQL with this directory has used so far, in all its processes.
+pub(crate) fn used_by_postgres(directory: &Path) -> Result<Duration> {
+    let file = directory.join("data/postmaster.pid");
+    let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let first = text.lines().next().and_then(|line| line.trim().parse().ok()).context("no process id")?;
+    let stat = Stat::read(first).context("PostgreSQL has ended")?;
+    let processes = fs::read_dir("/proc")?.flatten();
+    let children = processes
+        .filter_map(|entry| Stat::read(entry.file_name().to_str()?.parse().ok()?))
+        .filter(|child| child.parent == first);
+    Ok(time(stat.own + stat.ended + children.map(|child| child.own).sum::<u64>()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,7 +86,7 @@ mod tests {
     #[test]
     fn times_are_found_behind_any_name() {
         let line = "7 (a) b (c) S 3 7 7 0 -1 4194560 1 0 0 0 11 22 33 44 20 0 1 0 5 6 7";
-        assert_eq!(Stat::parse(line), Some(Stat { own: 33 }));
+        assert_eq!(Stat::parse(line), Some(Stat { parent: 3, own: 33, ended: 77 }));
         assert_eq!(Stat::parse("7 (cut) S 3"), None);
     }
 

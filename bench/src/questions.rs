@@ -150,7 +150,7 @@ impl Asked {
     }
 
     /// Page `page` of what a search finds `total` of.
-    fn list(search: &str, page: usize, total: usize, more: &str) -> Self {
+    pub(crate) fn list(search: &str, page: usize, total: usize, more: &str) -> Self {
         let size = total.saturating_sub((page - 1) * PAGE).min(PAGE);
         let search = match search.is_empty() {
             true => String::new(),

@@ -53,8 +53,8 @@ impl Conclusion {
             }
             fs::write(file, format!("{json:#}\n")).with_context(|| file.display().to_string())?;
         }
-        for part in parts {
-            println!("{part}");
+        for text in parts.iter().map(ToString::to_string).filter(|text| !text.trim().is_empty()) {
+            println!("{text}");
         }
         if let Some(earlier) = &self.earlier {
             println!("{}", earlier.compare(&self.machine, &measured));

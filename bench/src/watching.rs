@@ -115,13 +115,14 @@ impl Watching {
     }
 }
 
-async fn newest(api: &Client) -> Result<i64> {
+/// The newest version of all.
+pub(crate) async fn newest(api: &Client) -> Result<i64> {
     let list = api.get(&format!("{CLUSTERS}?pageSize=1&fields=id&total=none")).send().await?;
     list.json()["version"].as_i64().context("a list without version")
 }
 
 /// Watchers, on a thread of their own.
-struct Crowd {
+pub(crate) struct Crowd {
     thread: thread::JoinHandle<Result<Histogram<u64>>>,
     over: watch::Sender<bool>,
     /// Events that the first of them was told.
@@ -130,7 +131,7 @@ struct Crowd {
 
 impl Crowd {
     /// Opens the watches; all of them are there when this returns.
-    async fn gather(address: SocketAddr, watchers: usize, since: i64) -> Result<Self> {
+    pub(crate) async fn gather(address: SocketAddr, watchers: usize, since: i64) -> Result<Self> {
         let over = watch::Sender::new(false);
         let first = Arc::new(AtomicU64::new(0));
         let (here, mut all_here) = watch::channel(0_usize);
@@ -147,7 +148,7 @@ impl Crowd {
     }
 
     /// Waits until the first of them was told of as many changes.
-    async fn wait(&self, changes: u64) -> Result<()> {
+    pub(crate) async fn wait(&self, changes: u64) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         while self.first.load(Ordering::Relaxed) < changes {
             ensure!(Instant::now() < end, "{:?} of {changes} changes were told", self.first);
@@ -157,7 +158,7 @@ impl Crowd {
     }
 
     /// Ends the watches. Returns how long changes took to arrive, in microseconds.
-    fn dismiss(self) -> Result<Histogram<u64>> {
+    pub(crate) fn dismiss(self) -> Result<Histogram<u64>> {
         self.over.send_replace(true);
         self.thread.join().map_err(|_| anyhow::anyhow!("the thread of the watchers panicked"))?
     }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::lives::{LifeRequests, Lives};
 use crate::questions::Asked;
 use crate::random::Random;
 use crate::reports::{Moves, Reporter, Reports};
@@ -83,6 +84,8 @@ pub(crate) enum Workload {
     },
     /// Any of these, none of which is more than another.
     Asked(Arc<[Asked]>),
+    /// The life of a fleet, dealt out to as many workers.
+    Lives(Arc<Lives>),
     Path(&'static str),
     /// The same by a caller who says who it is.
     Signed(Signature, Box<Workload>),
@@ -135,6 +138,7 @@ impl Workload {
             Self::Reports { moves, reports } => {
                 return Requests::Reports(reports.reporter(*moves, worker, workers));
             }
+            Self::Lives(lives) => return Requests::Lives(lives.requests(worker, workers)),
             Self::Signed(signature, what) => {
                 let requests = Box::new(what.requests(worker, workers));
                 let signature = signature.clone();
@@ -156,13 +160,15 @@ pub(crate) enum Requests {
     Clusters(ClusterRequests),
     Reports(Reporter),
     Asked(AskedRequests),
+    Lives(LifeRequests),
     Signed(SignedRequests),
 }
 
 impl Requests {
     /// Whether this is a right answer to the last request.
-    pub(crate) fn is_answered_by(&self, status: u16, body: &[u8]) -> bool {
+    pub(crate) fn is_answered_by(&mut self, status: u16, body: &[u8]) -> bool {
         match self {
+            Self::Lives(requests) => requests.take(status, body),
             Self::Clusters(ClusterRequests { verb: Verb::Create, .. }) | Self::Reports(_) => status == 201,
             Self::Clusters(_) => status == 200,
             Self::Asked(AskedRequests { asked, chosen, .. }) => {
@@ -179,6 +185,7 @@ impl Requests {
         match self {
             Self::Clusters(requests) => requests.next(),
             Self::Reports(reporter) => reporter.next(),
+            Self::Lives(requests) => requests.next(),
             Self::Asked(AskedRequests { asked, random, chosen }) => {
                 *chosen = random.below(asked.len());
                 &asked[*chosen].request
@@ -243,7 +250,8 @@ impl ClusterRequests {
     }
 }
 
-fn write_body(
+/// Writes a request with a body.
+pub(crate) fn write_body(
     bytes: &mut Vec<u8>,
     target: std::fmt::Arguments<'_>,
     kind: &str,

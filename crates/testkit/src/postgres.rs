@@ -48,6 +48,12 @@ impl Postgres {
         tokio::task::spawn_blocking(|| Self::launch("max_connections = 200\n")).await?
     }
 
+    /// A private server that counts statements (`pg_stat_statements`). It does not sync to disk.
+    pub async fn counting() -> Result<Self> {
+        let settings = format!("{SHARED_SETTINGS}shared_preload_libraries = 'pg_stat_statements'\n");
+        tokio::task::spawn_blocking(move || Self::launch(&settings)).await?
+    }
+
     /// A new empty database.
     ///
     /// # Panics

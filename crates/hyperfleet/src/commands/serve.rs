@@ -16,7 +16,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&cli::sources(matches))?;
     config.check_serving().map_err(Failure::usage)?;
     logging::init(config.log_config("api", BUILD.version)).map_err(Failure::new)?;
-    block_on(|mut signals| async move { serve(&config, Registry::default(), &mut signals, |_| std::future::ready(())).await })
+    block_on(|mut signals| async move {
+        serve(&config, Registry::default(), &mut signals, |_| std::future::ready(())).await
+    })
 }
 
 /// Serves until a signal, and lets those leave that `ready` names. A start that fails is told in a way that helps.

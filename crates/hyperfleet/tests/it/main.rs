@@ -9,6 +9,7 @@ mod adapter;
 mod cli;
 mod client;
 mod contract;
+mod costs;
 mod documents;
 mod explain;
 mod guides;
