@@ -202,7 +202,12 @@ impl Keeper {
                 self.cycle.succeeded();
                 self.cycle.hurry(now);
             }
-            Err(error) => self.cycle.failed(now, chance(), error.retry_after()),
+            Err(error) => {
+                if error.is_not_found() {
+                    self.around.returned.notify_one();
+                }
+                self.cycle.failed(now, chance(), error.retry_after());
+            }
         }
     }
 

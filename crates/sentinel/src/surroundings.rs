@@ -27,7 +27,7 @@ pub(crate) struct Surroundings {
     pub(crate) work: Arc<Work>,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
-    /// A watch came up: perhaps the server is another than before.
+    /// A watch came up, or a kind is not there: perhaps the server is another than before.
     pub(crate) returned: Arc<Notify>,
     pub(crate) troubles: Arc<Mutex<BTreeMap<(&'static str, String), String>>>,
 }

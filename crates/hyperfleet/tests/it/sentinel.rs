@@ -111,6 +111,12 @@ impl Ear {
     }
 }
 
+/// A server that is where it was after a restart.
+fn at_one_port(config: &str) -> hyperfleet_testkit::Launch {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    launch().config(config).env("HYPERFLEET_SERVER_PORT", &port.to_string())
+}
+
 /// A Sentinel for this server and this ear.
 fn sentinel(app: &App, broker: &Variables, ear: &Ear) -> Program {
     let program = Program::new()

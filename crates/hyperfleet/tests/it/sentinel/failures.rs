@@ -1,7 +1,5 @@
 //! Whatever stops for a while, nothing is lost.
 
-use std::net::TcpListener;
-
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -36,9 +34,7 @@ async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_api_that_is_away_for_a_while_is_followed_afterwards() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let launch = launch().config(DEFAULT).env("HYPERFLEET_SERVER_PORT", &port.to_string());
-    let mut app = App::launched(launch, None).await;
+    let mut app = App::launched(at_one_port(DEFAULT), None).await;
     let broker = rabbitmq(RabbitMq::shared().url());
     let mut ear = Ear::on(&broker).await;
     let running = start(&sentinel(&app, &broker, &ear)).await;

@@ -118,7 +118,7 @@ async fn over_pub_sub_it_is_the_same() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_kind_that_the_server_has_after_a_restart_is_looked_after_too() {
     const ZONES: &str = "entities: [{kind: Zone, plural: zones, required_adapters: [mapper]}]";
-    let mut app = App::on_sqlite(DEFAULT).await;
+    let mut app = App::launched(at_one_port(DEFAULT), None).await;
     let broker = nats(Nats::shared().url());
     let mut ear = Ear::on(&broker).await;
     let running = start(&sentinel(&app, &broker, &ear)).await;

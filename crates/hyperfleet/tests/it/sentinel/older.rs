@@ -18,7 +18,6 @@ async fn beside_an_api_without_watch_and_leases_everything_is_found_by_looking()
         .env("HYPERFLEET_POLL_INTERVAL", "1s");
     let running = start(&program).await;
     running.logged("the API keeps no leases, so this replica works alone").await;
-    running.logged("the API knows no watch, so changes are found by looking").await;
     assert_eq!(metric(&running, "hyperfleet_sentinel_uncovered_ranges").await, 0.0);
 
     let body = serde_json::json!({"kind": "Cluster", "name": unique("cluster"), "spec": {}});
