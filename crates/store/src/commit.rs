@@ -129,7 +129,8 @@ impl Committer {
     /// Hands a command in and waits for its answer.
     pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> Result<Outcome, Error> {
         let (reply, answer) = oneshot::channel();
-        let job = Job { command, caller: Waiting { deadline: Instant::now() + timeout, reply } };
+        let deadline = Instant::now() + timeout;
+        let job = Job { command, caller: Waiting { deadline, reply } };
         match self.queue.try_send(job) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => {
@@ -145,8 +146,11 @@ impl Committer {
         self.doorbell.tell(waiting);
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Error::internal("the committer dropped a command without an answer")),
-            Err(_) => Err(Failure::new(FailureKind::Timeout, "no commit within the deadline").into_error()),
+            // After a pause of the whole process the committer may see that it is too late before this does.
+            Ok(Err(_)) if Instant::now() < deadline => {
+                Err(Error::internal("the committer dropped a command without an answer"))
+            }
+            _ => Err(Failure::new(FailureKind::Timeout, "no commit within the deadline").into_error()),
         }
     }
 }
