@@ -77,17 +77,18 @@ async fn gone(
 
 /// Entries as rows.
 pub(crate) fn table(entries: &[TimelineEntry], now: Timestamp) -> Table {
-    let mut table = Table::new(&["action", "by", "what", "age"]);
+    // What changed may be long, so it comes last.
+    let mut table = Table::new(&["age", "action", "by", "what"]);
     for entry in entries {
         let by = entry
             .adapter
             .as_ref()
             .map_or_else(|| entry.actor.clone(), |adapter| format!("adapter {adapter}"));
         table.row(vec![
+            since(Some(entry.time), now).into(),
             Cell::new(&entry.action, tone(entry)),
             by.into(),
             what(entry).into(),
-            since(Some(entry.time), now).into(),
         ]);
     }
     table

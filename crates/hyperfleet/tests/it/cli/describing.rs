@@ -54,10 +54,10 @@ async fn describe_shows_everything_on_one_page(app: &App) {
       - b
 
     Timeline:
-      ACTION          BY                       WHAT                                                                                                                                                           AGE
-      report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more  [age]
-      report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more                            [age]
-      created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}                                                                           [age]
+      AGE  ACTION          BY                       WHAT
+      [age]  report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more
+      [age]  report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more
+      [age]  created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}
     "#);
     cli.ok("delete nodepool prod-1/workers -y").await;
     insta::assert_snapshot!(cli.told("describe nodepool/prod-1/workers").await, @r#"
@@ -88,9 +88,9 @@ async fn describe_shows_everything_on_one_page(app: &App) {
       replicas: 3
 
     Timeline:
-      ACTION              BY                       WHAT                  AGE
-      deletion_requested  system@hyperfleet.local  -                     [age]
-      created             system@hyperfleet.local  spec: {"replicas":3}  [age]
+      AGE  ACTION              BY                       WHAT
+      [age]  deletion_requested  system@hyperfleet.local  -
+      [age]  created             system@hyperfleet.local  spec: {"replicas":3}
     "#);
 }
 
@@ -112,12 +112,12 @@ async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
     cli.ok("patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\", \"zones\": null}}'").await;
     cli.ok("label cluster prod-1 environment- team=blue").await;
     insta::assert_snapshot!(cli.told("timeline cluster prod-1").await, @r#"
-    ACTION          BY                       WHAT                                                                                                                                                           AGE
-    labels_changed  system@hyperfleet.local  labels.environment removed; labels.team: blue                                                                                                                  [age]
-    spec_changed    system@hyperfleet.local  spec.region: us-east-1 → eu-west-1; spec.zones removed                                                                                                         [age]
-    report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more  [age]
-    report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more                            [age]
-    created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}                                                                           [age]
+    AGE  ACTION          BY                       WHAT
+    [age]  labels_changed  system@hyperfleet.local  labels.environment removed; labels.team: blue
+    [age]  spec_changed    system@hyperfleet.local  spec.region: us-east-1 → eu-west-1; spec.zones removed
+    [age]  report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more
+    [age]  report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more
+    [age]  created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}
     "#);
     assert_eq!(cli.ok("timeline cluster prod-1 --limit 2").await.lines().count(), 3);
     let id = cli.ok("get cluster prod-1 -o jsonpath=.id").await;
