@@ -234,16 +234,6 @@ impl Book {
         self.entries.is_empty()
     }
 
-    /// How many events are on their way.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    /// Whether publishing fails.
-    pub fn is_cut_off(&self) -> bool {
-        self.outage.is_some()
-    }
-
     /// What the configured decision failed with since this was last asked.
     pub fn take_fault(&mut self) -> Option<String> {
         self.judge.fault.take()

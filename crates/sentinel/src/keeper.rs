@@ -326,6 +326,6 @@ async fn changed(watching: &mut Watching) -> Result<WatchEvent, Error> {
 }
 
 /// A number from 0 to 1.
-fn chance() -> f64 {
+pub(crate) fn chance() -> f64 {
     f64::from((uuid::Uuid::new_v4().as_u128() >> 96) as u32) / f64::from(u32::MAX)
 }

@@ -3,17 +3,21 @@
 //! restart here.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use hyperfleet_core::Timestamp;
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::after_failures;
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, chance};
 use crate::shares::Held;
 use crate::surroundings::Surroundings;
+
+/// Wait before something that failed in a way that it should not is begun again.
+pub(crate) const AFTER_A_PANIC: Duration = Duration::from_secs(1);
 
 /// How often the server is asked which kinds it has, although nothing seems to have happened to it.
 const ASK_KINDS: Duration = Duration::from_secs(60);
@@ -53,8 +57,7 @@ impl Keepers {
                 }
                 Err(error) => {
                     failures += 1;
-                    let chance = f64::from(Timestamp::now().micros() as u8) / 255.0;
-                    after_failures(failures, chance, error.retry_after())
+                    after_failures(failures, chance(), error.retry_after())
                 }
             };
             tokio::select! {
@@ -86,7 +89,7 @@ impl Keepers {
             self.running.entry(kind).or_insert_with_key(|kind| {
                 changed = true;
                 let end = self.stop.child_token();
-                self.tasks.spawn(Keeper::new(kind, around.clone(), held.clone()).run(end.clone()));
+                self.tasks.spawn(supervise(kind.clone(), around.clone(), held.clone(), end.clone()));
                 end
             });
         }
@@ -94,5 +97,15 @@ impl Keepers {
             let kinds: Vec<_> = self.running.keys().map(String::as_str).collect();
             tracing::info!(resource_types = kinds.join(","), topic = self.around.work.topic, "looks after");
         }
+    }
+}
+
+/// Keeps a kind until the end. A keeper that panics is followed by a new one: as long as this replica holds its ranges,
+/// no other would look after them.
+async fn supervise(kind: String, around: Surroundings, held: watch::Receiver<Held>, end: CancellationToken) {
+    let keep = || Keeper::new(&kind, around.clone(), held.clone()).run(end.clone());
+    while AssertUnwindSafe(keep()).catch_unwind().await.is_err() && !end.is_cancelled() {
+        tracing::error!(resource_type = kind, "a keeper failed and is started again");
+        tokio::time::sleep(AFTER_A_PANIC).await;
     }
 }

@@ -1,14 +1,17 @@
 //! Keeps the lease of this replica, and tells its keepers which ranges are theirs. An API that knows no leases makes
 //! this the only replica.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use hyperfleet_client::{Client, Error};
 use hyperfleet_core::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{age, later};
+use crate::keepers::AFTER_A_PANIC;
 use crate::shares::{Held, Shares, Standing, TTL};
 use crate::surroundings::Surroundings;
 
@@ -51,9 +54,19 @@ impl LeaseKeeper {
         Self { client, group, name, version: None, shares: Shares::new(replica), held, around }
     }
 
-    /// Renews until told to stop, and then gives the lease back.
+    /// Renews until told to stop, and then gives the lease back. Whatever goes wrong inside is begun anew: without it
+    /// nothing would be published, and the process would look well.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        loop {
+        while AssertUnwindSafe(self.renew(&stop)).catch_unwind().await.is_err() {
+            tracing::error!("the keeper of the lease failed and is started again");
+            tokio::time::sleep(AFTER_A_PANIC).await;
+        }
+        self.give_back().await;
+    }
+
+    async fn renew(&mut self, stop: &CancellationToken) {
+        // A slow API may leave no time between two beats.
+        while !stop.is_cancelled() {
             let begun = Timestamp::now();
             let before = self.shares.standing(begun);
             let beat = self.beat().await;
@@ -73,13 +86,14 @@ impl LeaseKeeper {
                 self.tell();
                 let now = Timestamp::now();
                 let left = age(now, next);
-                if left.is_zero() {
+                // A clock that was put back must not keep us from renewing.
+                if left.is_zero() || now < begun {
                     break;
                 }
                 let change =
                     self.shares.wake_at(now).map_or(left, |at| age(now, at).max(Duration::from_millis(1)));
                 tokio::select! {
-                    () = stop.cancelled() => return self.give_back().await,
+                    () = stop.cancelled() => return,
                     () = tokio::time::sleep(left.min(change)) => {}
                 }
             }
@@ -97,7 +111,8 @@ impl LeaseKeeper {
             }
             // Perhaps an earlier answer got lost. The list tells what became of it.
             Err(error) if error.is_conflict() => refused = Some(error),
-            Err(error) if error.is_not_found() || error.status() == Some(405) => {
+            // Once there was a lease, only something in between can say that there is none.
+            Err(error) if self.version.is_none() && (error.is_not_found() || error.status() == Some(405)) => {
                 tracing::info!("the API keeps no leases, so this replica works alone");
                 self.shares.alone();
                 self.around.api(WHO, Ok(()));

@@ -57,8 +57,8 @@ impl Surroundings {
         }
     }
 
-    /// This replica has begun with its share. Until then one that it replaces should stay, or there is a gap; should it
-    /// lapse later, that is the API's trouble.
+    /// This replica has begun with its share. Until then one that it replaces should stay, or there is a long gap;
+    /// should it lapse later, that is the API's trouble.
     pub(crate) fn has_begun(&self) {
         self.health.set(SHARE, Ok::<(), String>(()));
     }

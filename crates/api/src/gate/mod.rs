@@ -187,8 +187,8 @@ impl Demand {
         let area = route.strip_prefix(BASE).and_then(|below| below.split('/').nth(1));
         if area == Some(LEASES) {
             let writes = request.method == Method::PUT;
-            let purpose = if writes { Purpose::Report } else { Purpose::Read };
-            return Self { verb: Some(Verb::Report), writes, purpose, rank: Rank::Report };
+            // Who renews must also see who else is there, whatever its other reads have used up.
+            return Self { verb: Some(Verb::Report), writes, purpose: Purpose::Report, rank: Rank::Report };
         }
         let last = route.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let about_resources = request.extensions.get::<Arc<Place>>().is_some();
