@@ -20,7 +20,7 @@ use crate::simulation::{Past, Simulation};
 
 /// Wait before the API is asked for its kinds again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// Resources that are remembered; beyond that the oldest work is done again, which does no harm.
+/// Resources that are remembered; beyond that all are forgotten and work is done again, which does no harm.
 const REMEMBERED: usize = 200_000;
 
 /// Owners above each other whose names are told apart.
@@ -131,12 +131,14 @@ async fn listen(
         while work.try_join_next().is_some() {}
         work.spawn(worker.clone().answer(delivery));
     }
-    let finished = async { while work.join_next().await.is_some() {} };
-    if tokio::time::timeout(grace, finished).await.is_err() {
-        tracing::info!("work was still under way; its events come again");
-        work.shutdown().await;
-    }
-    subscription.drain().await;
+    // What was taken ahead goes back at once, so that another process can have it.
+    tokio::join!(subscription.drain(), async {
+        let finished = async { while work.join_next().await.is_some() {} };
+        if tokio::time::timeout(grace, finished).await.is_err() {
+            tracing::info!("work was still under way; its events failed and come again");
+            work.shutdown().await;
+        }
+    });
 }
 
 #[derive(Debug)]
@@ -150,24 +152,10 @@ struct Worker {
     owners: Mutex<HashMap<String, String>>,
 }
 
-/// What became of an event.
-enum Outcome {
-    /// It is about something that this adapter has no part in.
-    NotOurs,
-    /// It was done a moment ago.
-    Done,
-    /// There is no such resource any more.
-    Gone,
-    /// The server knew better.
-    Discarded,
-    /// The report was taken; the reason if it was of a failure.
-    Reported(Option<&'static str>),
-}
-
 impl Worker {
     async fn answer(self: Arc<Self>, delivery: Delivery) {
         let settled = match self.work(&delivery.event).await {
-            Ok(_) => delivery.acknowledge().await,
+            Ok(()) => delivery.acknowledge().await,
             Err(why) => delivery.reject(why).await,
         };
         if let Err(error) = settled {
@@ -175,14 +163,14 @@ impl Worker {
         }
     }
 
-    async fn work(&self, event: &Event) -> Result<Outcome, String> {
+    async fn work(&self, event: &Event) -> Result<(), String> {
         let subject = event.resource().ok_or("the event names no resource")?;
-        let Some(item) = self.place(event, &subject) else { return Ok(Outcome::NotOurs) };
+        let Some(item) = self.place(event, &subject) else { return Ok(()) };
         let past = self.pasts().get(&subject.id).copied();
         if let (Some(generation), Some(past)) = (subject.generation, past)
             && self.simulation.has_just_done(generation, past, Timestamp::now())
         {
-            return Ok(Outcome::Done);
+            return Ok(());
         }
         let context = Context { traceparent: event.traceparent.clone(), request_id: None };
         // Whoever sent a trace that cannot be a header still gets the work done.
@@ -200,8 +188,8 @@ impl Worker {
         };
         remember(&mut self.pasts(), subject.id, finding.past);
         let outcome = match reported {
-            Reported::Stored(_) => Outcome::Reported(finding.failure),
-            Reported::Discarded => Outcome::Discarded,
+            Reported::Stored(_) => finding.failure.unwrap_or("done"),
+            Reported::Discarded => "discarded",
         };
         tracing::info!(
             adapter = self.simulation.name,
@@ -210,10 +198,10 @@ impl Worker {
             id = resource.id(),
             generation = resource.generation(),
             finalizing = resource.is_finalizing(),
-            outcome = outcome.word(),
+            outcome,
             "reported"
         );
-        Ok(outcome)
+        Ok(())
     }
 
     /// A call, when it is its turn.
@@ -234,20 +222,20 @@ impl Worker {
         Some(nested.unwrap_or_else(|| Collection::of(&kind.plural).item(&subject.id)))
     }
 
-    fn gone_or_failed(&self, subject: &Subject, error: &Error) -> Result<Outcome, String> {
+    fn gone_or_failed(&self, subject: &Subject, error: &Error) -> Result<(), String> {
         if !error.is_not_found() {
             return Err(error.to_string());
         }
         self.pasts().remove(&subject.id);
         tracing::debug!(adapter = self.simulation.name, id = subject.id, "nothing to do: it is gone");
-        Ok(Outcome::Gone)
+        Ok(())
     }
 
     /// The name of a resource behind those of its owners, as people write it. An owner that nobody can read is called
     /// by its id.
     async fn called(&self, client: &Client, resource: &Resource) -> String {
         let (mut names, mut owner) = (vec![resource.name().to_owned()], resource.owner());
-        let mut below = None;
+        let (mut below, mut whole) = (None, true);
         while let Some(Owner { id, href, .. }) = owner {
             if let Some(known) = lock(&self.owners).get(&id).cloned() {
                 names.push(known);
@@ -259,12 +247,13 @@ impl Worker {
                 Some(path) => self.turn(client.get(path, &query)).await.ok(),
                 None => None,
             };
+            whole &= above.is_some();
             names.push(above.as_ref().map_or(id.clone(), |above| above.name().to_owned()));
             owner = above.and_then(|above| above.owner()).filter(|_| names.len() < DEEPEST);
             below.get_or_insert(id);
         }
         names.reverse();
-        if let Some(id) = below {
+        if let Some(id) = below.filter(|_| whole) {
             remember(&mut lock(&self.owners), id, names[..names.len() - 1].join("/"));
         }
         names.join("/")
@@ -284,17 +273,4 @@ fn remember<T>(all: &mut HashMap<String, T>, id: String, one: T) {
         all.clear();
     }
     all.insert(id, one);
-}
-
-impl Outcome {
-    fn word(&self) -> &'static str {
-        match self {
-            Self::NotOurs => "not ours",
-            Self::Done => "done already",
-            Self::Gone => "gone",
-            Self::Discarded => "discarded",
-            Self::Reported(None) => "done",
-            Self::Reported(Some(reason)) => reason,
-        }
-    }
 }

@@ -170,6 +170,7 @@ impl Link {
         each!(self, link => link.publish(topic, message).await)
     }
 
+    #[cfg_attr(not(any(feature = "rabbitmq", feature = "pubsub")), allow(unused_variables))]
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
         match self {
             Self::Memory(link) => Source::Memory(link.source(topic, subscription)),

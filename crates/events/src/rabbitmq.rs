@@ -272,7 +272,7 @@ impl Look {
     pub(crate) async fn close(self) {
         if let Some((connection, _)) = self.at {
             // The server notices anyway.
-            let _ = connection.close(200, "seen".into()).await;
+            let _ = timeout(PATIENCE, connection.close(200, "seen".into())).await;
         }
     }
 }

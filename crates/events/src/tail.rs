@@ -46,12 +46,6 @@ impl Tail {
         Self { seen, attached, task, ends_with_this: closing.drop_guard() }
     }
 
-    /// Waits until the look began.
-    pub async fn ready(&mut self) {
-        // The other end goes only with this one.
-        let _ = self.attached.wait_for(|attached| matches!(attached, Some(Ok(())))).await;
-    }
-
     /// Waits until the look began or could not. It is tried again for ever in either case; this is for those who
     /// would rather give up.
     pub async fn begun(&mut self) -> Result<(), BrokerError> {
