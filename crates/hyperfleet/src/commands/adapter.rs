@@ -92,7 +92,7 @@ async fn serve(
     mut signals: Signals,
 ) -> Result<ExitCode, Failure> {
     let client = Client::new(config.api.clone())?;
-    let broker = Broker::open(&config.broker, Metrics::default()).await.map_err(Failure::usage)?;
+    let broker = Broker::open(&config.broker, Metrics::default()).await?;
     tracing::info!(
         adapter = simulation.name,
         delay = ?simulation.delay,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Exit, Failure};
 use crate::output;
 use crate::output::form::Form;
-use crate::output::paint::paint;
+use crate::output::paint::{paint, unpainted};
 use crate::output::text::clean;
 use crate::remote::contexts::{self, Contexts};
 use crate::remote::resources::output_argument;
@@ -117,7 +117,9 @@ async fn look(session: &Session) -> Vec<Check> {
                 let plurals: Vec<&str> = kinds.all().iter().map(|kind| kind.plural.as_str()).collect();
                 Check::fine("kinds", plurals.join(", "))
             }
-            Err(failure) => Check::fail("kinds", Exit::Failed, failure.text, "look at the server's log"),
+            Err(failure) => {
+                Check::fail("kinds", Exit::Failed, unpainted(&failure.text), "look at the server's log")
+            }
         });
     }
     checks

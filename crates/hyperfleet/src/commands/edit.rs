@@ -49,11 +49,17 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     // Ctrl-C is for the editor while that is open, and never a reason to lose the text.
     let mut signals = signals().map_err(Failure::new)?;
     loop {
-        let before = draft.show(complaint.as_ref().map(|failure| failure.text.as_str()))?;
-        if let Err(failure) = file::edit(&editor(), draft.path(), &mut signals).await {
-            return Err(if draft.read()? == before { failure } else { draft.kept_after(failure) });
-        }
-        let after = draft.read()?;
+        let before = match draft.show(complaint.as_ref().map(|failure| failure.text.as_str())) {
+            Ok(before) => before,
+            Err(failure) => return Err(draft.kept_after(failure)),
+        };
+        let edited = file::edit(&editor(), draft.path(), &mut signals).await;
+        let after = match (edited, draft.read()) {
+            (Ok(()), Ok(after)) => after,
+            (Err(failure), Ok(after)) if after == before => return Err(failure),
+            // What cannot be read, such as text in another encoding, is somebody's work all the same.
+            (Err(failure), _) | (Ok(()), Err(failure)) => return Err(draft.kept_after(failure)),
+        };
         if after == before {
             return match complaint {
                 None => unchanged(&there, form),

@@ -12,6 +12,7 @@ use crate::output;
 use crate::output::form::Form;
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
+use crate::output::text;
 use crate::remote::resources::{brief, output_argument, since};
 use crate::remote::target::{self, Prefer};
 use crate::remote::{Session, session};
@@ -115,10 +116,11 @@ fn what(entry: &TimelineEntry) -> String {
         .iter()
         .take(MOST)
         .map(|change| {
-            let path = change.path.strip_prefix("status.conditions.").unwrap_or(&change.path);
+            let path = change.path.strip_prefix("status.").unwrap_or(&change.path);
+            let path = path.strip_prefix("conditions.").unwrap_or(path);
             match (&change.from, &change.to) {
-                (Some(from), Some(to)) => format!("{path}: {} → {}", brief(from), brief(to)),
-                (None, Some(to)) => format!("{path}: {}", brief(to)),
+                (Some(from), Some(to)) => format!("{path}: {} → {}", said(from), said(to)),
+                (None, Some(to)) => format!("{path}: {}", said(to)),
                 (Some(_), None) => format!("{path} removed"),
                 (None, None) => path.to_owned(),
             }
@@ -129,4 +131,13 @@ fn what(entry: &TimelineEntry) -> String {
     }
     parts.extend(entry.reason.clone());
     parts.join("; ")
+}
+
+/// A value in short; of a condition what matters.
+fn said(value: &Value) -> String {
+    match (value.get("status").and_then(Value::as_str), value.get("reason").and_then(Value::as_str)) {
+        (Some(status), Some(reason)) => format!("{status} ({})", text::clean(reason)),
+        (Some(status), None) => status.to_owned(),
+        (None, _) => brief(value),
+    }
 }

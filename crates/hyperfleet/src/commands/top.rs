@@ -183,7 +183,7 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
                 // Whatever a picture costs, most of the time is left for what happens.
                 frames.reset_after(FRAME.max(begun.elapsed() * 4));
             }
-            _ = signals.next() => break,
+            signal = signals.next() => return Ok(ExitCode::from(signal.exit_code())),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -50,3 +50,21 @@ pub(crate) fn paint(text: &str, tone: Tone, colours: bool) -> String {
         _ => text.to_owned(),
     }
 }
+
+/// The text without any tone, for where it is not shown but kept.
+pub(crate) fn unpainted(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |plain, part| plain + part.split_once('m').map_or(part, |(_, rest)| rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paint_can_be_taken_off_again() {
+        let text = format!("a {} m {}", paint("b", Tone::Faint, true), paint("c", Tone::Failure, true));
+        assert_eq!(unpainted(&text), "a b m c");
+    }
+}

@@ -5,10 +5,12 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use futures_util::FutureExt as _;
 use hyperfleet_service::shutdown::{Signal, Signals};
 use tokio::process::Command;
 
 use crate::commands::Failure;
+use crate::output::paint::unpainted;
 
 /// Starts the lines that tell what is wrong; they go before the next try.
 const COMPLAINT: &str = "#! ";
@@ -46,9 +48,15 @@ impl Draft {
     /// Puts a complaint at the head of the text, in place of the one before; the text as the editor will find it.
     pub(super) fn show(&self, complaint: Option<&str>) -> Result<String, Failure> {
         let Some(complaint) = complaint else { return self.read() };
-        let told: String = complaint.lines().map(|line| format!("{COMPLAINT}{line}\n")).collect();
+        let told: String = unpainted(complaint).lines().map(|line| format!("{COMPLAINT}{line}\n")).collect();
         let text = format!("{told}{}", without_complaint(&self.read()?));
-        fs::write(&self.path, &text).map_err(|error| cannot("write", &self.path, &error))?;
+        // Beside it first: a disk that is full must not cost the text.
+        let beside = self.path.with_extension("new");
+        let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        written
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .and_then(|()| fs::rename(&beside, &self.path))
+            .map_err(|error| cannot("write", &beside, &error))?;
         Ok(text)
     }
 
@@ -85,15 +93,27 @@ pub(super) async fn edit(editor: &str, path: &Path, signals: &mut Signals) -> Re
     loop {
         tokio::select! {
             ended = running.wait() => return match ended {
-                Ok(status) if status.success() => Ok(()),
+                Ok(status) if status.success() => {
+                    // An interrupt that came while the editor ended was meant for it too.
+                    while let Some(signal) = signals.next().now_or_never() {
+                        if signal == Signal::Terminate {
+                            return Err(stopped(signal));
+                        }
+                    }
+                    Ok(())
+                }
                 Ok(status) => Err(Failure::new(format!("the editor ({editor}) ended with {status}; nothing was sent"))),
                 Err(error) => Err(Failure::new(format!("the editor ({editor}) got lost: {error}; nothing was sent"))),
             },
             signal = signals.next() => if signal == Signal::Terminate {
-                return Err(Failure { text: format!("stopped by {signal}; nothing was sent"), code: signal.exit_code() });
+                return Err(stopped(signal));
             },
         }
     }
+}
+
+fn stopped(signal: Signal) -> Failure {
+    Failure { text: format!("stopped by {signal}; nothing was sent"), code: signal.exit_code() }
 }
 
 /// The text without what an earlier try complained about.

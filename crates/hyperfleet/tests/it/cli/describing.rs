@@ -55,8 +55,8 @@ async fn describe_shows_everything_on_one_page(app: &App) {
 
     Timeline:
       AGE  ACTION          BY                       WHAT
-      [age]  report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more
-      [age]  report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more
+      [age]  report_changed  adapter dns              observed_generation: 1; Applied: True; Available: False (QuotaExceeded); and 2 more
+      [age]  report_changed  adapter validator        observed_generation: 1; Applied: True; Available: True (Valid); and 2 more
       [age]  created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}
     "#);
     cli.ok("delete nodepool prod-1/workers -y").await;
@@ -115,8 +115,8 @@ async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
     AGE  ACTION          BY                       WHAT
     [age]  labels_changed  system@hyperfleet.local  labels.environment removed; labels.team: blue
     [age]  spec_changed    system@hyperfleet.local  spec.region: us-east-1 → eu-west-1; spec.zones removed
-    [age]  report_changed  adapter dns              observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"False","reason":"QuotaExceeded","message":"no ro…; and 2 more
-    [age]  report_changed  adapter validator        observed_generation: 1; conditions.Applied: {"status":"True"}; conditions.Available: {"status":"True","reason":"Valid"}; and 2 more
+    [age]  report_changed  adapter dns              observed_generation: 1; Applied: True; Available: False (QuotaExceeded); and 2 more
+    [age]  report_changed  adapter validator        observed_generation: 1; Applied: True; Available: True (Valid); and 2 more
     [age]  created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}
     "#);
     assert_eq!(cli.ok("timeline cluster prod-1 --limit 2").await.lines().count(), 3);

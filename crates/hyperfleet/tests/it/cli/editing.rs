@@ -167,6 +167,27 @@ async fn a_text_that_the_server_refuses_opens_again_with_its_words(app: &App) {
     assert_eq!(app.read(&cluster).await["labels"], json!({"key": "b", "c": "e"}));
 }
 
+/// What is painted for the terminal must not get into the text.
+async fn what_the_server_refused_can_be_put_right_at_a_terminal_with_colours(app: &App) {
+    let before = cluster(app).await;
+    let script = "if [ -e again ]; then sed -i 's/  a b: c/  ab: c/' \"$1\"; \
+                  else touch again; sed -i 's/  a: b/  a b: c/' \"$1\"; fi";
+    let cli = person(app, script).env("CLICOLOR_FORCE", "1");
+    let ended = cli.run("edit cluster prod-1").await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(app.read(&before).await["labels"], json!({"c": "d", "ab": "c"}));
+}
+
+async fn a_text_that_cannot_be_read_is_kept(app: &App) {
+    cluster(app).await;
+    let cli = person(app, "printf '# caf\\351\\n' >> \"$1\"");
+    let ended = cli.run("edit cluster prod-1").await;
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("your text is kept in"), "{ended:?}");
+    let [file] = <[PathBuf; 1]>::try_from(kept(&cli)).unwrap();
+    assert!(std::fs::read(file).unwrap().ends_with(b"# caf\xe9\n"));
+}
+
 async fn whoever_gives_up_on_a_mistake_keeps_the_text(app: &App) {
     let cluster = cluster(app).await;
     let cli = person(app, "[ -e again ] || sed -i 's/name: prod-1/name: prod-2/' \"$1\"; touch again");
@@ -230,6 +251,8 @@ both_stores!(
     of_two_people_who_edit_at_once_the_second_loses_nothing_and_overwrites_nothing,
     a_mistake_opens_the_editor_again_with_the_fault_as_a_comment,
     a_text_that_the_server_refuses_opens_again_with_its_words,
+    what_the_server_refused_can_be_put_right_at_a_terminal_with_colours,
+    a_text_that_cannot_be_read_is_kept,
     whoever_gives_up_on_a_mistake_keeps_the_text,
     what_belongs_to_something_is_edited_with_its_owner_by_name,
     a_server_that_goes_away_does_not_take_the_text_with_it,

@@ -44,6 +44,7 @@ async fn help_teaches_the_first_steps() {
       force-delete  Remove a resource whose deletion does not come to an end
       report        Report on a resource as an adapter would
       api           Send any request to the API
+      events        Look at events, publish one, and deal with those that were given up
       login         Remember a server and how to be known to it, and use it from now on
       context       List the servers you know, and choose one
       whoami        Show whom the server takes you for
