@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hyperfleet_client::Settings as ApiSettings;
 use hyperfleet_events::BrokerConfig;
-use hyperfleet_service::logging::{LogConfig, Masking, machine_name};
+use hyperfleet_service::logging::LogConfig;
 use hyperfleet_service::settings::{self, Faults, Form, Key, Secret, Settings, Sources};
 
 const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
@@ -80,16 +80,7 @@ impl Config {
 
     /// How a process of this configuration logs.
     pub fn log_config(&self, version: &str) -> LogConfig {
-        const REASON: &str = "the table allows only words that parse";
-        LogConfig {
-            level: self.settings.text("log.level").parse().expect(REASON),
-            format: self.settings.text("log.format").parse().expect(REASON),
-            output: self.settings.text("log.output").parse().expect(REASON),
-            masking: Masking { enabled: true, headers: Vec::new(), fields: Vec::new() },
-            component: "adapter".to_owned(),
-            version: version.to_owned(),
-            hostname: machine_name(),
-        }
+        LogConfig::below_log(&self.settings, "adapter", version)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyperfleet_client::{Secret, Settings as ApiSettings, Token};
 use hyperfleet_events::BrokerConfig;
-use hyperfleet_service::logging::{LogConfig, Masking, machine_name};
+use hyperfleet_service::logging::{LogConfig, machine_name};
 use hyperfleet_service::settings::{Faults, Settings, Source, Sources};
 use hyperfleet_service::tls::TlsFiles;
 use serde_json::Value;
@@ -137,16 +137,7 @@ impl Config {
 
     /// How a process of this configuration logs.
     pub fn log_config(&self, version: &str) -> LogConfig {
-        const REASON: &str = "the table allows only words that parse";
-        LogConfig {
-            level: self.settings.text("log.level").parse().expect(REASON),
-            format: self.settings.text("log.format").parse().expect(REASON),
-            output: self.settings.text("log.output").parse().expect(REASON),
-            masking: Masking { enabled: true, headers: Vec::new(), fields: Vec::new() },
-            component: "sentinel".to_owned(),
-            version: version.to_owned(),
-            hostname: machine_name(),
-        }
+        LogConfig::below_log(&self.settings, "sentinel", version)
     }
 }
 

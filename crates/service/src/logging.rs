@@ -25,6 +25,8 @@ pub(crate) use masking::without_url_password;
 pub use masking::{MASK, Masking};
 use outbox::Outbox;
 
+use crate::settings::Settings;
+
 static OUTBOX: OnceLock<Outbox> = OnceLock::new();
 
 /// Why logging cannot start.
@@ -58,6 +60,23 @@ pub struct LogConfig {
     pub version: String,
     /// Name of the machine.
     pub hostname: String,
+}
+
+impl LogConfig {
+    /// By the keys below `log` of a role's table, which must allow only words that parse; nothing but what is always
+    /// hidden is hidden.
+    pub fn below_log(settings: &Settings, component: &str, version: &str) -> Self {
+        const REASON: &str = "the table allows only words that parse";
+        Self {
+            level: settings.text("log.level").parse().expect(REASON),
+            format: settings.text("log.format").parse().expect(REASON),
+            output: settings.text("log.output").parse().expect(REASON),
+            masking: Masking { enabled: true, headers: Vec::new(), fields: Vec::new() },
+            component: component.to_owned(),
+            version: version.to_owned(),
+            hostname: machine_name(),
+        }
+    }
 }
 
 /// How a line looks.
