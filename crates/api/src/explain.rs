@@ -22,14 +22,14 @@ pub(crate) async fn explain(
     query::none(raw.as_deref(), app.contract())?;
     let sight = visitor.sight();
     let found = match ResourceId::parse(&path.target().id) {
-        Some(id) => app.store.surroundings(&sight, id).await?,
+        Some(id) => app.store.surroundings(sight, id).await?,
         None => None,
     };
     let found = found.filter(|around| path.names(&around.resource));
     if sight.rights().is_some() {
-        owner(&app, &path, &sight).await?;
+        owner(&app, &path, sight).await?;
     }
-    let Some(around) = found else { return Err(not_there(&app, &path, &sight).await.into()) };
+    let Some(around) = found else { return Err(not_there(&app, &path, sight).await.into()) };
     let explanation = explain::explain(app.rulebook.view(), &around, Timestamp::now(), app.stuck_after)?;
     let body = serde_json::to_vec(&explanation).map_err(Error::internal)?;
     let mut response = json(StatusCode::OK, body.into());

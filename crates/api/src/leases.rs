@@ -23,8 +23,8 @@ use crate::{body, render};
 /// `GET B/leases`: those of a group that somebody has.
 pub(crate) async fn list(State(app): State<App>, visitor: Visitor, RawQuery(raw): RawQuery) -> Answer {
     let sight = visitor.sight();
-    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &app.seal, &sight)?;
-    let found = app.store.leases(&sight, &list.group, &list.page.slice).await?;
+    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &app.seal, sight)?;
+    let found = app.store.leases(sight, &list.group, &list.page.slice).await?;
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("LeaseList"),
         page: list.page.page,

@@ -50,12 +50,12 @@ pub(crate) async fn diff(
 ) -> Answer {
     let asked = DiffParameters::parse(raw.as_deref(), app.contract())?;
     let sight = visitor.sight();
-    let present = states(&app, &path, &sight, Vec::new()).await?.0.generation;
+    let present = states(&app, &path, sight, Vec::new()).await?.0.generation;
     let to = asked.to.unwrap_or(present);
     let from = asked.from.unwrap_or_else(|| (to - 1).max(1));
 
     let wanted = [from.max(to), from.min(to)];
-    let (newest, states) = states(&app, &path, &sight, wanted.to_vec()).await?;
+    let (newest, states) = states(&app, &path, sight, wanted.to_vec()).await?;
     let [newer, older] = reached(&newest, wanted, states)?;
     let changes = if from < to { wish_changes(&older, &newer)? } else { wish_changes(&newer, &older)? };
     let diff = Diff { kind: format!("{}Diff", newest.kind), id: newest.id, from, to, changes };

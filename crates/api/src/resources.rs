@@ -41,18 +41,18 @@ pub(crate) async fn list(
     }
     let sight = visitor.sight();
     let any_kind = path.place.entity.is_none();
-    let route = list_name(&path, &sight);
+    let route = list_name(&path, sight);
     let sealed = (&app.seal, route.as_str());
     let options = Options { tenancy: app.rulebook.tenancy };
     let list =
         ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), options, any_kind, sealed)?;
-    let owner = owner(&app, &path, &sight).await?;
+    let owner = owner(&app, &path, sight).await?;
     let kinds = kinds_of(&app, &path);
     let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
         .list(
-            &sight,
+            sight,
             ListQuery {
                 filter: list.filter(kinds, owner),
                 order: list.order.clone(),
@@ -143,9 +143,9 @@ pub(crate) async fn read(
     }
     let sight = visitor.sight();
     if let Some(generation) = generation {
-        return Ok(Box::pin(past::read(&app, &path, &sight, generation, fields.as_ref())).await?);
+        return Ok(Box::pin(past::read(&app, &path, sight, generation, fields.as_ref())).await?);
     }
-    let resource = find(&app, &path, &sight).await?;
+    let resource = find(&app, &path, sight).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }

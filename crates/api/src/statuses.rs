@@ -22,18 +22,18 @@ pub(crate) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     let sight = visitor.sight();
-    let route = path.part_name("statuses", &sight);
+    let route = path.part_name("statuses", sight);
     let sealed = (&app.seal, route.as_str());
     let list = SliceParameters::parse(raw.as_deref(), app.contract(), sealed)?;
     let found = match ResourceId::parse(&path.target().id) {
-        Some(id) => app.store.reports(&sight, id, &list.slice).await?,
+        Some(id) => app.store.reports(sight, id, &list.slice).await?,
         None => None,
     };
     let found = found.filter(|(resource, _)| path.names(resource));
     if sight.rights().is_some() {
-        owner(&app, &path, &sight).await?;
+        owner(&app, &path, sight).await?;
     }
-    let Some((_, found)) = found else { return Err(not_there(&app, &path, &sight).await.into()) };
+    let Some((_, found)) = found else { return Err(not_there(&app, &path, sight).await.into()) };
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("AdapterStatusList"),
         page: list.page,

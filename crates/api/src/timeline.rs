@@ -21,14 +21,14 @@ pub(crate) async fn list(
     RawQuery(raw): RawQuery,
 ) -> Answer {
     let sight = visitor.sight();
-    let route = path.part_name("timeline", &sight);
+    let route = path.part_name("timeline", sight);
     let list = TimelineParameters::parse(raw.as_deref(), app.contract(), (&app.seal, &route))?;
     let query = TimelineQuery { start: list.start, limit: list.page_size, count: list.count };
     let found = match ResourceId::parse(&path.target().id) {
-        Some(id) => app.store.timeline(&sight, id, query).await?,
+        Some(id) => app.store.timeline(sight, id, query).await?,
         None => None,
     };
-    let (_, found) = named(&app, &path, &sight, found).await?;
+    let (_, found) = named(&app, &path, sight, found).await?;
     let frame = render::Frame {
         kind: app.contract().names_lists.then_some("TimelineList"),
         page: list.page,

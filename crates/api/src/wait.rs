@@ -24,12 +24,12 @@ pub(crate) async fn read(
     fields: Option<&Projection>,
 ) -> Answer {
     let sight = visitor.sight();
-    let mut roles = visitor.roles();
+    let mut roles = visitor.roles(&app.gate);
     let _waiting = app.watch_metrics.watching()?;
     let deadline =
         tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
     let waited = tokio::select! {
-        held = until(app, path, &sight, stay, &wait.awaited) => Some(held?),
+        held = until(app, path, sight, stay, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,
         () = app.shutdown.begun() => None,
         _ = roles.changed() => {
@@ -41,7 +41,7 @@ pub(crate) async fn read(
         Some(Some(resource)) => Ok(shown(app, StatusCode::OK, &resource, fields)?),
         Some(None) => Ok(StatusCode::NO_CONTENT.into_response()),
         None => {
-            let resource = find(app, path, &sight).await?;
+            let resource = find(app, path, sight).await?;
             let mut response = shown(app, StatusCode::OK, &resource, fields)?;
             response.headers_mut().insert(X_HYPERFLEET_WAIT, HeaderValue::from_static("timeout"));
             Ok(response)

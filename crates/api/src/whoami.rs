@@ -44,7 +44,7 @@ pub(crate) async fn check(
         None => visitor.rights().map(|rights| rights.on_some(verb, &kind)),
         Some(id) => {
             let found = match ResourceId::parse(&id) {
-                Some(id) => app.store.get(&sight, id).await?.filter(|resource| *resource.kind == *kind),
+                Some(id) => app.store.get(sight, id).await?.filter(|resource| *resource.kind == *kind),
                 None => None,
             };
             let resource = found.ok_or_else(|| Error::not_found(&kind, &id))?;

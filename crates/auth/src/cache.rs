@@ -25,6 +25,7 @@ const SHARDS: usize = 16;
 pub(crate) struct Accepted {
     /// The issuer's place in the list.
     pub(crate) issuer: usize,
+    pub(crate) issuer_url: Arc<str>,
     /// The edition of the issuer's keys that it was checked with.
     pub(crate) edition: u64,
     pub(crate) expires: Moment,
@@ -36,7 +37,7 @@ pub(crate) struct Accepted {
 }
 
 /// Something that follows from a token. Whoever drew it knows its type, and whether it still holds.
-pub(crate) type Conclusion = Arc<dyn Any + Send + Sync>;
+pub(crate) type Conclusion = Box<dyn Any + Send + Sync>;
 
 /// What an entry is found by.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -133,6 +134,7 @@ mod tests {
         let claims = [("exp".to_owned(), Value::from(1))].into_iter().collect();
         Arc::new(Accepted {
             issuer: 0,
+            issuer_url: "https://issuer.example".into(),
             edition: 1,
             expires: crate::token::moment(&claims, "exp").unwrap().unwrap(),
             claims: Arc::new(claims),

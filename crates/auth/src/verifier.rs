@@ -34,15 +34,15 @@ struct Place {
 /// A request with a valid token.
 #[derive(Clone)]
 pub struct Verified {
-    issuer: Arc<str>,
     accepted: Arc<Accepted>,
-    identity: Result<Arc<str>, Refusal>,
+    /// The caller's name by a header beside the token.
+    named: Option<Result<Arc<str>, Refusal>>,
 }
 
 impl Verified {
     /// The `issuer_url` of the token's issuer.
     pub fn issuer(&self) -> &str {
-        &self.issuer
+        &self.accepted.issuer_url
     }
 
     /// What the token claims.
@@ -50,20 +50,23 @@ impl Verified {
         &self.accepted.claims
     }
 
-    /// What was concluded from this token before, as long as it `holds`; else it is concluded anew, and remembered for
-    /// as long as the token is.
-    pub fn conclude<T: Send + Sync + 'static>(
+    /// What to take of that which was concluded from this token before, as long as it `holds`; else it is concluded
+    /// anew, and remembered for as long as the token is.
+    pub fn conclude<T: Send + Sync + 'static, R>(
         &self,
         holds: impl FnOnce(&T) -> bool,
         conclude: impl FnOnce() -> T,
-    ) -> Arc<T> {
+        take: impl FnOnce(&T) -> R,
+    ) -> R {
         let mut slot = self.accepted.conclusion.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = slot.clone().and_then(|known| known.downcast::<T>().ok());
-        known.filter(|known| holds(known)).unwrap_or_else(|| {
-            let concluded = Arc::new(conclude());
-            *slot = Some(concluded.clone());
-            concluded
-        })
+        let known = slot.as_ref().and_then(|known| known.downcast_ref::<T>());
+        if let Some(known) = known.filter(|known| holds(known)) {
+            return take(known);
+        }
+        let concluded = conclude();
+        let taken = take(&concluded);
+        *slot = Some(Box::new(concluded));
+        taken
     }
 
     /// The caller's name, by the identity header when there is one, else by the claim. Reading needs none.
@@ -71,7 +74,7 @@ impl Verified {
     /// # Errors
     /// When the request has no name, or none that can be used.
     pub fn identity(&self) -> Result<&Arc<str>, Refusal> {
-        self.identity.as_ref().map_err(|refusal| *refusal)
+        self.named.as_ref().unwrap_or(&self.accepted.identity).as_ref().map_err(|refusal| *refusal)
     }
 }
 
@@ -79,8 +82,8 @@ impl fmt::Debug for Verified {
     /// Without the claims: they are nobody's business in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
-            .field("issuer", &self.issuer)
-            .field("identity", &self.identity)
+            .field("issuer", &self.issuer())
+            .field("identity", &self.identity())
             .finish_non_exhaustive()
     }
 }
@@ -180,6 +183,7 @@ impl Verifier {
         let edition = issuer.verify(&unverified, now).await?;
         let accepted = Arc::new(Accepted {
             issuer: index,
+            issuer_url: Arc::clone(&issuer.settings.url),
             edition,
             expires: unverified.expires,
             identity: issuer.settings.identity.in_claims(&unverified.claims),
@@ -192,11 +196,7 @@ impl Verifier {
 
     fn verified(&self, accepted: Arc<Accepted>, headers: &HeaderMap) -> Verified {
         let settings = &self.issuers[accepted.issuer].settings;
-        Verified {
-            issuer: Arc::clone(&settings.url),
-            identity: settings.identity.in_headers(headers).unwrap_or_else(|| accepted.identity.clone()),
-            accepted,
-        }
+        Verified { named: settings.identity.in_headers(headers), accepted }
     }
 }
 

@@ -3,24 +3,22 @@
 
 mod rate;
 mod room;
+mod visitor;
 
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use arc_swap::ArcSwapOption;
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use arc_swap::ArcSwap;
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
-use hyperfleet_auth::{Belonging, LEEWAY, Refusal, RefusalKind, Tenancy, Verified, Verifier};
-use hyperfleet_core::{
-    BASE, Caller, Catalog, Error, ErrorKind, Policy, Rights, Sight, Tenant, Timestamp, Verb,
-};
+use hyperfleet_auth::{Belonging, Refusal, RefusalKind, Tenancy, Verified, Verifier};
+use hyperfleet_core::{BASE, Catalog, Error, ErrorKind, Policy, Rights, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
-use hyperfleet_service::request_ids::RequestIds;
 use tokio::sync::watch;
 
 use crate::app::App;
@@ -31,32 +29,26 @@ use room::Rank;
 
 pub use rate::{Budget, Budgets};
 pub(crate) use room::{Room, Stay};
-
-/// The actor when authentication is off.
-static SYSTEM: LazyLock<Arc<str>> = LazyLock::new(|| "system@hyperfleet.local".into());
+pub(crate) use visitor::{Identified, Visitor};
 
 /// Everything that decides who comes in.
 pub(crate) struct Gate {
     room: Arc<Room>,
     verifier: Option<Verifier>,
     tenancy: Option<Tenancy>,
-    /// None while roles are off. Changed while the server runs.
-    policy: ArcSwapOption<Policy>,
-    /// How often they changed.
-    roles: watch::Sender<u64>,
+    /// Changed while the server runs.
+    roles: ArcSwap<Roles>,
+    /// Tells of a new edition of them.
+    editions: watch::Sender<u64>,
     limiter: Option<Limiter>,
 }
 
-/// Who came in.
-#[derive(Debug, Clone)]
-pub(crate) struct Visitor {
-    identity: Result<Arc<str>, Refusal>,
-    belonging: Option<Belonging>,
-    rights: Option<Arc<Rights>>,
-    /// Their token.
-    verified: Option<Verified>,
-    /// Changes when roles other than those of `rights` count.
-    roles: watch::Receiver<u64>,
+/// What callers may do, by configuration.
+struct Roles {
+    /// None while they are off.
+    policy: Option<Policy>,
+    /// How often they changed.
+    edition: u64,
 }
 
 /// What a request is about to do.
@@ -79,21 +71,22 @@ impl Gate {
             room,
             verifier,
             tenancy,
-            policy: ArcSwapOption::from_pointee(policy),
-            roles: watch::Sender::new(0),
+            roles: ArcSwap::from_pointee(Roles { policy, edition: 0 }),
+            editions: watch::Sender::new(0),
             limiter: budgets.map(Limiter::new),
         }
     }
 
     /// From now on these roles count.
     pub(crate) fn set_policy(&self, policy: Option<Policy>) {
-        self.policy.store(policy.map(Arc::new));
-        self.roles.send_modify(|changes| *changes += 1);
+        let edition = self.roles.load().edition + 1;
+        self.roles.store(Arc::new(Roles { policy, edition }));
+        self.editions.send_replace(edition);
     }
 
     /// Whether roles are on.
     pub(crate) fn has_policy(&self) -> bool {
-        self.policy.load().is_some()
+        self.roles.load().policy.is_some()
     }
 
     /// Whether answers depend on who asks, so that nobody between may keep them for others.
@@ -104,18 +97,13 @@ impl Gate {
     async fn admit(&self, catalog: &Catalog, request: &Parts, demand: &Demand) -> Result<Visitor, Response> {
         let headers = &request.headers;
         let verified = self.authenticate(headers).await.map_err(refused)?;
-        let identity = match &verified {
-            Some(verified) => verified.identity().cloned(),
-            None => Ok(Arc::clone(&SYSTEM)),
-        };
-        if demand.writes {
-            identity.as_ref().map_err(|refusal| refused(*refusal))?;
+        if let Some(verified) = verified.as_ref().filter(|_| demand.writes) {
+            verified.identity().map_err(refused)?;
         }
         let belonging = self.belonging(headers, demand).map_err(failed)?;
-        // Before the rights are read, or a change in between would go unnoticed.
-        let roles = self.roles.subscribe();
-        let rights = self.rights(identity.as_deref().ok(), verified.as_ref());
-        let visitor = Visitor { identity, belonging, rights, verified, roles };
+        let roles = self.roles.load();
+        let rights = rights(&roles, verified.as_ref());
+        let visitor = Visitor::new(verified, belonging, rights, roles.edition);
         if let Some(verb) = demand.verb {
             let place = request.extensions.get::<Arc<Place>>();
             let kinds: Vec<&str> = match place.and_then(|place| place.entity.as_ref()) {
@@ -150,31 +138,35 @@ impl Gate {
         }
         Ok(Some(belonging))
     }
-
-    fn rights(&self, identity: Option<&str>, verified: Option<&Verified>) -> Option<Arc<Rights>> {
-        let policy = self.policy.load_full()?;
-        let Some(verified) = verified else {
-            return Some(Arc::new(policy.rights(identity, |_| Vec::new())));
-        };
-        let texts = |claim: &str| match verified.claims().get(claim) {
-            Some(serde_json::Value::String(text)) => vec![text.as_str()],
-            Some(serde_json::Value::Array(items)) => items.iter().filter_map(|item| item.as_str()).collect(),
-            _ => Vec::new(),
-        };
-        let holds =
-            |known: &Granted| Arc::ptr_eq(&known.policy, &policy) && known.identity.as_deref() == identity;
-        let granted = verified.conclude(holds, || Granted {
-            policy: Arc::clone(&policy),
-            identity: identity.map(Arc::from),
-            rights: Arc::new(policy.rights(identity, texts)),
-        });
-        Some(Arc::clone(&granted.rights))
-    }
 }
 
-/// The rights that a token gives by one policy. Who bears it may be told by a header beside it.
+/// What the roles allow to a caller with this token.
+fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
+    let Roles { policy, edition } = roles;
+    let policy = policy.as_ref()?;
+    let Some(verified) = verified else {
+        return Some(Arc::new(policy.rights(Some(visitor::SYSTEM), |_| Vec::new())));
+    };
+    let identity = verified.identity().ok();
+    let texts = |claim: &str| match verified.claims().get(claim) {
+        Some(serde_json::Value::String(text)) => vec![text.as_str()],
+        Some(serde_json::Value::Array(items)) => items.iter().filter_map(|item| item.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    Some(verified.conclude(
+        |known: &Granted| known.edition == *edition && known.identity.as_ref() == identity,
+        || Granted {
+            edition: *edition,
+            identity: identity.cloned(),
+            rights: Arc::new(policy.rights(identity.map(|name| &**name), texts)),
+        },
+        |granted| Arc::clone(&granted.rights),
+    ))
+}
+
+/// The rights that a token gives by one edition of the roles. Who bears it may be told by a header beside it.
 struct Granted {
-    policy: Arc<Policy>,
+    edition: u64,
     identity: Option<Arc<str>>,
     rights: Arc<Rights>,
 }
@@ -217,53 +209,6 @@ impl Demand {
     }
 }
 
-impl Visitor {
-    /// What exists for them.
-    pub(crate) fn sight(&self) -> Sight {
-        Sight::new(self.tenant().cloned(), self.rights.clone())
-    }
-
-    /// How long they may stay; `None` is for ever.
-    pub(crate) fn remaining(&self) -> Option<Duration> {
-        let now = Timestamp::now().micros() as f64 / 1e6;
-        let mut left = self.verified.as_ref()?.claims().get("exp")?.as_f64()? - now;
-        if left <= 0.0 {
-            // It was taken for good a moment ago, and so it is for this one too.
-            left += LEEWAY.as_secs_f64();
-        }
-        // What no clock can hold is for ever.
-        if left > 1e9 { None } else { Some(Duration::try_from_secs_f64(left).unwrap_or_default()) }
-    }
-
-    /// Changes when the roles do: whoever was let in for long must be let in anew.
-    pub(crate) fn roles(&self) -> watch::Receiver<u64> {
-        self.roles.clone()
-    }
-
-    /// Their name, if it can be told.
-    pub(crate) fn identity(&self) -> Option<&str> {
-        self.identity.as_deref().ok()
-    }
-
-    /// The tenant that they belong to.
-    pub(crate) fn tenant(&self) -> Option<&Tenant> {
-        match &self.belonging {
-            Some(Belonging::Tenant(tenant)) => Some(tenant),
-            _ => None,
-        }
-    }
-
-    /// Whether they are a part of the system.
-    pub(crate) fn is_system(&self) -> bool {
-        self.belonging == Some(Belonging::System)
-    }
-
-    /// What they may do, where that is limited.
-    pub(crate) fn rights(&self) -> Option<&Rights> {
-        self.rights.as_deref()
-    }
-}
-
 /// Lets a request in, or answers it. It takes up room until the head of its answer is there, or until it says that it
 /// has only to wait.
 pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -287,32 +232,6 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
     };
     stay.leave();
     response
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Visitor {
-    type Rejection = Failed;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failed> {
-        let visitor = parts.extensions.get::<Self>().cloned();
-        Ok(visitor.ok_or_else(|| Error::internal("a request came around the gate"))?)
-    }
-}
-
-/// The caller of a request that writes. A parameter type of the handlers that do, so that none can forget to ask.
-#[derive(Debug, Clone)]
-pub(crate) struct Identified(pub(crate) Caller);
-
-impl<S: Send + Sync> FromRequestParts<S> for Identified {
-    type Rejection = Failed;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failed> {
-        let ids =
-            parts.extensions.get::<RequestIds>().ok_or_else(|| Error::internal("a request without ids"))?;
-        let request_id = ids.request_id.to_string();
-        let visitor = Visitor::from_request_parts(parts, state).await?;
-        let actor = visitor.identity().ok_or_else(|| Error::internal("a write without an identity"))?;
-        Ok(Self(Caller { actor: actor.to_owned(), request_id, sight: visitor.sight() }))
-    }
 }
 
 /// 401 says what would be accepted.

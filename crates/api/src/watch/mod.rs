@@ -45,14 +45,14 @@ pub(crate) async fn open(
     let asked = WatchParameters::parse(raw, last_event, app.catalog(), app.contract(), options, any_kind)?;
     let form = Form::negotiate(headers)?;
     let sight = visitor.sight();
-    let owner = owner(app, path, &sight).await?;
+    let owner = owner(app, path, sight).await?;
     let filter = asked.filter(kinds_of(app, path), owner);
     let (forgotten, newest) = app.store.bounds().await?;
     let start = match asked.since {
-        None => Start::Present(Box::new(app.store.present(&sight, filter.clone()).await?)),
+        None => Start::Present(Box::new(app.store.present(sight, filter.clone()).await?)),
         Some(since) => Start::After(since_kept(since, forgotten, newest)?),
     };
-    let channel = app.channels.join(app, &sight, filter.clone(), asked.fields.clone(), newest)?;
+    let channel = app.channels.join(app, sight, filter.clone(), asked.fields.clone(), newest)?;
     let watcher = Watcher::new(app, visitor, filter, asked.fields, start, channel, form)?;
     let events = stream::unfold(watcher, async |mut watcher| {
         let chunk = watcher.next().await?;

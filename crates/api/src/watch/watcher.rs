@@ -93,7 +93,7 @@ impl Watcher {
             Start::Present(present) => present.version(),
             Start::After(version) => *version,
         };
-        let follower = Box::new(app.store.follow(&visitor.sight(), filter, through)?);
+        let follower = Box::new(app.store.follow(visitor.sight(), filter, through)?);
         let (stage, follower, position) = match start {
             // Its objects come by their versions, so each of them is a place to go on from.
             Start::Present(present) => (Stage::Present(present), Some(follower), Version::default()),
@@ -112,7 +112,7 @@ impl Watcher {
             position,
             bookmark_due: Instant::now() + SILENCE,
             until: visitor.remaining().and_then(|time| Instant::now().checked_add(time)),
-            roles: visitor.roles(),
+            roles: visitor.roles(&app.gate),
             watching: app.watch_metrics.watching()?,
         })
     }
