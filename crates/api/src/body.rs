@@ -3,11 +3,11 @@
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request};
 use http_body::Body as _;
 use http_body_util::BodyExt;
-use hyperfleet_core::{Error, ErrorKind};
+use hyperfleet_core::{Error, ErrorKind, MAX_DEPTH, echo};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -47,15 +47,24 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Error> {
 }
 
 fn media_type(headers: &HeaderMap) -> Result<Option<String>, Error> {
+    if let Some(encoding) = headers.get(CONTENT_ENCODING).filter(|encoding| !is_identity(encoding)) {
+        let encoding = String::from_utf8_lossy(encoding.as_bytes());
+        let detail = format!("The content encoding '{}' is not supported. Send plain JSON.", echo(&encoding));
+        return Err(Error::new(ErrorKind::UnsupportedMediaType, detail));
+    }
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(None) };
     let text = value.to_str().map_err(|_| unsupported("that is not text", "application/json"))?;
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     Ok(Some(essence).filter(|essence| !essence.is_empty()))
 }
 
+fn is_identity(encoding: &HeaderValue) -> bool {
+    let encoding = encoding.as_bytes().trim_ascii();
+    encoding.is_empty() || encoding.eq_ignore_ascii_case(b"identity")
+}
+
 fn unsupported(given: &str, expected: &str) -> Error {
-    let detail =
-        format!("The media type '{}' is not supported. Send {expected}.", hyperfleet_core::echo(given));
+    let detail = format!("The media type '{}' is not supported. Send {expected}.", echo(given));
     Error::new(ErrorKind::UnsupportedMediaType, detail)
 }
 
@@ -67,14 +76,10 @@ fn unsupported(given: &str, expected: &str) -> Error {
 pub(crate) async fn read(app: &App, request: Request<Body>) -> Result<Bytes, Error> {
     let stay = request.extensions().get::<Arc<Stay>>().cloned();
     let stay = stay.ok_or_else(|| Error::internal("a body came around the gate"))?;
-    stay.leave();
-    let body = tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit))
-        .await
-        .unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time."))
-        })?;
-    stay.come_back()?;
-    Ok(body)
+    let body = tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit));
+    stay.wait_outside(body)
+        .await?
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time.")))
 }
 
 async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
@@ -145,7 +150,12 @@ pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
         ));
     }
     serde_json::from_slice(body).map_err(|error| {
-        Error::new(ErrorKind::MalformedBody, format!("The request body is not valid JSON: {error}"))
+        let error = error.to_string();
+        let detail = match error.strip_prefix("recursion limit exceeded") {
+            Some(place) => format!("The request body is nested deeper than {MAX_DEPTH} levels{place}"),
+            None => format!("The request body is not valid JSON: {error}"),
+        };
+        Error::new(ErrorKind::MalformedBody, detail)
     })
 }
 

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use hyperfleet_core::{
-    Contract, Error, Fault, Faults, Finding, RawJson, ReportedStatus, Submission, Timestamp, check_text,
-    document_faults, echo,
+    Contract, Error, Fault, FaultKind, Faults, Finding, RawJson, ReportedStatus, Submission, Timestamp,
+    check_text, document_faults, echo,
 };
 use serde_json::{Map, Value};
 
@@ -14,6 +14,9 @@ use crate::body;
 mod plain;
 
 const MAX_ADAPTER: usize = 253;
+
+/// More conditions than anybody reads would only keep others waiting.
+const MAX_CONDITIONS: usize = 1_000;
 
 /// How far ahead of ours an adapter's clock may be, in microseconds.
 const MAX_AHEAD: i64 = 5 * 60 * 1_000_000;
@@ -141,6 +144,12 @@ fn check_conditions(value: Value, faults: &mut Vec<Fault>) -> Vec<Finding> {
         faults.push(Fault::wrong_type("conditions", "an array", &value));
         return Vec::new();
     };
+    if items.len() > MAX_CONDITIONS {
+        let message = format!("conditions may have at most {MAX_CONDITIONS} items, not {}", items.len());
+        let fault = Fault::new(FaultKind::Value, "conditions", message).rule("max_items");
+        faults.push(fault.bounds(None, MAX_CONDITIONS as u64));
+        return Vec::new();
+    }
     let mut kinds = HashSet::new();
     let mut findings = Vec::with_capacity(items.len());
     for (i, item) in items.into_iter().enumerate() {

@@ -27,6 +27,8 @@ const DEFAULT_PAGE_SIZE: u64 = 20;
 /// The parameters of a request, taken one by one; what is left at the end is unknown.
 pub(crate) struct Query {
     given: Vec<(String, String)>,
+    /// The names as they came.
+    order: Vec<String>,
     known: Vec<&'static str>,
     faults: Faults,
     /// What is wrong with the search, with the place.
@@ -37,10 +39,11 @@ pub(crate) struct Query {
 impl Query {
     /// Reads a raw query string.
     pub(crate) fn new(raw: Option<&str>, contract: Contract) -> Self {
-        let given = form_urlencoded::parse(raw.unwrap_or_default().as_bytes())
+        let given: Vec<(String, String)> = form_urlencoded::parse(raw.unwrap_or_default().as_bytes())
             .map(|(name, value)| (name.into_owned(), value.into_owned()))
             .collect();
-        Self { given, known: Vec::new(), faults: Faults::default(), search_error: None, contract }
+        let order = given.iter().map(|(name, _)| echo(name)).collect();
+        Self { given, order, known: Vec::new(), faults: Faults::default(), search_error: None, contract }
     }
 
     /// The value of a parameter, unless it is blank or absent. Given twice is a fault.
@@ -147,13 +150,13 @@ impl Query {
         }
         match self.search_error {
             // Alone, it can show the place; among others it is one of them.
-            Some(error) if self.faults.is_empty() => Err(error.into()),
-            Some(error) => {
-                self.faults.push(error.fault().clone());
-                Err(self.faults.into_error())
-            }
-            None => self.faults.or(value),
+            Some(error) if self.faults.is_empty() => return Err(error.into()),
+            Some(error) => self.faults.push(error.fault().clone()),
+            None => {}
         }
+        let order = self.order;
+        self.faults.sort_by_field(|field| order.iter().position(|name| name == field).unwrap_or(order.len()));
+        self.faults.or(value)
     }
 }
 

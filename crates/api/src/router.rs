@@ -1,11 +1,14 @@
 //! Every route of the API, top to bottom. Kinds come from configuration: each gets its flat
 //! routes, and one set below every chain of its owners.
 
+mod encoding;
+
 use std::sync::Arc;
 
 use axum::routing::{MethodRouter, get, post, put};
 use axum::{Extension, Router, middleware};
 use hyperfleet_core::BASE;
+use tower::util::MapRequestLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
@@ -33,6 +36,7 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .with_state(app.clone())
         .layer(middleware::from_fn_with_state(observer, observe::observe))
         .layer(CompressionLayer::new().compress_when(worth_compressing()))
+        .layer(MapRequestLayer::new(encoding::or_plain))
 }
 
 /// What is not told at once: a compressor would hold events back until it has more of them.

@@ -271,7 +271,8 @@ async fn measure_pending(store: Store, threshold: Duration) {
 
 /// Keeps history to its retention and forgets old answers and leases, in small steps that never hold up a writer for long.
 async fn prune_history(store: Store, retention: Duration) {
-    let mut ticks = tokio::time::interval(PRUNE_INTERVAL);
+    // What is kept for a short time must not stay for a long one.
+    let mut ticks = tokio::time::interval((retention / 10).clamp(Duration::from_secs(1), PRUNE_INTERVAL));
     loop {
         ticks.tick().await;
         let cutoff = Timestamp::now()

@@ -4,7 +4,7 @@ use axum::response::IntoResponse;
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyperfleet_core::search::{Filter, Scope};
 use hyperfleet_core::{Error, ErrorKind, Projection, Resource, Sight, statuses};
-use hyperfleet_store::EventKind;
+use hyperfleet_store::{EventKind, Follower};
 
 use crate::app::App;
 use crate::gate::{Stay, Visitor};
@@ -28,8 +28,15 @@ pub(crate) async fn read(
     let _waiting = app.watch_metrics.watching()?;
     let deadline =
         tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
+    // However short the time, it is looked at once.
+    let follower = match look(app, path, sight, &wait.awaited).await? {
+        Looked::Holds(resource) => return Ok(shown(app, StatusCode::OK, &resource, fields)?),
+        Looked::Gone => return Ok(StatusCode::NO_CONTENT.into_response()),
+        Looked::NotYet(follower) => follower,
+    };
+    stay.leave();
     let waited = tokio::select! {
-        held = until(app, path, sight, stay, &wait.awaited) => Some(held?),
+        held = until(path, follower, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,
         () = app.shutdown.begun() => None,
         _ = roles.changed() => {
@@ -49,30 +56,39 @@ pub(crate) async fn read(
     }
 }
 
-/// Waits until it holds: the resource as it is then, or none if what was awaited is that there is none.
-async fn until(
-    app: &App,
-    path: &Path,
-    sight: &Sight,
-    stay: &Stay,
-    awaited: &Awaited,
-) -> Result<Option<Resource>, Error> {
+/// What was found at first.
+enum Looked {
+    Holds(Box<Resource>),
+    /// As was awaited.
+    Gone,
+    NotYet(Box<Follower>),
+}
+
+async fn look(app: &App, path: &Path, sight: &Sight, awaited: &Awaited) -> Result<Looked, Error> {
     // First where to follow from, then how it is: nothing can happen unseen in between.
     let (_, newest) = app.store.bounds().await?;
     let resource = match find(app, path, sight).await {
         Ok(resource) => resource,
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) if *awaited == Awaited::Deleted => {
-            return Ok(None);
+            return Ok(Looked::Gone);
         }
         Err(error) => return Err(error),
     };
     if holds(awaited, &resource) {
-        return Ok(Some(resource));
+        return Ok(Looked::Holds(Box::new(resource)));
     }
     let scope =
         Scope { kinds: vec![resource.kind.clone()], owner: None, finalizing: true, referring_to: None };
-    let mut follower = app.store.follow(sight, scope.confine(Some(Filter::with_id(resource.id))), newest)?;
-    stay.leave();
+    let follower = app.store.follow(sight, scope.confine(Some(Filter::with_id(resource.id))), newest)?;
+    Ok(Looked::NotYet(Box::new(follower)))
+}
+
+/// Waits until it holds: the resource as it is then, or none if what was awaited is that there is none.
+async fn until(
+    path: &Path,
+    mut follower: Box<Follower>,
+    awaited: &Awaited,
+) -> Result<Option<Resource>, Error> {
     loop {
         for event in follower.next().await?.events {
             match (event.kind, awaited) {

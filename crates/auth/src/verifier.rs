@@ -194,6 +194,11 @@ impl Verifier {
         Ok(accepted)
     }
 
+    /// Whether the keys of its issuer are those that a token was found good with.
+    pub fn still_vouches(&self, verified: &Verified) -> bool {
+        verified.accepted.edition == self.issuers[verified.accepted.issuer].edition()
+    }
+
     fn verified(&self, accepted: Arc<Accepted>, headers: &HeaderMap) -> Verified {
         let settings = &self.issuers[accepted.issuer].settings;
         Verified { named: settings.identity.in_headers(headers), accepted }

@@ -171,6 +171,11 @@ impl Faults {
         self.0.extend(faults);
     }
 
+    /// Puts them in the order of the fields that they are about.
+    pub fn sort_by_field<K: Ord>(&mut self, mut place: impl FnMut(&str) -> K) {
+        self.0.sort_by_key(|fault| place(&fault.field));
+    }
+
     /// Whether nothing was wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

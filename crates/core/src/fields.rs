@@ -106,8 +106,8 @@ impl Projection {
     }
 }
 
-/// The parts of `value` at `paths`; `None` when it has none of them. Lists keep their elements,
-/// each cut to what is asked for.
+/// The parts of `value` at `paths`; `None` when it has none of them. A number in a path is an element of a list; where
+/// there is none, lists keep their objects, each cut to what is asked for.
 pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
     if paths.iter().any(|path| path.is_empty()) {
         return Some(value.clone());
@@ -127,9 +127,26 @@ pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
         Value::Array(items) => {
-            Some(items.iter().map(|item| project(item, paths).unwrap_or_else(|| Map::new().into())).collect())
+            let kept: Vec<Value> = items
+                .iter()
+                .enumerate()
+                .filter_map(|(place, item)| {
+                    let below: Vec<&[String]> = paths.iter().filter_map(|path| within(path, place)).collect();
+                    let part = if below.is_empty() { return None } else { project(item, &below) };
+                    part.or_else(|| item.is_object().then(|| Map::new().into()))
+                })
+                .collect();
+            (!kept.is_empty()).then_some(Value::Array(kept))
         }
         _ => None,
+    }
+}
+
+/// What a path means of the element at a place of a list.
+fn within<'a>(path: &'a [String], place: usize) -> Option<&'a [String]> {
+    match path[0].parse::<usize>() {
+        Ok(number) => (number == place).then(|| &path[1..]),
+        Err(_) => Some(path),
     }
 }
 
@@ -149,7 +166,7 @@ fn split_paths(list: &str) -> impl Iterator<Item = &str> {
 
 /// `spec.a['b.c']` as its segments. What follows `labels.` is one key, dots included.
 fn segments(path: &str) -> Result<Vec<String>, String> {
-    if let Some(key) = path.strip_prefix("labels.").filter(|key| !key.contains('[')) {
+    if let Some(key) = path.strip_prefix("labels.").filter(|key| !key.is_empty() && !key.contains('[')) {
         return Ok(vec!["labels".to_owned(), key.to_owned()]);
     }
     let malformed = || "is not a path such as name, labels['a/b'] or spec.region".to_owned();
@@ -208,8 +225,9 @@ mod tests {
         );
         assert!(Projection::parse("status.conditions.type,references.wif").is_ok());
         let faults =
-            Projection::parse("nmae,status.condition,spec..a,name.x,status.conditions.reson,").unwrap_err();
-        assert_eq!(faults.len(), 6);
+            Projection::parse("nmae,status.condition,spec..a,name.x,status.conditions.reson,labels.,")
+                .unwrap_err();
+        assert_eq!(faults.len(), 7);
         assert!(faults[0].message.contains("did you mean name?"), "{}", faults[0].message);
         assert!(faults[1].message.contains("did you mean conditions?"));
         assert!(faults[4].message.contains("did you mean reason?"));
@@ -222,5 +240,20 @@ mod tests {
         let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
         assert_eq!(project(&value, &paths), Some(json!({"a": {"b": 1}, "d": [{"e": 1}, {}]})));
         assert_eq!(project(&value, &[&["x".to_owned()]]), None);
+    }
+
+    #[test]
+    fn lists_are_cut_by_number_or_by_member_and_nothing_is_made_up() {
+        let value = json!({"l": [1, 2], "o": [{"a": 1, "b": 2}, {"b": 3}, 5]});
+        let part = |path: &str| {
+            let path: Vec<String> = path.split('.').map(str::to_owned).collect();
+            project(&value, &[&path])
+        };
+        assert_eq!(part("l.1"), Some(json!({"l": [2]})));
+        assert_eq!(part("l.2"), None);
+        assert_eq!(part("l.a"), None);
+        assert_eq!(part("o.0.b"), Some(json!({"o": [{"b": 2}]})));
+        assert_eq!(part("o.a"), Some(json!({"o": [{"a": 1}, {}]})));
+        assert_eq!(part("o.2"), Some(json!({"o": [5]})));
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::Fault;
 use crate::json::member;
+use crate::{Fault, FaultKind};
 
 /// A resource's labels.
 pub type Labels = BTreeMap<String, String>;
@@ -14,6 +14,9 @@ const VALUE_PATTERN: &str = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$";
 const NAME_PATTERN: &str = "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
 const PREFIX_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
+/// The most labels of a resource. Each can be searched for, and is kept for that in a row of its own.
+const MAX_LABELS: usize = 256;
+
 /// Reads the `labels` member: an object of texts. Faults go to `faults`; what is returned holds
 /// the good ones.
 pub fn check_labels(labels: &Value, faults: &mut Vec<Fault>) -> Labels {
@@ -21,6 +24,12 @@ pub fn check_labels(labels: &Value, faults: &mut Vec<Fault>) -> Labels {
         faults.push(Fault::wrong_type("labels", "an object", labels));
         return Labels::new();
     };
+    if members.len() > MAX_LABELS {
+        let message = format!("labels may have at most {MAX_LABELS} members, not {}", members.len());
+        let fault = Fault::new(FaultKind::Value, "labels", message).rule("max_items");
+        faults.push(fault.bounds(None, MAX_LABELS as u64));
+        return Labels::new();
+    }
     let mut good = Labels::new();
     for (key, value) in members {
         let field = crate::echo(&member("labels", key));
@@ -133,5 +142,12 @@ mod tests {
         );
         assert_eq!(fields(&json!({"k": "x".repeat(64)})), ["labels.k"]);
         assert_eq!(fields(&json!([])), ["labels"]);
+    }
+
+    #[test]
+    fn more_labels_than_can_be_searched_for_are_one_fault() {
+        let labels = |count| (0..count).map(|i| (format!("key-{i}"), json!("value"))).collect::<Value>();
+        assert!(fields(&labels(MAX_LABELS)).is_empty());
+        assert_eq!(fields(&labels(MAX_LABELS + 1)), ["labels"]);
     }
 }

@@ -27,7 +27,9 @@ impl IfMatch {
             return Some(Self::Any);
         }
         let (mut strong, mut weak) = (Vec::new(), Vec::new());
-        let mut rest = header;
+        // Elements of a list may be empty, but not all of them.
+        let separators = [',', ' ', '\t'];
+        let mut rest = header.trim_start_matches(separators);
         loop {
             let (tags, tail) = match rest.strip_prefix("W/") {
                 Some(tail) => (&mut weak, tail),
@@ -38,11 +40,13 @@ impl IfMatch {
                 return None;
             }
             tags.push(tag.to_owned());
-            rest = tail.trim_start();
+            rest = tail.trim_start_matches(separators);
             if rest.is_empty() {
                 return Some(Self::Tags { strong, weak });
             }
-            rest = rest.strip_prefix(',')?.trim_start();
+            if !tail.trim_start().starts_with(',') {
+                return None;
+            }
         }
     }
 
@@ -73,10 +77,16 @@ impl IfMatch {
     /// The conflict with what is at another version.
     pub(crate) fn conflict(&self, kind: &str, id: &str, actual: Version) -> Error {
         let expected = self.as_sent();
-        let detail = format!(
-            "{kind} '{id}' was modified by another request. Expected version {}, found version {actual}.",
-            expected.as_str().map_or_else(|| expected.to_string(), crate::echo),
-        );
+        let detail = if self.matches_weakly(actual) {
+            format!(
+                "{kind} '{id}' is at version {actual}, but a write needs a strong tag, without W/ before it."
+            )
+        } else {
+            format!(
+                "{kind} '{id}' was modified by another request. Expected version {}, found version {actual}.",
+                expected.as_str().map_or_else(|| expected.to_string(), crate::echo),
+            )
+        };
         Error::new(ErrorKind::VersionConflict { expected, actual }, detail)
     }
 
@@ -104,7 +114,10 @@ mod tests {
         let list = IfMatch::parse(r#""7", W/"8" ,"x""#).unwrap();
         assert!(list.matches(Version(7)));
         assert!(!list.matches(Version(8)) && list.matches_weakly(Version(8)));
-        for bad in ["", "7", "\"7", "\"7\" \"8\"", "\"7\",", "*, \"7\"", "w/\"7\"", ","] {
+        for sparse in ["\"7\",", " , \"7\"", "\"6\",, ,\"7\""] {
+            assert!(IfMatch::parse(sparse).is_some_and(|list| list.matches(Version(7))), "{sparse}");
+        }
+        for bad in ["", "7", "\"7", "\"7\" \"8\"", "*, \"7\"", "w/\"7\"", ",", " , ,"] {
             assert_eq!(IfMatch::parse(bad), None, "{bad}");
         }
     }

@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::json::member;
-use crate::{Entity, Fault, ReferenceRule, ResourceId};
+use crate::{Entity, Fault, FaultKind, ReferenceRule, ResourceId};
 
 /// A resource's references: ref type → ids, in the order given.
 pub type References = BTreeMap<String, Vec<ResourceId>>;
+
+/// The most references of one type, where the kind declares no bound of its own. Each is looked up on every write.
+const MAX_ENTRIES: usize = 1_000;
 
 /// Reads the `references` member: ref type → array of `{kind, id}`. Faults go to `faults`; what
 /// is returned holds the good ones. A ref type that is not given is not looked at here.
@@ -35,6 +38,12 @@ pub fn check_references(entity: &Entity, references: &Value, faults: &mut Vec<Fa
             continue;
         };
         check_count(rule, &field, entries.len(), faults);
+        if entries.len() > MAX_ENTRIES {
+            let message = format!("{field} may have at most {MAX_ENTRIES} items, not {}", entries.len());
+            let fault = Fault::new(FaultKind::Value, field, message).rule("max_items");
+            faults.push(fault.bounds(None, MAX_ENTRIES as u64));
+            continue;
+        }
         let mut ids = Vec::with_capacity(entries.len());
         for (i, entry) in entries.iter().enumerate() {
             if let Some(id) = check_entry(rule, &format!("{field}[{i}]"), entry, faults) {

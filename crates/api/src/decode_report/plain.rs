@@ -8,7 +8,7 @@ use memchr::{memchr2_iter, memmem};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{MAX_ADAPTER, check_time};
+use super::{MAX_ADAPTER, MAX_CONDITIONS, check_time};
 
 #[derive(Deserialize)]
 struct Report<'a> {
@@ -78,6 +78,9 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
 }
 
 fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
+    if conditions.len() > MAX_CONDITIONS {
+        return None;
+    }
     let finding = |raw: &&RawValue| {
         let condition: Condition<'_> = object(raw.get())?;
         Some(Finding {

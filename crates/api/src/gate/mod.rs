@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use http::header::{CACHE_CONTROL, WWW_AUTHENTICATE};
+use http::header::{CACHE_CONTROL, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
 use hyperfleet_auth::{Belonging, Refusal, RefusalKind, Tenancy, Verified, Verifier};
@@ -94,9 +94,19 @@ impl Gate {
         self.verifier.is_some() || self.tenancy.is_some()
     }
 
-    async fn admit(&self, catalog: &Catalog, request: &Parts, demand: &Demand) -> Result<Visitor, Response> {
+    async fn admit(
+        &self,
+        catalog: &Catalog,
+        request: &Parts,
+        demand: &Demand,
+        stay: &Stay,
+    ) -> Result<Visitor, Response> {
         let headers = &request.headers;
-        let verified = self.authenticate(headers).await.map_err(refused)?;
+        if demand.writes && self.verifier.is_none() && is_of_another_site(request) {
+            let detail = "A page of another site may not write here, where no token says who asks for it";
+            return Err(failed(Error::new(ErrorKind::PermissionDenied, detail)));
+        }
+        let verified = self.authenticate(headers, stay).await?;
         if let Some(verified) = verified.as_ref().filter(|_| demand.writes) {
             verified.identity().map_err(refused)?;
         }
@@ -122,10 +132,18 @@ impl Gate {
         Ok(visitor)
     }
 
-    async fn authenticate(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refusal> {
-        match &self.verifier {
-            Some(verifier) => Box::pin(verifier.verify(headers)).await.map(Some),
-            None => Ok(None),
+    async fn authenticate(&self, headers: &HeaderMap, stay: &Stay) -> Result<Option<Verified>, Response> {
+        let Some(verifier) = &self.verifier else { return Ok(None) };
+        // An issuer may be asked, and whoever sends tokens with keys that nobody knows must not fill the room meanwhile.
+        let verified = stay.wait_outside(Box::pin(verifier.verify(headers))).await.map_err(failed)?;
+        verified.map(Some).map_err(refused)
+    }
+
+    /// Whether a token that was good when its bearer came in would still be, its time aside.
+    pub(crate) fn still_knows(&self, visitor: &Visitor) -> bool {
+        match (&self.verifier, visitor.verified()) {
+            (Some(verifier), Some(verified)) => verifier.still_vouches(verified),
+            _ => true,
         }
     }
 
@@ -219,7 +237,7 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
         Err(error) => return failed(error),
     };
     parts.extensions.insert(Arc::clone(&stay));
-    let response = match app.gate.admit(app.catalog(), &parts, &demand).await {
+    let response = match app.gate.admit(app.catalog(), &parts, &demand, &stay).await {
         Ok(visitor) => {
             parts.extensions.insert(visitor);
             let mut response = next.run(Request::from_parts(parts, body)).await;
@@ -232,6 +250,20 @@ pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) 
     };
     stay.leave();
     response
+}
+
+/// Whether a browser says that a page of another site made it ask.
+fn is_of_another_site(request: &Parts) -> bool {
+    let headers = &request.headers;
+    if let Some(site) = headers.get("sec-fetch-site") {
+        return !matches!(site.as_bytes(), b"same-origin" | b"none");
+    }
+    let Some(origin) = headers.get(ORIGIN) else { return false };
+    let host = request.uri.authority().map(|authority| authority.as_str().as_bytes());
+    let host = host.or_else(|| headers.get(HOST).map(HeaderValue::as_bytes));
+    let origin = origin.as_bytes();
+    let site = [b"https://".as_slice(), b"http://"].iter().find_map(|scheme| origin.strip_prefix(*scheme));
+    site.is_none() || site != host
 }
 
 /// 401 says what would be accepted.

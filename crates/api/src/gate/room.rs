@@ -3,8 +3,10 @@
 //! resource, and reports last of all, because adapters that cannot report would stop the whole fleet. Nobody waits
 //! here, and whoever is sent away has changed nothing.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 
 use hyperfleet_core::{Error, ErrorKind};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -122,8 +124,20 @@ impl Stay {
         }
     }
 
-    /// Comes in again, if there is room, when the waiting is over.
-    pub(crate) fn come_back(&self) -> Result<(), Error> {
+    /// Waits for something that is not there yet, and takes up no room meanwhile. There may be none any more when the
+    /// waiting is over.
+    pub(crate) async fn wait_outside<T>(&self, awaited: impl Future<Output = T>) -> Result<T, Error> {
+        let mut awaited = pin!(awaited);
+        if let Poll::Ready(there) = futures_util::poll!(&mut awaited) {
+            return Ok(there);
+        }
+        self.leave();
+        let there = awaited.await;
+        self.come_back()?;
+        Ok(there)
+    }
+
+    fn come_back(&self) -> Result<(), Error> {
         self.room.take_in(self.rank)?;
         self.left.store(false, Ordering::Relaxed);
         Ok(())
@@ -158,6 +172,25 @@ mod tests {
         reports.iter().for_each(Stay::leave);
         drop(reports);
         assert_eq!(fill(&room, Rank::Report).len(), 20, "who has left leaves nobody else's place");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_something_waits_outside() {
+        let room = Room::register(&mut Registry::default(), 1);
+        let stay = room.enter(Rank::Report).unwrap();
+        assert_eq!(stay.wait_outside(std::future::ready(7)).await.ok(), Some(7));
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let waits = async { stay.wait_outside(told).await };
+        let others = async {
+            let other = room.enter(Rank::Report).expect("the place is free");
+            tell.send(()).unwrap();
+            tokio::task::yield_now().await;
+            other
+        };
+        let (waited, other) = tokio::join!(waits, others);
+        assert_eq!(waited.unwrap_err().kind, ErrorKind::Overloaded, "the place was taken meanwhile");
+        drop(other);
+        assert!(room.enter(Rank::Report).is_ok());
     }
 
     #[test]

@@ -90,6 +90,11 @@ impl Visitor {
         self.0.is_system
     }
 
+    /// Their token.
+    pub(super) fn verified(&self) -> Option<&Verified> {
+        self.0.verified.as_ref()
+    }
+
     /// What they may do, where that is limited.
     pub(crate) fn rights(&self) -> Option<&Rights> {
         self.sight().rights()

@@ -304,7 +304,7 @@ mod tests {
             faults(
                 "page=0&pageSize=501&orderBy=nmae&showDeleted=yes&total=some&ref_type=x&kind=Nope&serach=1"
             ),
-            ["page", "pageSize", "orderBy", "showDeleted", "total", "ref_target_id", "kind", "serach"]
+            ["page", "pageSize", "orderBy", "showDeleted", "total", "kind", "serach", "ref_target_id"]
         );
         assert_eq!(faults("pageSize=5&size=6"), ["size"]);
         assert_eq!(faults("page=1&page=2"), ["page"]);
@@ -312,6 +312,12 @@ mod tests {
         assert_eq!(faults("page=1.5"), ["page"]);
         assert_eq!(faults("orderBy=name,name"), ["orderBy"]);
         assert_eq!(faults("orderBy=name&order=sideways"), ["order"]);
+    }
+
+    #[test]
+    fn faults_come_in_the_order_of_the_parameters() {
+        let raw = "total=z&zork=1&showDeleted=q&search=(&order=up&page=0";
+        assert_eq!(faults(raw), ["total", "zork", "showDeleted", "search", "order", "page"]);
     }
 
     #[test]

@@ -50,7 +50,10 @@ pub(crate) async fn open(
     let (forgotten, newest) = app.store.bounds().await?;
     let start = match asked.since {
         None => Start::Present(Box::new(app.store.present(sight, filter.clone()).await?)),
-        Some(since) => Start::After(since_kept(since, forgotten, newest)?),
+        Some(since) => {
+            let name = if last_event.is_some() { "Last-Event-ID" } else { "since" };
+            Start::After(since_kept(name, since, forgotten, newest)?)
+        }
     };
     let channel = app.channels.join(app, sight, filter.clone(), asked.fields.clone(), newest)?;
     let watcher = Watcher::new(app, visitor, filter, asked.fields, start, channel, form)?;
@@ -67,10 +70,10 @@ pub(crate) async fn open(
 }
 
 /// Where to begin: behind `since`, as far as that is kept and has been.
-fn since_kept(since: Version, forgotten: Version, newest: Version) -> Result<Version, Error> {
+fn since_kept(name: &str, since: Version, forgotten: Version, newest: Version) -> Result<Version, Error> {
     if since > newest {
-        let message = format!("since must be a version that has been; the newest is {newest}, not {since}");
-        let fault = Fault::new(FaultKind::Query, "since", message).given(&since.0.into()).rule("max");
+        let message = format!("{name} must be a version that has been; the newest is {newest}, not {since}");
+        let fault = Fault::new(FaultKind::Query, name, message).given(&since.0.into()).rule("max");
         return Err(Faults::one(fault).into_error());
     }
     if since == Version::default() {

@@ -55,6 +55,7 @@ pub(super) struct Watcher {
     /// When the caller's token is over.
     until: Option<Instant>,
     roles: watch::Receiver<u64>,
+    visitor: Visitor,
     watching: Watching,
 }
 
@@ -113,6 +114,7 @@ impl Watcher {
             bookmark_due: Instant::now() + SILENCE,
             until: visitor.remaining().and_then(|time| Instant::now().checked_add(time)),
             roles: visitor.roles(&app.gate),
+            visitor: visitor.clone(),
             watching: app.watch_metrics.watching()?,
         })
     }
@@ -135,6 +137,11 @@ impl Watcher {
             () = token_ends(self.until) => Err(End::ComeAgain),
             advanced = self.advance() => advanced,
         };
+        // By keys that are withdrawn nothing more is told; whoever has others comes again.
+        let advanced = advanced.and_then(|chunk| match app.gate.still_knows(&self.visitor) {
+            true => Ok(chunk),
+            false => Err(End::ComeAgain),
+        });
         let chunk = match advanced {
             Ok(chunk) => chunk,
             Err(end) => self.end(&end).into(),

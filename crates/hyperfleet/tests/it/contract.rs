@@ -174,6 +174,26 @@ async fn a_problem_carries_the_request_id_or_else_the_trace(app: &App) {
     }
 }
 
+async fn a_page_of_another_site_does_not_write_where_no_token_is_asked_for(app: &App) {
+    let own = format!("http://{}", app.api().authority());
+    for (header, value, status) in [
+        ("sec-fetch-site", "cross-site", 403),
+        ("sec-fetch-site", "same-site", 403),
+        ("sec-fetch-site", "same-origin", 201),
+        ("sec-fetch-site", "none", 201),
+        ("origin", "https://attacker.example", 403),
+        ("origin", "null", 403),
+        ("origin", &own, 201),
+    ] {
+        let body = json!({"kind": "Cluster", "name": unique("page"), "spec": {}});
+        let answer = app.post("/clusters").header(header, value).json(&body).await.expect_status(status);
+        if status == 403 {
+            assert_eq!(answer.problem_code(), "HYPERFLEET-AUZ-001", "{value}");
+        }
+        app.get("/clusters").header(header, value).await.expect_status(200);
+    }
+}
+
 async fn every_answer_varies_by_credentials_and_encoding(app: &App) {
     let cluster = app.create_cluster("varied").await;
     let known = etag(&app.get(href(&cluster)).await);
@@ -213,6 +233,9 @@ async fn answers_are_compressed_as_the_caller_asks_and_keep_their_etag(app: &App
         ("br", None),
         ("identity", None),
         ("gzip;q=0", None),
+        ("identity;q=0", None),
+        ("br;q=1, *;q=0", None),
+        ("gzip;q=0, identity;q=0", None),
         ("", None),
     ] {
         let answer = app.get(href(&cluster)).header("accept-encoding", accept).unchecked().await;
@@ -254,6 +277,7 @@ both_stores!(
     head_follows_get,
     one_trailing_slash_is_tolerated_and_two_are_not,
     the_callers_request_id_comes_back_when_it_is_short_and_plain,
+    a_page_of_another_site_does_not_write_where_no_token_is_asked_for,
     a_problem_carries_the_request_id_or_else_the_trace,
     every_answer_varies_by_credentials_and_encoding,
     answers_are_compressed_as_the_caller_asks_and_keep_their_etag,

@@ -12,6 +12,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 both_stores!(
     what_holds_is_answered_at_once,
+    what_holds_is_seen_however_short_the_wait,
     a_wait_ends_when_the_condition_turns,
     a_wait_for_a_deletion_ends_with_the_resource,
     a_resource_that_goes_ends_every_wait,
@@ -53,6 +54,18 @@ async fn what_holds_is_answered_at_once(app: &App) {
     assert!(answer.header("etag").is_some());
     let partial = app.get(&format!("{}?waitFor=Reconciled=False&fields=name", href(&cluster))).await;
     assert_eq!(partial.json(), json!({"id": id(&cluster), "name": "there"}));
+}
+
+async fn what_holds_is_seen_however_short_the_wait(app: &App) {
+    let cluster = app.create_cluster("hasty").await;
+    let gone = format!("/clusters/{}?waitFor=deleted&timeout=0s", uuid::Uuid::now_v7());
+    for _ in 0..10 {
+        let held = app.get(&format!("{}?waitFor=Reconciled=False&timeout=0s", href(&cluster))).await;
+        assert_eq!(held.expect_status(200).header("x-hyperfleet-wait"), None);
+        app.get(&gone).await.expect_status(204);
+        let not_yet = app.get(&format!("{}?waitFor=Reconciled=True&timeout=0s", href(&cluster))).await;
+        assert_eq!(not_yet.expect_status(200).header("x-hyperfleet-wait"), Some("timeout"));
+    }
 }
 
 async fn a_wait_ends_when_the_condition_turns(app: &App) {

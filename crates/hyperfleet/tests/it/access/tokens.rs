@@ -1,7 +1,8 @@
 //! Tokens: without a good one nobody learns or changes anything, and with one the caller's name is what is recorded.
 
 use super::*;
-use crate::support::{id, text};
+use crate::support::{id, text, watched};
+use hyperfleet_testkit::eventually;
 
 guarded!(
     server = "";
@@ -10,6 +11,7 @@ guarded!(
     a_token_that_is_not_good_is_told_why,
     whoever_has_a_token_reads_and_writes_by_name,
     a_token_without_a_name_reads_and_does_not_write,
+    a_watch_ends_with_the_key_of_its_token,
 );
 
 /// All that answers everyone. A route that is new here was opened on purpose.
@@ -128,6 +130,25 @@ async fn a_token_that_is_not_good_is_told_why(guarded: &Guarded) {
         let (_, signature) = token.rsplit_once('.').unwrap();
         assert!(!logs.contains(signature), "a token is nobody's business in a log");
     }
+}
+
+async fn a_watch_ends_with_the_key_of_its_token(guarded: &Guarded) {
+    let ann = guarded.named("ann@example.com");
+    ann.cluster("seen", &json!({})).await;
+    let mut stream = ann.get(&watched("/clusters")).watch().await;
+    assert_eq!(stream.change().await.kind(), "ADDED");
+    let successor = Issuer::new();
+    std::fs::copy(successor.issuer.jwks_file(), guarded.issuer.issuer.jwks_file()).unwrap();
+    let bob = guarded.holder(&successor.token("bob@example.com"));
+    eventually("the other keys count", DEADLINE, async || {
+        (bob.get("/whoami").await.status == 200).then_some(())
+    })
+    .await;
+    assert_refused(&ann.get("/whoami").await, 401, "AUT-002");
+    bob.cluster("unseen", &json!({})).await;
+    let rest = stream.rest().await;
+    assert!(!rest.iter().any(|event| event.text.contains("unseen")), "{rest:?}");
+    assert_eq!(rest.last().unwrap().json["code"], "HYPERFLEET-SVC-001");
 }
 
 async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {

@@ -203,6 +203,8 @@ async fn other_media_types_are_refused(app: &App) {
             app.post("/clusters").header("content-type", media_type).body(body).await.expect_status(415);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-003");
     }
+    let answer = app.post("/clusters").header("content-encoding", "gzip").body(body).await.expect_status(415);
+    assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-003");
     let answer = app.post("/clusters").header("content-type", "text/plain").body(body).await;
     assert_snapshot!(transcript(&answer), @r#"
     415

@@ -18,6 +18,7 @@ both_stores!(
     what_is_no_json_object_is_no_report,
     another_media_type_is_refused,
     a_body_over_the_limit_is_refused,
+    more_conditions_than_anybody_reads_are_one_fault,
     a_bad_body_is_told_before_a_missing_resource,
     a_parameter_that_nobody_knows_is_refused,
 );
@@ -305,6 +306,16 @@ async fn a_body_over_the_limit_is_refused(app: &App) {
     let largest = with(good(), &json!({"data": {"blob": "x".repeat((1 << 20) - frame)}}));
     let kept = app.report(&cluster, &largest).await.expect_status(201).json();
     assert_eq!(kept["data"], largest["data"]);
+}
+
+async fn more_conditions_than_anybody_reads_are_one_fault(app: &App) {
+    let cluster = app.create_cluster("many").await;
+    for condition in [json!({}), json!({"type": "Available", "status": "True"})] {
+        let many = with(good(), &json!({"conditions": vec![condition; 1_001]}));
+        let problem = app.report(&cluster, &many).await.expect_status(400).json();
+        assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{problem}");
+        assert_eq!(problem["errors"][0]["field"], "conditions");
+    }
 }
 
 async fn a_bad_body_is_told_before_a_missing_resource(app: &App) {
