@@ -182,16 +182,16 @@ async fn every_bad_parameter_is_reported_at_once(app: &App) {
         page: page is given 2 times
         pageSize: pageSize must be a whole number from 1 to 500, not '501'
         size: size must be a whole number from 1 to 500, not 'x'
-        order: order must be asc or desc, not 'up'
         orderBy: orderBy: 'nmae' is not a field to sort by: did you mean name?
         orderBy: orderBy: 'name sideways' is not a field with an optional asc or desc
+        order: order must be asc or desc, not 'up'
         fields: fields: 'nmae' is not a member of a resource: did you mean name?
         fields: fields: 'spec..a' is not a path such as name, labels['a/b'] or spec.region
         showDeleted: showDeleted must be true or false, not 'yes'
         total: total must be exact or none, not 'some'
-        ref_target_id: ref_target_id is required together with ref_type
         kind: kind must be one of Cluster, NodePool, not 'Nope'
         serach: serach is not a parameter of this endpoint: did you mean search?
+        ref_target_id: ref_target_id is required together with ref_type
         ");
         insta::assert_snapshot!(redacted(&one.json()["errors"]), @r#"
         [
