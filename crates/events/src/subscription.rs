@@ -251,8 +251,8 @@ impl Shared {
         receipt: Receipt,
         reason: &str,
     ) -> Result<(), BrokerError> {
-        let letters = self.broker.dead_letters(&self.topic, &self.name);
-        if let Err(error) = letters.put(body, attempt, reason).await {
+        let letters = self.broker.all_dead_letters(&self.name);
+        if let Err(error) = letters.put(&self.topic, body, attempt, reason).await {
             receipt.retry(self.wait_after(attempt)).await?;
             return Err(error);
         }

@@ -310,7 +310,8 @@ pub(crate) async fn many_dead_letters_tell_their_topics_and_go_at_once(world: Wo
         delivery.acknowledge().await.unwrap();
     }
     assert_eq!(again, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
-    assert_eq!(letters.drop_all(&three).await, Ok(1), "two of them were replayed");
+    let same = [&three[..], &three[..]].concat();
+    assert_eq!(letters.drop_all(&same).await, Ok(1), "two of them were replayed");
     assert_eq!(letters.list(10).await, Ok(Vec::new()));
     let nobodys = world.broker.all_dead_letters(&world.named("nobody"));
     assert_eq!(nobodys.list(10).await, Ok(Vec::new()));
