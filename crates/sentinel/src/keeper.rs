@@ -142,7 +142,7 @@ impl Keeper {
         match held.at(now) {
             Standing::Lapsed => self.book.pause(),
             Standing::Holds(ranges) => {
-                if self.book.hold(ranges) {
+                if self.book.hold(ranges, held.stands_in(), now) {
                     self.cycle.hurry(now);
                 }
             }
