@@ -126,19 +126,23 @@ async fn listen(
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let mut work = JoinSet::new();
+    let (mut work, over) = (JoinSet::new(), CancellationToken::new());
     while let Some(Some(delivery)) = stop.run_until_cancelled(subscription.next()).await {
         while work.try_join_next().is_some() {}
-        work.spawn(worker.clone().answer(delivery));
+        work.spawn(worker.clone().answer(delivery, over.clone()));
     }
     // What was taken ahead goes back at once, so that another process can have it.
     tokio::join!(subscription.drain(), async {
-        let finished = async { while work.join_next().await.is_some() {} };
-        if tokio::time::timeout(grace, finished).await.is_err() {
-            tracing::info!("work was still under way; its events failed and come again");
-            work.shutdown().await;
+        if tokio::time::timeout(grace, finished(&mut work)).await.is_err() {
+            tracing::info!("work was still under way; its events are given back");
+            over.cancel();
+            finished(&mut work).await;
         }
     });
+}
+
+async fn finished(work: &mut JoinSet<()>) {
+    while work.join_next().await.is_some() {}
 }
 
 #[derive(Debug)]
@@ -153,10 +157,12 @@ struct Worker {
 }
 
 impl Worker {
-    async fn answer(self: Arc<Self>, delivery: Delivery) {
-        let settled = match self.work(&delivery.event).await {
-            Ok(()) => delivery.acknowledge().await,
-            Err(why) => delivery.reject(why).await,
+    /// Works on an event, unless its time is over.
+    async fn answer(self: Arc<Self>, delivery: Delivery, over: CancellationToken) {
+        let settled = match over.run_until_cancelled(self.work(&delivery.event)).await {
+            Some(Ok(())) => delivery.acknowledge().await,
+            Some(Err(why)) => delivery.reject(why).await,
+            None => delivery.give_back().await,
         };
         if let Err(error) = settled {
             tracing::warn!(adapter = self.simulation.name, %error, "an event could not be settled; it comes again");

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyperfleet_auth::{KeyMetrics, Pace, Verifier};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Error, SpecSchemas, Timestamp};
@@ -61,6 +62,15 @@ pub struct Addresses {
     pub metrics: Vec<SocketAddr>,
 }
 
+/// A server that is up, for those who share its process.
+#[derive(Debug)]
+pub struct Started {
+    /// Where it listens.
+    pub addresses: Addresses,
+    /// What it serves with, every check included: whoever calls it needs no socket, and is treated as everybody.
+    pub router: Router,
+}
+
 /// What the store needs to know of the configuration.
 pub fn store_options(config: &Config) -> Options {
     let pool = &config.database.pool;
@@ -77,14 +87,14 @@ pub fn store_options(config: &Config) -> Options {
 }
 
 /// Runs until the first signal, and drains. `ready` is called once everything listens; what it returns is awaited at
-/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace. Metrics are
-/// served with those that the registry has already.
+/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace: nothing else
+/// waits for them. Metrics are served with those that the registry has already.
 pub async fn run<L: Future<Output = ()>>(
     config: &Config,
     build: BuildInfo,
     mut registry: Registry,
     signals: &mut Signals,
-    ready: impl FnOnce(&Addresses) -> L,
+    ready: impl FnOnce(&Started) -> L,
 ) -> Result<(), StartError> {
     let rulebook = Arc::new(rulebook(config)?);
     let options = store_options(config);
@@ -147,7 +157,8 @@ pub async fn run<L: Future<Output = ()>>(
     let api_listener = bind("api", &config.server.bind, api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;
-    let api = tokio::spawn(api_listener.serve(router::router(&app, document, observer), api_down.clone()));
+    let router = router::router(&app, document, observer);
+    let api = tokio::spawn(api_listener.serve(router.clone(), api_down.clone()));
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
     let background = [
         tokio::spawn(prune_history(store.clone(), config.history.retention)),
@@ -155,7 +166,7 @@ pub async fn run<L: Future<Output = ()>>(
         tokio::spawn(async move { store.recompute_conditions().await }),
         tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
     ];
-    let leave = ready(&addresses);
+    let leave = ready(&Started { addresses, router });
 
     let signal = signals.next().await;
     health.drain();

@@ -4,25 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::header::{HeaderName, USER_AGENT};
-use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue};
-use http_body_util::Full;
-use hyper_util::client::legacy::Client as Pool;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use hyperfleet_service::authorities;
 
-use crate::connect::Connector;
 use crate::error::Error;
+use crate::reach::Reach;
 use crate::settings::{Origin, Retry, Settings};
 use crate::token::Tokens;
-
-/// Servers close idle connections too; whoever closes first wins nothing.
-const IDLE: Duration = Duration::from_secs(50);
-const MAX_IDLE: usize = 64;
-/// How often a silent HTTP/2 connection is asked whether it is alive.
-const PING: Duration = Duration::from_secs(15);
 
 /// A client of one server. Clones are cheap and share connections.
 #[derive(Clone)]
@@ -34,7 +22,7 @@ pub struct Client {
 
 pub(crate) struct Shared {
     pub(crate) origin: Origin,
-    pub(crate) pool: Pool<Connector, Full<Bytes>>,
+    pub(crate) reach: Reach,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) headers: HeaderMap,
     pub(crate) timeout: Duration,
@@ -55,20 +43,7 @@ impl Client {
     /// A client by these settings. Nothing is connected yet, and the server need not be there.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let origin = Origin::parse(&settings.base_url)?;
-        let tls = match origin.scheme == Scheme::HTTPS {
-            true => Some(
-                authorities::client_config(settings.ca_file.as_deref())
-                    .map_err(|error| Error::Configuration(error.to_string()))?,
-            ),
-            false => None,
-        };
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MAX_IDLE)
-            .http2_keep_alive_interval(PING)
-            .timer(TokioTimer::new())
-            .pool_timer(TokioTimer::new())
-            .build(Connector::new(tls, settings.timeout));
+        let reach = Reach::new(&settings, &origin)?;
         let mut headers = HeaderMap::new();
         insert(&mut headers, USER_AGENT.as_str(), &settings.user_agent)?;
         for (name, value) in &settings.headers {
@@ -76,7 +51,7 @@ impl Client {
         }
         let shared = Shared {
             origin,
-            pool,
+            reach,
             tokens: settings.token.map(Tokens::new),
             headers,
             timeout: settings.timeout,

@@ -22,7 +22,7 @@ use tower::Service;
 /// Idle connections through a firewall are kept alive by this.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 /// Makes connections.
 #[derive(Clone)]

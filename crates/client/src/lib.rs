@@ -1,5 +1,5 @@
 //! The typed HTTP client of the API, which the Sentinel, the adapters and the command line share.
-//! Nothing else talks HTTP to the API.
+//! Nothing else talks HTTP to the API, over the network or from within its process.
 //!
 //! A call is three steps, each to be had by itself: a [`Request`] is put together without any I/O, [`Client::send`]
 //! carries it there and brings an [`Answer`] (with retries where a repetition cannot do harm), and the answer is read as
@@ -17,6 +17,7 @@ mod kinds;
 mod leases;
 mod list;
 mod path;
+mod reach;
 mod report;
 mod request;
 mod resource;
@@ -37,6 +38,7 @@ pub use kinds::Kind;
 pub use leases::Lease;
 pub use list::{ListQuery, Page};
 pub use path::{BASE, Collection, ItemPath};
+pub use reach::Inside;
 pub use report::{AdapterReport, NewCondition, NewReport, Reported};
 pub use request::{Answer, Request};
 pub use resource::{Condition, Owner, Resource, Status};

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::path::BASE;
+use crate::reach::Body;
 use crate::request::{Answer, Request};
 use crate::retry::{Outcome, Repetition};
 
@@ -97,7 +97,7 @@ impl Client {
 
     /// Sends it once and returns when the head of the answer is there. A token that is not taken any more is replaced
     /// and sent again: what was refused for its token was not carried out.
-    pub(crate) async fn exchange(&self, request: &Request) -> Result<Response<Incoming>, Outcome> {
+    pub(crate) async fn exchange(&self, request: &Request) -> Result<Response<Body>, Outcome> {
         let Some(tokens) = &self.shared.tokens else { return self.exchange_as(request, None).await };
         let token = tokens.header().await.map_err(Outcome::NotSent)?;
         let response = self.exchange_as(request, Some(token.clone())).await?;
@@ -114,7 +114,7 @@ impl Client {
         &self,
         request: &Request,
         token: Option<HeaderValue>,
-    ) -> Result<Response<Incoming>, Outcome> {
+    ) -> Result<Response<Body>, Outcome> {
         let url = self.url(request).map_err(Outcome::NotSent)?;
         let asked = asked(request, &url);
         let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
@@ -122,7 +122,7 @@ impl Client {
         *message.uri_mut() =
             url.parse().map_err(|_| Outcome::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
         *message.headers_mut() = self.headers(request, token);
-        self.shared.pool.request(message).await.map_err(|fault| {
+        self.shared.reach.exchange(message).await.map_err(|fault| {
             let error = Error::Unreachable { url: asked, why: causes(&fault) };
             if fault.is_connect() { Outcome::NotSent(error) } else { Outcome::Lost(error) }
         })

@@ -8,6 +8,7 @@ use http::uri::{Authority, Scheme};
 
 use crate::error::Error;
 use crate::path::BASE;
+use crate::reach::Inside;
 use crate::token::Token;
 
 /// How to reach a server.
@@ -15,6 +16,8 @@ use crate::token::Token;
 pub struct Settings {
     /// The server, such as `http://localhost:8000`, with or without `/api/hyperfleet/v1` behind it.
     pub base_url: String,
+    /// The server itself, where it is in this process. Nothing is connected then, and the URL is but its name.
+    pub inside: Option<Inside>,
     /// How long one attempt may take, from the connection to the last byte of the answer.
     pub timeout: Duration,
     /// What proves who we are.
@@ -70,6 +73,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             base_url: "http://localhost:8000".to_owned(),
+            inside: None,
             timeout: Duration::from_secs(30),
             token: None,
             ca_file: None,

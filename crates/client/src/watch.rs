@@ -8,7 +8,6 @@ use bytes::BytesMut;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Limited};
-use hyper::body::Incoming;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -17,6 +16,7 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::error::{Error, Problem};
 use crate::path::Collection;
+use crate::reach::Body;
 use crate::request::{Answer, Request};
 use crate::resource::Resource;
 use crate::send::{asked, causes};
@@ -265,7 +265,7 @@ impl Follower {
     }
 
     /// Opens a stream behind what has been told.
-    async fn open(&self) -> Result<(Response<Incoming>, String), End> {
+    async fn open(&self) -> Result<(Response<Body>, String), End> {
         let mut request = self.request.clone();
         match self.position {
             Some(position) if self.first_since == self.position => {
@@ -302,7 +302,7 @@ impl Follower {
     }
 
     /// What a refusal means.
-    async fn refused(&self, response: Response<Incoming>, url: String, timeout: Duration) -> End {
+    async fn refused(&self, response: Response<Body>, url: String, timeout: Duration) -> End {
         let (head, body) = response.into_parts();
         let body = tokio::time::timeout(timeout, Limited::new(body, MAX_REFUSAL).collect()).await;
         // The status alone says enough.

@@ -272,7 +272,20 @@ impl Receipt {
         each!(self, receipt => receipt.retry(after).await)
     }
 
-    /// The broker hands the message out again as soon as it likes.
+    /// Whether the broker counts how often it handed the message out, and a time that came to nothing with it.
+    pub(crate) fn is_counted_by_broker(&self) -> bool {
+        match self {
+            Self::Memory(_) => false,
+            #[cfg(feature = "nats")]
+            Self::Nats(_) => true,
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq(_) => false,
+            #[cfg(feature = "pubsub")]
+            Self::PubSub(_) => true,
+        }
+    }
+
+    /// The broker hands the message out again as soon as it likes. Where we count, this time does not.
     pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
         each!(self, receipt => receipt.give_back().await)
     }

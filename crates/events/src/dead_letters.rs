@@ -56,7 +56,7 @@ impl From<Message> for DeadLetter {
             reason: header(REASON).unwrap_or("given up by the broker").to_owned(),
             attempts: header(ATTEMPTS).and_then(|text| text.parse().ok()).unwrap_or(0),
             time: header(TIME).and_then(Timestamp::parse),
-            topic: header(TOPIC).map(str::to_owned),
+            topic: header(TOPIC).filter(|topic| !topic.is_empty()).map(str::to_owned),
             id: message.id,
             body: message.body,
         }
@@ -124,9 +124,15 @@ impl DeadLetters {
         self.broker.link.remove_letters(&self.destination(), &ids).await
     }
 
-    pub(crate) async fn put(&self, body: Bytes, attempts: u32, reason: &str) -> Result<(), BrokerError> {
+    pub(crate) async fn put(
+        &self,
+        topic: &str,
+        body: Bytes,
+        attempts: u32,
+        reason: &str,
+    ) -> Result<(), BrokerError> {
         let headers = [
-            (TOPIC, self.topic.as_deref().unwrap_or_default()),
+            (TOPIC, topic),
             (REASON, reason),
             (ATTEMPTS, &attempts.to_string()),
             (TIME, &Timestamp::now().to_string()),
@@ -136,5 +142,60 @@ impl DeadLetters {
 
     fn destination(&self) -> String {
         format!("{}-dlq", self.subscription)
+    }
+}
+
+/// The letters that are to go, while those that are there come by. Some brokers show one twice, and some hold two of one
+/// id: neither may pass for another that is still to come.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    ids: &'a HashSet<&'a str>,
+    met: HashSet<&'a str>,
+}
+
+impl<'a> Wanted<'a> {
+    pub(crate) fn new(ids: &'a HashSet<&'a str>) -> Self {
+        Self { ids, met: HashSet::new() }
+    }
+
+    /// Whether this one is to go.
+    pub(crate) fn meets(&mut self, id: &str) -> bool {
+        let wanted = self.ids.get(id).copied();
+        self.met.extend(wanted);
+        wanted.is_some()
+    }
+
+    /// How many of them were there.
+    pub(crate) fn met(&self) -> usize {
+        self.met.len()
+    }
+
+    /// Whether any were not seen yet.
+    pub(crate) fn is_more(&self) -> bool {
+        self.met.len() < self.ids.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_that_comes_twice_counts_once_and_hides_no_other() {
+        let ids = HashSet::from(["a", "b"]);
+        let mut wanted = Wanted::new(&ids);
+        for (id, goes, more) in
+            [("a", true, true), ("x", false, true), ("a", true, true), ("b", true, false), ("b", true, false)]
+        {
+            assert_eq!((wanted.meets(id), wanted.is_more()), (goes, more), "{id}");
+        }
+        assert_eq!(wanted.met(), 2);
+    }
+
+    #[test]
+    fn a_letter_without_a_topic_tells_none() {
+        let topic = |headers: &[(&str, &str)]| DeadLetter::from(Message::anew(Bytes::new(), headers)).topic;
+        assert_eq!((topic(&[]), topic(&[(TOPIC, "")])), (None, None));
+        assert_eq!(topic(&[(TOPIC, "t")]).as_deref(), Some("t"));
     }
 }

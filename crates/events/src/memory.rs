@@ -204,6 +204,7 @@ impl Receipt {
     }
 
     pub(crate) async fn give_back(mut self) -> Result<(), BrokerError> {
+        self.handed_out -= 1;
         self.put_back(None);
         Ok(())
     }

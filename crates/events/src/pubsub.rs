@@ -24,6 +24,7 @@ use uuid::Uuid;
 
 use crate::broker::{Raw, Receipt as AnyReceipt};
 use crate::config;
+use crate::dead_letters::Wanted;
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
@@ -122,18 +123,17 @@ impl PubSub {
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        let (mut removed, mut others) = (0, Vec::new());
+        let (mut wanted, mut others) = (Wanted::new(ids), Vec::new());
         let visit = |message: Message, handler: Handler| {
-            if ids.contains(message.id.as_str()) {
-                removed += 1;
+            if wanted.meets(&message.id) {
                 handler.ack();
             } else {
                 others.push(handler);
             }
-            removed < ids.len()
+            wanted.is_more()
         };
         self.visit_letters(destination, visit).await?;
-        Ok(removed)
+        Ok(wanted.met())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {

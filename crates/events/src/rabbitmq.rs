@@ -25,6 +25,7 @@ use lapin::{
 use tokio::time::timeout;
 
 use crate::config;
+use crate::dead_letters::Wanted;
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
@@ -110,16 +111,17 @@ impl RabbitMq {
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        let mut removed = 0;
+        let mut wanted = Wanted::new(ids);
         self.visit_letters(destination, async |letter: &Delivery| {
-            if ids.contains(read(letter).id.as_str()) {
-                let acknowledged = letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?;
-                removed += usize::from(acknowledged);
+            if wanted.meets(&read(letter).id)
+                && !letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?
+            {
+                return Err(unavailable("the connection ended before"));
             }
-            Ok(removed < ids.len())
+            Ok(wanted.is_more())
         })
         .await?;
-        Ok(removed)
+        Ok(wanted.met())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
@@ -221,7 +223,8 @@ fn properties(message: &Message, mut headers: FieldTable) -> BasicProperties {
 }
 
 fn read(delivery: &Delivery) -> Message {
-    let mut id = String::new();
+    // Others than we may have put it there.
+    let mut id = delivery.properties.message_id().as_ref().map(ToString::to_string).unwrap_or_default();
     let mut headers = Vec::new();
     for (name, value) in delivery.properties.headers().iter().flat_map(FieldTable::inner) {
         let AMQPValue::LongString(value) = value else { continue };

@@ -176,8 +176,8 @@ impl Shared {
             self.closing.run_until_cancelled(tokio::time::sleep(wait)).await;
         }
         let waiting = self.lanes().clear();
-        for taken in waiting {
-            if let Err(error) = taken.receipt.give_back().await {
+        for Taken { message, attempt, receipt, .. } in waiting {
+            if let Err(error) = self.give_back(message, attempt, receipt).await {
                 tracing::debug!(topic = self.topic, %error, "an event could not be given back");
             }
         }
@@ -228,12 +228,16 @@ impl Shared {
     }
 
     /// What was said about a delivery becomes what the broker is told.
-    async fn settle(&self, open: Open, attempt: u32, failure: Option<String>) -> Result<(), BrokerError> {
+    async fn settle(&self, open: Open, attempt: u32, word: Word) -> Result<(), BrokerError> {
         let Open { message, receipt, room: _room, turn: _turn } = open;
-        let Some(reason) = failure else {
-            receipt.acknowledge().await?;
-            self.metrics.acknowledged();
-            return Ok(());
+        let reason = match word {
+            Word::Done => {
+                receipt.acknowledge().await?;
+                self.metrics.acknowledged();
+                return Ok(());
+            }
+            Word::Undone => return self.give_back(message, attempt, receipt).await,
+            Word::Failed(reason) => reason,
         };
         self.metrics.rejected();
         if attempt >= self.options.max_deliveries {
@@ -241,6 +245,20 @@ impl Shared {
         }
         tracing::info!(topic = self.topic, subscription = self.name, attempt, reason, "an event failed");
         receipt.retry(self.wait_after(attempt)).await
+    }
+
+    /// Lets somebody else have a message that nobody worked on to its end. Where the broker counts how often it handed
+    /// one out, the last time must not have been for nothing: the message is put in anew, for this subscription alone.
+    async fn give_back(&self, message: Message, attempt: u32, receipt: Receipt) -> Result<(), BrokerError> {
+        if attempt < self.options.max_deliveries || !receipt.is_counted_by_broker() {
+            return receipt.give_back().await;
+        }
+        let anew = Message::anew(message.body, &[(FOR, &self.name)]);
+        if let Err(error) = self.broker.publish_message(&self.topic, anew).await {
+            receipt.give_back().await?;
+            return Err(error);
+        }
+        receipt.acknowledge().await
     }
 
     /// Makes a dead letter of a message. Where that fails the message stays, for otherwise it would be lost.
@@ -251,8 +269,8 @@ impl Shared {
         receipt: Receipt,
         reason: &str,
     ) -> Result<(), BrokerError> {
-        let letters = self.broker.dead_letters(&self.topic, &self.name);
-        if let Err(error) = letters.put(body, attempt, reason).await {
+        let letters = self.broker.all_dead_letters(&self.name);
+        if let Err(error) = letters.put(&self.topic, body, attempt, reason).await {
             receipt.retry(self.wait_after(attempt)).await?;
             return Err(error);
         }
@@ -289,6 +307,14 @@ pub struct Delivery {
     open: Option<Open>,
 }
 
+/// What is said about a delivery.
+#[derive(Debug)]
+enum Word {
+    Done,
+    Failed(String),
+    Undone,
+}
+
 #[derive(Debug)]
 struct Open {
     message: Message,
@@ -319,33 +345,40 @@ impl Drop for Turn {
 impl Delivery {
     /// The work is done. After an error the event may come again.
     pub async fn acknowledge(mut self) -> Result<(), BrokerError> {
-        self.settle(None).await
+        self.settle(Word::Done).await
     }
 
     /// The work failed. The event comes again after a while, or becomes a dead letter with this reason when it was
     /// handed out often enough.
     pub async fn reject(mut self, reason: impl Into<String>) -> Result<(), BrokerError> {
-        self.settle(Some(reason.into())).await
+        self.settle(Word::Failed(reason.into())).await
     }
 
-    async fn settle(&mut self, failure: Option<String>) -> Result<(), BrokerError> {
-        match self.spawn_settling(failure) {
+    /// The work was not done, and that says nothing about the event, because the process ends. Another one gets it as
+    /// soon as the broker likes. It counts as handed out only where the broker itself counts, and never for the last
+    /// time.
+    pub async fn give_back(mut self) -> Result<(), BrokerError> {
+        self.settle(Word::Undone).await
+    }
+
+    async fn settle(&mut self, word: Word) -> Result<(), BrokerError> {
+        match self.spawn_settling(word) {
             Some(task) => task.await.unwrap_or_else(|error| Err(BrokerError::Unavailable(error.to_string()))),
             None => Ok(()),
         }
     }
 
-    fn spawn_settling(&mut self, failure: Option<String>) -> Option<JoinHandle<Result<(), BrokerError>>> {
+    fn spawn_settling(&mut self, word: Word) -> Option<JoinHandle<Result<(), BrokerError>>> {
         let open = self.open.take()?;
         let shared = Arc::clone(&open.turn.shared);
         let (tracker, runtime) = (shared.settling.clone(), shared.runtime.clone());
         let attempt = self.attempt;
-        Some(tracker.spawn_on(async move { shared.settle(open, attempt, failure).await }, &runtime))
+        Some(tracker.spawn_on(async move { shared.settle(open, attempt, word).await }, &runtime))
     }
 }
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        self.spawn_settling(Some("dropped without an answer".to_owned()));
+        self.spawn_settling(Word::Failed("dropped without an answer".to_owned()));
     }
 }

@@ -7,6 +7,7 @@
 mod entry;
 mod judge;
 mod looks;
+mod news;
 mod outage;
 
 use std::cmp::Reverse;
@@ -23,6 +24,7 @@ use crate::seen::Seen;
 use entry::{Entry, Next};
 use judge::Judge;
 use looks::Looks;
+use news::News;
 use outage::Outage;
 
 /// The memory of one kind.
@@ -35,11 +37,13 @@ pub struct Book {
     /// Counts lines of the queue and publications.
     counter: u64,
     held: Ranges,
+    stands_in: Ranges,
     paused: bool,
     in_flight: usize,
     parallel: usize,
     outage: Option<Outage>,
     looks: Looks,
+    of_others: News,
 }
 
 /// An event to publish, and what to hand back with the outcome.
@@ -65,18 +69,24 @@ impl Book {
             queue: BinaryHeap::new(),
             counter: 0,
             held: Ranges::NONE,
+            stands_in: Ranges::NONE,
             paused: false,
             in_flight: 0,
             parallel,
             outage: None,
             looks: Looks::default(),
+            of_others: News::default(),
         }
     }
 
     /// A resource was seen. Tells why there is nothing to publish for it now, if so.
     pub fn see(&mut self, seen: Seen, now: Timestamp) -> Option<Skip> {
         let id = seen.id.clone();
-        if !self.held.covers(&id) {
+        let stands_in = self.stands_in.covers(&id) && self.is_news(&seen);
+        if !self.held.covers(&id) && !stands_in {
+            if self.is_news(&seen) {
+                self.of_others.hear(seen, now);
+            }
             return Some(Skip::OtherReplica);
         }
         if self.looks.outdated(&seen) {
@@ -128,14 +138,22 @@ impl Book {
     }
 
     /// These ranges are ours from now on, and no others. True when some are new: what is due there must be looked for.
-    pub fn hold(&mut self, ranges: Ranges) -> bool {
-        let gained = !ranges.minus(self.held).is_empty();
+    ///
+    /// What no look would find is published here too where we stand in for those who may not have heard of it, and where
+    /// a range is gone for which an event is owed.
+    pub fn hold(&mut self, ranges: Ranges, stands_in: Ranges, now: Timestamp) -> bool {
+        let gained = ranges.minus(self.held);
         if self.held != ranges {
             self.held = ranges;
-            self.entries.retain(|id, _| ranges.covers(id));
+            let custom = self.judge.is_custom();
+            self.entries.retain(|id, entry| ranges.covers(id) || (!custom && entry.only_known_here()));
         }
+        self.stands_in = stands_in;
         self.paused = false;
-        gained
+        for seen in self.of_others.take(ranges.and(stands_in), now) {
+            self.see(seen, now);
+        }
+        !gained.is_empty()
     }
 
     /// Nobody knows whose the ranges are: publish nothing, and forget nothing.
@@ -237,6 +255,11 @@ impl Book {
     /// What the configured decision failed with since this was last asked.
     pub fn take_fault(&mut self) -> Option<String> {
         self.judge.fault.take()
+    }
+
+    /// Whether only this moment shows that an event for it is due. A decision of one's own is asked in every look.
+    fn is_news(&self, seen: &Seen) -> bool {
+        !self.judge.is_custom() && News::is_such(seen)
     }
 
     fn is_open(&self, now: Timestamp) -> bool {

@@ -9,6 +9,9 @@ use crate::backoff::{after_failures, later};
 
 /// Between two looks while a watch tells of changes.
 pub const WITH_WATCH: Duration = Duration::from_secs(30);
+/// So many kinds are looked at that often; where there are more, each is less often, so that the API is not asked more
+/// however many there are.
+const KINDS: u32 = 4;
 /// Between two looks without one.
 pub const WITHOUT_WATCH: Duration = Duration::from_secs(5);
 
@@ -16,6 +19,8 @@ pub const WITHOUT_WATCH: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Cycle {
     interval: Option<Duration>,
+    /// How many kinds one process looks at.
+    kinds: u32,
     watching: bool,
     looking: bool,
     failures: u32,
@@ -25,7 +30,12 @@ pub struct Cycle {
 impl Cycle {
     /// A rhythm whose first look is due now. A configured interval holds with and without a watch.
     pub fn new(interval: Option<Duration>, now: Timestamp) -> Self {
-        Self { interval, watching: false, looking: false, failures: 0, next: now }
+        Self { interval, kinds: 1, watching: false, looking: false, failures: 0, next: now }
+    }
+
+    /// So many kinds are looked at from here, this one included.
+    pub fn beside(&mut self, kinds: u32) {
+        self.kinds = kinds;
     }
 
     /// Whether a look is due. It counts as begun.
@@ -72,6 +82,35 @@ impl Cycle {
     }
 
     fn interval(&self) -> Duration {
-        self.interval.unwrap_or(if self.watching { WITH_WATCH } else { WITHOUT_WATCH })
+        let with_watch = WITH_WATCH.max(WITH_WATCH * self.kinds / KINDS);
+        self.interval.unwrap_or(if self.watching { with_watch } else { WITHOUT_WATCH })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_many_kinds_there_are_looks_at_them_are_rare_but_without_a_watch_and_as_configured() {
+        let begun = Timestamp::from_micros(0);
+        for kinds in [1, 4, 5, 12, 100] {
+            let mut cycle = Cycle::new(None, begun);
+            cycle.beside(kinds);
+            assert!(cycle.begin(begun));
+            cycle.succeeded();
+            assert_eq!(cycle.wake_at(), Some(later(begun, WITHOUT_WATCH)));
+            cycle.watch(true, begun);
+            assert!(cycle.begin(later(begun, WITHOUT_WATCH)));
+            cycle.succeeded();
+            let next =
+                later(later(begun, WITHOUT_WATCH), Duration::from_millis(7_500 * u64::from(kinds.max(4))));
+            assert_eq!(cycle.wake_at(), Some(next), "{kinds} kinds");
+        }
+        let mut configured = Cycle::new(Some(Duration::from_secs(1)), begun);
+        configured.beside(100);
+        assert!(configured.begin(begun));
+        configured.succeeded();
+        assert_eq!(configured.wake_at(), Some(later(begun, Duration::from_secs(1))));
     }
 }

@@ -2,6 +2,7 @@
 //! It decides nothing itself.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hyperfleet_client::{Collection, Error, Resource, Watch, WatchEvent, WatchQuery};
@@ -142,7 +143,7 @@ impl Keeper {
         match held.at(now) {
             Standing::Lapsed => self.book.pause(),
             Standing::Holds(ranges) => {
-                if self.book.hold(ranges) {
+                if self.book.hold(ranges, held.stands_in(), now) {
                     self.cycle.hurry(now);
                 }
             }
@@ -152,6 +153,7 @@ impl Keeper {
         {
             self.around.returned.notify_one();
         }
+        self.cycle.beside(self.around.kinds.load(Ordering::Relaxed));
         if self.cycle.begin(now) {
             self.look(now);
         }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -94,6 +95,8 @@ impl Keepers {
             });
         }
         if changed {
+            let count = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+            self.around.kinds.store(count, Ordering::Relaxed);
             let kinds: Vec<_> = self.running.keys().map(String::as_str).collect();
             tracing::info!(resource_types = kinds.join(","), topic = self.around.work.topic, "looks after");
         }

@@ -55,6 +55,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         metrics: parts.metrics,
         health: parts.health,
         returned: Arc::default(),
+        kinds: Arc::default(),
         troubles: Arc::default(),
     };
     let (tell, held) = watch::channel(Held::NOTHING);

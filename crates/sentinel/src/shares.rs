@@ -7,6 +7,7 @@
 //! that know of each other comes first does not depend on third ones. All times count from before the API was asked,
 //! on this machine's clock, so they end here before they end there. Nothing here does I/O.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
@@ -35,16 +36,23 @@ pub enum Standing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     standing: Standing,
+    stands_in: Ranges,
     until: Option<Timestamp>,
 }
 
 impl Held {
     /// Nothing yet.
-    pub const NOTHING: Self = Self { standing: Standing::Holds(Ranges::NONE), until: None };
+    pub const NOTHING: Self =
+        Self { standing: Standing::Holds(Ranges::NONE), stands_in: Ranges::NONE, until: None };
 
     /// The standing now. When its time is over and nobody has said more, that is not known.
     pub fn at(self, now: Timestamp) -> Standing {
         if self.until.is_some_and(|until| until <= now) { Standing::Lapsed } else { self.standing }
+    }
+
+    /// Where this replica would come first without those who may not have begun.
+    pub fn stands_in(self) -> Ranges {
+        self.stands_in
     }
 
     /// When it is over.
@@ -65,6 +73,10 @@ pub struct Shares {
     known_from: Timestamp,
     /// What lists gave that have not ended, newest last. The newest stays when it has ended, until there is another.
     given: Vec<Given>,
+    /// Since when who is on every list.
+    present: BTreeMap<String, Timestamp>,
+    /// See [`Self::stands_in`].
+    stands_in: Ranges,
     /// Ranges that wait for us, as of the newest list, and when that ends.
     waiting: (u8, Timestamp),
 }
@@ -85,6 +97,8 @@ impl Shares {
             leased: None,
             known_from: never,
             given: Vec::new(),
+            present: BTreeMap::new(),
+            stands_in: Ranges::NONE,
             waiting: (COUNT, never),
         }
     }
@@ -116,6 +130,13 @@ impl Shares {
         now: Timestamp,
     ) {
         let present: Vec<_> = present.into_iter().collect();
+        self.present.retain(|name, _| present.contains(&name.as_str()));
+        for name in &present {
+            self.present.entry((*name).to_owned()).or_insert(now);
+        }
+        // By then whoever came has begun, and has heard of changes since it came.
+        let settled = self.present.iter().filter(|(_, since)| later(**since, TTL + BEAT) <= now);
+        self.stands_in = first_of(&settled.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), &self.me);
         if !present.contains(&self.me.as_str()) {
             self.leased = None;
         }
@@ -140,7 +161,7 @@ impl Shares {
 
     /// It is over: nothing is held from here on, and the lease can go.
     pub fn leave(&mut self) {
-        (self.alone, self.leased) = (false, None);
+        (self.alone, self.leased, self.stands_in) = (false, None, Ranges::NONE);
         self.given.clear();
     }
 
@@ -163,9 +184,15 @@ impl Shares {
         Standing::Holds(live.fold(Ranges::NONE, |held, given| held.and(given.ranges)))
     }
 
+    /// Where this replica would come first without those who may not have begun. They heard nothing of what happened
+    /// before they came, although the ranges of one that died may have become theirs.
+    pub fn stands_in(&self) -> Ranges {
+        self.stands_in
+    }
+
     /// What is held now, and for how long all of it.
     pub fn held(&self, now: Timestamp) -> Held {
-        Held { standing: self.standing(now), until: self.wake_at(now) }
+        Held { standing: self.standing(now), stands_in: self.stands_in, until: self.wake_at(now) }
     }
 
     /// When the standing changes by itself.

@@ -2,6 +2,7 @@
 //! the two are. A dependency fails as long as one task says so.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperfleet_client::{Client, Error};
@@ -29,6 +30,8 @@ pub(crate) struct Surroundings {
     pub(crate) health: Health,
     /// A watch came up, or a kind is not there: perhaps the server is another than before.
     pub(crate) returned: Arc<Notify>,
+    /// How many kinds are looked after.
+    pub(crate) kinds: Arc<AtomicU32>,
     pub(crate) troubles: Arc<Mutex<BTreeMap<(&'static str, String), String>>>,
 }
 

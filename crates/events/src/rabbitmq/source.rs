@@ -112,7 +112,7 @@ impl Source {
             // The server says only that it handed the message out before, not how often. So the count is put into
             // the message before anybody works on it, or one that kills its process would come for ever.
             if delivery.redelivered {
-                receipt.put_behind().await?;
+                receipt.put_behind(receipt.attempt.saturating_add(1)).await?;
                 continue;
             }
             let (message, attempt) = (receipt.message.clone(), receipt.attempt);
@@ -216,7 +216,17 @@ impl Receipt {
         said(self.acker.ack(BasicAckOptions::default()).await)
     }
 
+    /// The server would say of a message that it takes back only that it was out before, so this is put behind the queue
+    /// too, with its count as it was.
     pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
+        match self.put_behind(self.attempt).await {
+            Ok(()) => Ok(()),
+            Err(_) => self.let_go().await,
+        }
+    }
+
+    /// The server has it back, and it counts as handed out.
+    async fn let_go(&self) -> Result<(), BrokerError> {
         let back = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
         said(self.acker.nack(back).await)
     }
@@ -227,9 +237,9 @@ impl Receipt {
         holding.spawn(async move {
             let waited = self.gone.run_until_cancelled(tokio::time::sleep(after)).await.is_some();
             let (held, consumer) = (Arc::clone(&self.held), self.consumer);
-            if waited && let Err(error) = self.put_behind().await {
+            if waited && let Err(error) = self.put_behind(self.attempt.saturating_add(1)).await {
                 tracing::warn!(queue = &*self.queue, %error, "an event could not be put behind its queue");
-                let _ = self.give_back().await;
+                let _ = self.let_go().await;
             }
             held.remove(consumer);
         });
@@ -237,14 +247,14 @@ impl Receipt {
     }
 
     /// Puts the message behind the queue with its count, and only then lets go of it here.
-    async fn put_behind(&self) -> Result<(), BrokerError> {
+    async fn put_behind(&self, attempt: u32) -> Result<(), BrokerError> {
         if !self.acker.usable() {
             // The channel is gone, so the server has the message back.
             return Ok(());
         }
         let mut headers = FieldTable::default();
-        let next = i32::try_from(self.attempt.saturating_add(1)).unwrap_or(i32::MAX);
-        headers.insert(ATTEMPT.into(), AMQPValue::LongInt(next));
+        let attempt = i32::try_from(attempt).unwrap_or(i32::MAX);
+        headers.insert(ATTEMPT.into(), AMQPValue::LongInt(attempt));
         self.link.put(Declare::Nothing, "", &self.queue, &self.message, headers).await?;
         said(self.acker.ack(BasicAckOptions::default()).await)
     }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::ArgMatches;
 use hyperfleet_api::config::Config;
-use hyperfleet_api::server::{self, Addresses, StartError};
+use hyperfleet_api::server::{self, StartError, Started};
 use hyperfleet_service::logging;
 use hyperfleet_service::shutdown::Signals;
 use prometheus_client::registry::Registry;
@@ -26,7 +26,7 @@ pub(super) async fn serve<L: Future<Output = ()>>(
     config: &Config,
     registry: Registry,
     signals: &mut Signals,
-    ready: impl FnOnce(&Addresses) -> L,
+    ready: impl FnOnce(&Started) -> L,
 ) -> Result<ExitCode, Failure> {
     match server::run(config, BUILD, registry, signals, ready).await {
         Ok(()) => Ok(ExitCode::SUCCESS),

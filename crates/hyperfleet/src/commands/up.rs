@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 use hyperfleet_api::config::{Bind, Config};
-use hyperfleet_api::server::Addresses;
+use hyperfleet_api::server::{Addresses, Started};
 use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
-use hyperfleet_client::{Client, Settings};
+use hyperfleet_client::{Client, Inside, Settings};
 use hyperfleet_core::Timestamp;
 use hyperfleet_events::Broker;
 use hyperfleet_sentinel::config::{Work, fixed_token, replica_name};
@@ -65,9 +65,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             None => Broker::memory(of_broker),
         };
         let config = Arc::new(config);
-        serve(&config, registry, &mut signals, |addresses| {
-            welcome(&config, addresses, demo.as_ref());
-            let api = api(&config, addresses, token);
+        serve(&config, registry, &mut signals, |started| {
+            welcome(&config, &started.addresses, demo.as_ref());
+            let api = api(&config, started, token);
             let (stop, mut running) = (CancellationToken::new(), JoinSet::new());
             if let Some(demo) = demo {
                 running.spawn(show(demo, Arc::clone(&config), api.clone(), broker.clone(), stop.clone()));
@@ -83,7 +83,7 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     })
 }
 
-/// The demo, over the API as everybody else.
+/// The demo, by the same calls as everybody's.
 async fn show(
     demo: Demo,
     config: Arc<Config>,
@@ -96,17 +96,16 @@ async fn show(
     Ok(())
 }
 
-/// The way to the API of this process, which is everybody's.
-fn api(config: &Config, addresses: &Addresses, token: Option<String>) -> Settings {
-    let tls = config.server.bind.tls.as_ref();
+/// The way to the API of this process: past its sockets, and through every check that it has for everybody.
+fn api(config: &Config, started: &Started, token: Option<String>) -> Settings {
     Settings {
         token: token.map(fixed_token),
-        ca_file: tls.map(|tls| tls.cert_file.clone()),
-        ..Settings::of(url(&config.server.bind, &addresses.api))
+        inside: Some(Inside::new(started.router.clone())),
+        ..Settings::of(url(&config.server.bind, &started.addresses.api))
     }
 }
 
-/// The Sentinel of this process: it looks after every kind, over the same API as everybody, and its events stay here.
+/// The Sentinel of this process: it looks after every kind, and its events stay here.
 fn parts(api: Settings, broker: Broker, metrics: Metrics) -> Parts {
     Parts {
         name: "hyperfleet-sentinel".to_owned(),

@@ -29,6 +29,7 @@ both_stores!(
     a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it,
     what_is_gone_is_nothing_to_do_and_never_a_dead_letter,
     work_under_way_is_finished_at_shutdown,
+    work_that_takes_longer_than_a_shutdown_may_is_given_back_and_is_no_failure,
 );
 
 /// An adapter `dns` in this process, with its broker.
@@ -39,21 +40,15 @@ struct Running {
 }
 
 impl Running {
-    /// Starts it, and waits until it listens. Whatever is rejected becomes a dead letter at once.
+    /// Starts it, and waits until it listens.
     async fn start(app: &App, simulation: Simulation) -> Self {
-        let mut config = BrokerConfig::memory();
-        config.subscriber.max_deliveries = 1;
-        config.subscriber.parallelism = 1;
-        let broker = Broker::open(&config, Metrics::default()).await.unwrap();
+        Self::start_on(broker().await, app, simulation, DEADLINE).await
+    }
+
+    async fn start_on(broker: Broker, app: &App, simulation: Simulation, grace: Duration) -> Self {
         let client = Client::new(Settings::of(format!("http://{}", app.api().authority()))).unwrap();
-        let parts = Parts {
-            simulation,
-            client,
-            broker: broker.clone(),
-            kinds: Vec::new(),
-            topic: None,
-            grace: DEADLINE,
-        };
+        let parts =
+            Parts { simulation, client, broker: broker.clone(), kinds: Vec::new(), topic: None, grace };
         let stop = CancellationToken::new();
         let (listens, heard) = tokio::sync::oneshot::channel();
         let stopped = stop.clone();
@@ -78,6 +73,14 @@ impl Running {
         self.stop.cancel();
         self.task.await.unwrap();
     }
+}
+
+/// Whatever is rejected becomes a dead letter at once.
+async fn broker() -> Broker {
+    let mut config = BrokerConfig::memory();
+    config.subscriber.max_deliveries = 1;
+    config.subscriber.parallelism = 1;
+    Broker::open(&config, Metrics::default()).await.unwrap()
 }
 
 fn simulation(failing: u8, delay: Duration) -> Simulation {
@@ -164,17 +167,36 @@ async fn what_is_gone_is_nothing_to_do_and_never_a_dead_letter(app: &App) {
     adapter.stop().await;
 }
 
+/// Once it has read the resource, an adapter works.
+async fn is_worked_on(app: &App, resource: &Value) {
+    eventually("the adapter reads it", DEADLINE, async || {
+        let logs = app.server.logs();
+        let read = |line: &Value| line["path"].as_str().is_some_and(|path| path.ends_with(id(resource)));
+        logs.iter().any(read).then_some(())
+    })
+    .await;
+}
+
 async fn work_under_way_is_finished_at_shutdown(app: &App) {
     let adapter = Running::start(app, simulation(0, Duration::from_millis(400))).await;
     let cluster = app.create_cluster("prod-1").await;
     adapter.tell(&cluster).await;
-    // Once it has read the resource, it works.
-    eventually("the adapter reads it", DEADLINE, async || {
-        let logs = app.server.logs();
-        let read = |line: &Value| line["path"].as_str().is_some_and(|path| path.ends_with(id(&cluster)));
-        logs.iter().any(read).then_some(())
-    })
-    .await;
+    is_worked_on(app, &cluster).await;
     adapter.stop().await;
     assert_eq!(app.read(&cluster).await["status"]["conditions"][0]["reason"], "ReconciledAll");
+}
+
+async fn work_that_takes_longer_than_a_shutdown_may_is_given_back_and_is_no_failure(app: &App) {
+    let (broker, forever) = (broker().await, Duration::from_secs(3_600));
+    let slow = Running::start_on(broker.clone(), app, simulation(0, forever), Duration::ZERO).await;
+    let cluster = app.create_cluster("prod-1").await;
+    slow.tell(&cluster).await;
+    is_worked_on(app, &cluster).await;
+    slow.stop().await;
+    let letters = broker.dead_letters("hyperfleet-clusters", "dns");
+    assert_eq!(letters.list(10).await.unwrap().len(), 0);
+
+    let quick = Running::start_on(broker, app, simulation(0, Duration::ZERO), DEADLINE).await;
+    reconciled(app, &cluster, "ReconciledAll").await;
+    quick.stop().await;
 }

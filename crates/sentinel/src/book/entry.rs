@@ -2,8 +2,9 @@
 
 use hyperfleet_core::Timestamp;
 
+use super::news::News;
 use crate::backoff::later;
-use crate::decide::{Published, Reason, STALE_AFTER};
+use crate::decide::{Published, Reason, STALE_AFTER, never_published};
 use crate::seen::{Reconciled, Seen};
 
 #[derive(Debug)]
@@ -63,6 +64,11 @@ impl Entry {
         self.seen = seen;
         self.seen_since = true;
         true
+    }
+
+    /// Whether an event is owed that no look would find.
+    pub(super) fn only_known_here(&self) -> bool {
+        News::is_such(&self.seen) && never_published(&self.seen, self.published.as_ref())
     }
 
     /// Until when the last event of a reconciled resource says more than the resource itself does.

@@ -20,7 +20,7 @@ const OWN: &[Key] = &[
     key("clients.hyperfleet_api.page_size", Form::Integer { min: 1, max: 500 }, "100", "Resources that are asked for at a time."),
     key("clients.broker.topic", Form::Text, "", "Topic of every event; hyperfleet-<plural> of its kind when empty."),
     key("resource_type", Form::Structured, "all", "What to look after: the plural of a kind, a list of them, or all."),
-    key("poll_interval", ANY_DURATION, "0s", "Time between two searches for what is due; 0s for 30 s while a watch tells of changes and 5 s without one."),
+    key("poll_interval", ANY_DURATION, "0s", "Time between two searches for what is due; 0s for 30 s while a watch tells of changes, longer with more than four kinds, and 5 s without one."),
     key("resource_selector", Form::Structured, "[]", "Labels that a resource must carry, each {label, value}."),
     key("message_decision", Form::Structured, "{}", "When to publish, instead of the built-in table: {params, result} in CEL."),
     key("message_data", Form::Structured, "{}", "Further members of an event's data: names with CEL over resource and reason."),

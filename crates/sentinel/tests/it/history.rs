@@ -44,7 +44,7 @@ proptest! {
         let mut version = 1;
         let mut cluster = Cluster::new("a", now);
         let mut book = Book::new(4, None);
-        book.hold(Ranges::ALL);
+        book.hold(Ranges::ALL, Ranges::NONE, now);
         let mut published: Vec<(u64, Reason, hyperfleet_core::Timestamp, hyperfleet_sentinel::seen::Inputs)> = Vec::new();
         let mut known = 0;
         // What all adapters have answered to before the book knew of it counts as published.

@@ -105,3 +105,21 @@ fn one_that_leaves_holds_nothing() {
     alone.alone();
     assert_eq!(alone.standing(later(at(0.0), Duration::from_secs(3_600))), Standing::Holds(Ranges::ALL));
 }
+
+#[test]
+fn whoever_is_there_for_long_stands_in_for_those_who_came_lately() {
+    let mut one = Shares::new("one");
+    for second in [0.0, 3.0, 6.0, 9.0] {
+        beat(&mut one, &["other"], at(second));
+    }
+    assert_eq!(one.stands_in(), held(&one, at(9.0)));
+    // The other one is gone, and its ranges are a newcomer's.
+    beat(&mut one, &["new"], at(12.0));
+    assert_eq!(one.stands_in(), Ranges::ALL);
+    for second in [15.0, 18.0] {
+        beat(&mut one, &["new"], at(second));
+        assert_eq!(one.stands_in(), Ranges::ALL);
+    }
+    beat(&mut one, &["new"], at(21.0));
+    assert_eq!(one.stands_in(), held(&one, at(21.0)));
+}

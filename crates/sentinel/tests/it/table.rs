@@ -235,7 +235,7 @@ fn what_happens_after_a_hand_over_is_published_at_once() {
 /// A book that holds everything.
 fn book() -> Book {
     let mut book = Book::new(8, None);
-    book.hold(Ranges::ALL);
+    book.hold(Ranges::ALL, Ranges::NONE, at(0.0));
     book
 }
 
@@ -335,11 +335,56 @@ fn a_lost_range_is_forgotten_and_a_lapsed_one_waits() {
     book.pause();
     assert!(book.take_due(at(0.0)).is_none());
     assert_eq!(book.wake_at(), None);
-    assert!(!book.hold(Ranges::ALL), "nothing is new");
+    assert!(!book.hold(Ranges::ALL, Ranges::NONE, at(0.0)), "nothing is new");
     let publication = book.take_due(at(0.0)).unwrap();
-    book.hold(Ranges::NONE);
+    book.hold(Ranges::NONE, Ranges::NONE, at(0.0));
     book.published(&publication, at(0.0));
     assert!(book.is_empty());
     assert_eq!(book.see(Cluster::new("a", at(1.0)).state(at(1.0)), at(1.0)), Some(Skip::OtherReplica));
-    assert!(book.hold(Ranges::ALL));
+    assert!(book.hold(Ranges::ALL, Ranges::NONE, at(1.0)));
+}
+
+#[test]
+fn whoever_gets_a_range_publishes_what_no_look_would_find_there_unless_it_is_long_ago() {
+    let mut book = Book::new(8, None);
+    let changed =
+        |id: &str, version, now| Cluster::without_adapters(id, now).seen(Learned::Change(version), now);
+    book.hold(Ranges::NONE, Ranges::NONE, at(0.0));
+    assert_eq!(book.see(changed("old", 1, at(0.0)), at(0.0)), Some(Skip::OtherReplica));
+    book.see(Cluster::new("a look finds it", at(1.0)).seen(Learned::Change(2), at(1.0)), at(1.0));
+    book.hold(Ranges::NONE, Ranges::NONE, at(20.0));
+    book.see(changed("young", 3, at(20.0)), at(20.0));
+    assert!(book.take_due(at(20.0)).is_none() && book.is_empty());
+    // While nobody knows whose the ranges are, nothing becomes old.
+    book.pause();
+    assert!(book.hold(Ranges::ALL, Ranges::NONE, at(90.0)));
+    let publication = book.take_due(at(90.0)).unwrap();
+    assert_eq!((&*publication.seen.id, publication.reason), ("young", Reason::NewGeneration));
+    assert!(book.take_due(at(90.0)).is_none());
+}
+
+#[test]
+fn one_that_stands_in_publishes_what_no_look_would_find_and_nothing_else() {
+    let mut book = Book::new(8, None);
+    book.see(Cluster::without_adapters("before", at(0.0)).seen(Learned::Change(1), at(0.0)), at(0.0));
+    assert!(!book.hold(Ranges::NONE, Ranges::ALL, at(1.0)));
+    book.see(Cluster::without_adapters("after", at(1.0)).seen(Learned::Change(2), at(1.0)), at(1.0));
+    book.see(Cluster::new("a look finds it", at(1.0)).seen(Learned::Change(3), at(1.0)), at(1.0));
+    let published: Vec<_> = std::iter::from_fn(|| book.take_due(at(1.0))).collect();
+    assert_eq!(published.iter().map(|it| &*it.seen.id).collect::<Vec<_>>(), ["before", "after"]);
+}
+
+#[test]
+fn an_event_that_nobody_else_may_know_of_stays_owed_when_its_range_is_lost() {
+    let mut book = book();
+    book.see(Cluster::without_adapters("a", at(0.0)).seen(Learned::Change(1), at(0.0)), at(0.0));
+    book.see(Cluster::new("b", at(0.0)).seen(Learned::Change(2), at(0.0)), at(0.0));
+    let publications: Vec<_> = std::iter::from_fn(|| book.take_due(at(0.0))).collect();
+    assert_eq!(publications.len(), 2);
+    book.hold(Ranges::NONE, Ranges::NONE, at(1.0));
+    publications.iter().for_each(|publication| book.failed(publication, at(1.0), 0.0));
+    let again = book.take_due(at(2.0)).unwrap();
+    assert_eq!(&*again.seen.id, "a");
+    book.published(&again, at(2.0));
+    assert!(book.is_empty());
 }

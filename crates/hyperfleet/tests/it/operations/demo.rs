@@ -75,6 +75,31 @@ async fn a_demo_is_a_fleet_that_becomes_reconciled_changes_by_itself_and_ends_wi
 }
 
 #[tokio::test]
+async fn whatever_is_in_the_process_of_a_demo_needs_no_connection_to_its_api() {
+    let (running, said) =
+        up(&Program::new(), &[&QUICK[..], &["--demo-clusters=2", "--demo-pace=1h"]].concat()).await;
+    let api = client(&said);
+    eventually("two clusters that are reconciled", DEADLINE, async || {
+        let clusters = clusters(&api).await;
+        (clusters.len() == 2 && clusters.iter().all(is_reconciled)).then_some(())
+    })
+    .await;
+    let metrics = said.lines().find_map(|line| line.trim().strip_prefix("Metrics   http://")).unwrap();
+    let metrics = Client::new(metrics.trim_end_matches("/metrics"));
+    // What comes from within is counted as everybody's.
+    eventually("two watches and a lease", DEADLINE, async || {
+        let text = String::from_utf8(metrics.get("/metrics").await.expect_status(200).body.to_vec()).unwrap();
+        let lease =
+            "hyperfleet_api_requests_total{method=\"PUT\",path=\"/api/hyperfleet/v1/leases/{group}/{name}\"";
+        (text.contains("hyperfleet_watch_watchers 2\n") && text.contains(lease)).then_some(())
+    })
+    .await;
+    let port: u16 = api.authority().rsplit_once(':').unwrap().1.parse().unwrap();
+    let ports = running.connected_to();
+    assert!(ports.contains(&0) && !ports.contains(&port), "{ports:?}");
+}
+
+#[tokio::test]
 async fn a_demo_that_is_kept_is_found_again_and_asks_for_tokens_where_it_is_told_to() {
     let program = Program::new();
     let arguments = [&QUICK[..], &["--demo-clusters=3", "--demo-pace=1h", "--data=kept", "--auth"]].concat();

@@ -112,6 +112,24 @@ impl Running {
         self.stderr.lock().unwrap().clone()
     }
 
+    /// The ports at the other ends of its connections, and 0 for each socket that listens.
+    pub(crate) fn connected_to(&self) -> Vec<u16> {
+        let process = format!("/proc/{}", self.child.id().unwrap());
+        let open = std::fs::read_dir(format!("{process}/fd")).unwrap().flatten();
+        let open: Vec<_> = open.filter_map(|file| std::fs::read_link(file.path()).ok()).collect();
+        let table = |name: &str| std::fs::read_to_string(format!("{process}/net/{name}")).unwrap_or_default();
+        let mut ports = Vec::new();
+        for line in (table("tcp") + &table("tcp6")).lines() {
+            let columns: Vec<_> = line.split_whitespace().collect();
+            let [_, _, remote, _, _, _, _, _, _, inode, ..] = columns[..] else { continue };
+            if open.iter().any(|file| file.as_os_str() == format!("socket:[{inode}]").as_str()) {
+                ports
+                    .extend(remote.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok()));
+            }
+        }
+        ports
+    }
+
     /// Waits for a log line, in JSON on stdout, with this message.
     pub(crate) async fn logged(&self, message: &str) -> Value {
         self.find(message, |line| line["message"] == message).await

@@ -109,6 +109,39 @@ fn a_replica_that_stops_hands_over_as_soon_as_the_other_looks() {
 }
 
 #[test]
+fn what_nothing_shows_afterwards_is_told_though_its_range_changes_hands_at_that_moment() {
+    for seed in 0..SEEDS / 8 {
+        let mut world = World::new(seed, 2 + seed % 3);
+        let live_for = |world: &mut World, seconds: u64| {
+            for _ in 0..3 * seconds {
+                world.change_unattended();
+                let pause = world.chance(600);
+                world.run_for(Duration::from_millis(pause));
+            }
+        };
+        world.run_for(Duration::from_secs(20));
+        let before = world.chance(5);
+        live_for(&mut world, before);
+        // The ranges of one that dies, those that it takes when it comes back, of one that cannot be reached for a
+        // while, and of one that stops.
+        world.inflict(Fault::BrokerDown(Duration::from_secs(before)));
+        world.inflict(Fault::Crash(0));
+        live_for(&mut world, 11);
+        world.heal();
+        live_for(&mut world, 12);
+        world.inflict(Fault::CutOff(1, Duration::from_secs(9)));
+        live_for(&mut world, 20);
+        world.stop(1);
+        live_for(&mut world, 8);
+        world.run_for(Duration::from_secs(30));
+        for (id, resource) in world.resources() {
+            let told = world.events().iter().filter(|event| event.id == *id).map(|event| event.generation);
+            assert_eq!(told.max(), Some(resource.cluster.generation), "seed {seed}: {id}");
+        }
+    }
+}
+
+#[test]
 fn an_idle_replica_that_looks_after_four_kinds_asks_the_api_less_than_once_a_second() {
     let time = Duration::from_secs(600);
     let mut world = World::new(3, 1);

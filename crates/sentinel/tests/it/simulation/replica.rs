@@ -180,7 +180,7 @@ impl Replica {
         match self.shares.standing(now) {
             Standing::Lapsed => self.book.pause(),
             Standing::Holds(ranges) => {
-                if self.book.hold(ranges) {
+                if self.book.hold(ranges, self.shares.stands_in(), now) {
                     self.cycle.hurry(now);
                 }
             }

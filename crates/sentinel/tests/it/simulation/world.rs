@@ -196,6 +196,20 @@ impl World {
         }
     }
 
+    /// Makes a resource that needs no adapter, or changes one: nothing but the change itself says so.
+    pub(super) fn change_unattended(&mut self) {
+        let (now, count) = (self.now, self.resources.len() as u64);
+        let which = self.chance(2 * count) as usize;
+        let cluster = match self.resources.values().nth(which) {
+            Some(resource) => resource.cluster.clone().patched(now),
+            None => Cluster::without_adapters(&format!("unattended-{count}"), now),
+        };
+        let id = cluster.id.clone();
+        let resource = Resource { cluster, deleted: false, stuck: false, changed: now, heard: now };
+        self.resources.insert(id.clone(), resource);
+        self.changed(&id);
+    }
+
     /// Lets a replica end as it should.
     pub(super) fn stop(&mut self, place: usize) {
         while self.replicas[place].replica.as_ref().unwrap().is_renewing() {
@@ -374,6 +388,9 @@ impl World {
         }
         let now = self.now;
         let Some(resource) = self.resources.get_mut(id) else { return };
+        if resource.cluster.reports.is_empty() {
+            return;
+        }
         let first_is_done = resource.cluster.reports[0]
             .as_ref()
             .is_some_and(|report| report.available && report.generation == resource.cluster.generation);
