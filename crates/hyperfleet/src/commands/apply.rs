@@ -103,7 +103,10 @@ impl Run<'_> {
                 },
                 // The first signal lets what was sent come to its end, and nothing new begins; the second does not wait.
                 signal = self.signals.next() => match self.interrupted.replace(signal) {
-                    None => continue,
+                    None => {
+                        self.progress.interrupt(signal);
+                        continue;
+                    }
                     Some(_) => return Ok(()),
                 },
             };
