@@ -202,6 +202,7 @@ fn version() -> Command {
         Arg::new("output")
             .short('o')
             .long("output")
+            .value_name("FORM")
             .value_parser(["text", "json"])
             .default_value("text")
             .help("Form of the output"),

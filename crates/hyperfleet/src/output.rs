@@ -3,6 +3,7 @@
 
 pub(crate) mod age;
 pub(crate) mod ask;
+pub(crate) mod bar;
 pub(crate) mod form;
 pub(crate) mod json;
 pub(crate) mod jsonpath;
@@ -40,6 +41,7 @@ pub(crate) fn choose_colours(choice: Colours) {
 
 /// Prints data. A closed pipe is the reader's choice and no error of ours.
 pub(crate) fn data(text: &str) {
+    bar::clear();
     let mut stdout = std::io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes());
     let _ = stdout.flush();
@@ -47,12 +49,14 @@ pub(crate) fn data(text: &str) {
 
 /// Prints data, and says whether anybody still reads it: what prints for ever must end with its reader.
 pub(crate) fn data_is_read(text: &str) -> bool {
+    bar::clear();
     let mut stdout = std::io::stdout().lock();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
 /// Prints a line of talk.
 pub(crate) fn talk(text: &str) {
+    bar::clear();
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 

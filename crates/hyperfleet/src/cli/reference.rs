@@ -57,12 +57,14 @@ fn is_shown(arg: &Arg) -> bool {
 
 fn row(arg: &Arg) -> String {
     let takes_value = arg.get_action().takes_values();
-    let short = arg.get_short().map(|short| format!("-{short}"));
-    let long = arg.get_long().map(|long| format!("--{long}"));
-    let mut shown = short.into_iter().chain(long).collect::<Vec<_>>().join(", ");
+    let shorts = arg.get_short_and_visible_aliases().unwrap_or_default();
+    let longs = arg.get_long_and_visible_aliases().unwrap_or_default();
+    let shorts = shorts.into_iter().map(|short| format!("-{short}"));
+    let longs = longs.into_iter().map(|long| format!("--{long}"));
+    let mut shown = shorts.chain(longs).collect::<Vec<_>>().join(", ");
     if takes_value {
-        let value = arg.get_value_names().map(|names| names.join(" ")).unwrap_or_default();
-        shown = format!("{shown} {value}").trim_start().to_owned();
+        let names = arg.get_value_names().expect("every value has a name");
+        shown = format!("{shown} {}", names.join(" ")).trim_start().to_owned();
     }
     let mut meaning = arg.get_help().map(ToString::to_string).unwrap_or_default();
     let possible: Vec<_> =

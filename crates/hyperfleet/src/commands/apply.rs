@@ -4,6 +4,7 @@
 
 pub(crate) mod plan;
 mod progress;
+pub(crate) mod wish;
 pub(crate) mod write;
 
 use std::cell::RefCell;
@@ -86,7 +87,7 @@ impl Run<'_> {
     /// What needs nothing of each other, side by side.
     async fn level(&mut self, steps: Vec<Step>) -> Result<(), Failure> {
         let (session, way) = (self.session, self.way);
-        let situation = write::situation(session, self.known.get_mut(), &steps).await?;
+        let situation = write::situation(session, &self.known, &steps).await?;
         let known = &self.known;
         let situation = &situation;
         let mut left = steps.iter();
@@ -103,7 +104,10 @@ impl Run<'_> {
                 },
                 // The first signal lets what was sent come to its end, and nothing new begins; the second does not wait.
                 signal = self.signals.next() => match self.interrupted.replace(signal) {
-                    None => continue,
+                    None => {
+                        self.progress.interrupt(signal);
+                        continue;
+                    }
                     Some(_) => return Ok(()),
                 },
             };

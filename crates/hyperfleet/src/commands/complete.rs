@@ -29,6 +29,7 @@ pub(crate) fn script_command() -> Command {
         .about("Print a completion script for your shell, with live names of resources")
         .arg(
             Arg::new("shell")
+                .value_name("SHELL")
                 .required(true)
                 .value_parser(["bash", "fish", "powershell", "zsh"])
                 .help("The shell"),

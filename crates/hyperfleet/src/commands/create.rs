@@ -9,13 +9,13 @@ use hyperfleet_client::Request;
 use serde_json::{Map, Value, json};
 
 use super::apply::plan::{self, Known, Step};
-use super::apply::{dry_run, write};
+use super::apply::{dry_run, wish};
 use super::{Failure, label};
 use crate::output::form::Form;
 use crate::output::yaml;
 use crate::remote::documents::{self, Document, Pointer};
 use crate::remote::resources::{output_argument, print_outcome};
-use crate::remote::target::{self, Prefer, Wanted};
+use crate::remote::target::{self, Wanted};
 use crate::remote::{Session, session};
 
 pub(crate) fn command() -> Command {
@@ -42,14 +42,10 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     let Some(step) = levels.pop().and_then(|mut level| level.pop()) else {
         return Err(Failure::usage("there is nothing to create"));
     };
-    let collection = match &step.owner {
-        Some((kind, path)) => {
-            let wanted = Wanted { kind: kind.clone(), path: path.clone() };
-            target::resolve(session, &wanted, None, Prefer::Active).await?.item().below(&step.kind.plural)
-        }
-        None => step.kind.collection(),
-    };
-    let body = body(session, &step).await?;
+    let known = RefCell::new(Known::default());
+    let owner = wish::owner(session, &known, &step).await?;
+    let collection = wish::collection(&step, owner.as_ref());
+    let body = body(session, &known, &step).await?;
     let dry = matches.get_flag("dry-run");
     if let Some(answer) = session.call(Request::create(&collection, &body, dry)).await? {
         let verb = if dry { "would be created (dry run)" } else { "created" };
@@ -58,10 +54,10 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-async fn body(session: &Session, step: &Step) -> Result<Value, Failure> {
+async fn body(session: &Session, known: &RefCell<Known>, step: &Step) -> Result<Value, Failure> {
     let mut body = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
     if let Some(members) = body.as_object_mut() {
-        members.extend(write::wish(session, &RefCell::new(Known::default()), step).await?.body);
+        members.extend(wish::wish(session, known, step).await?.body);
     }
     Ok(body)
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use hyperfleet_client::{ListQuery, Page, Request, Resource};
+use hyperfleet_client::Request;
 
 use super::apply::{common_exit, dry_run, tell_failure};
 use super::wait::{self, Awaited};
@@ -13,8 +13,8 @@ use crate::output;
 use crate::output::ask::confirm;
 use crate::output::paint::{Tone, paint};
 use crate::output::tree::Branch;
-use crate::remote::target::{self, Found, Prefer};
-use crate::remote::{Session, selector, session};
+use crate::remote::target::{self, Found, selection};
+use crate::remote::{Session, session};
 
 pub(crate) fn command() -> Command {
     let command = Command::new("delete")
@@ -22,9 +22,9 @@ pub(crate) fn command() -> Command {
         .args([
             target::words("KIND NAME..., KIND/NAME..., or a KIND with -l, --search or --all"),
             target::within(),
-            Arg::new("selector").short('l').long("selector").value_name("LABELS").help("All of the kind with these labels"),
-            Arg::new("search").long("search").value_name("QUERY").help("All of the kind that this finds"),
-            Arg::new("all").long("all").action(ArgAction::SetTrue).conflicts_with_all(["selector", "search"]).help("All of the kind"),
+        ])
+        .args(selection::arguments())
+        .args([
             yes(),
             Arg::new("wait").long("wait").action(ArgAction::SetTrue).help("Wait until they are gone"),
             wait::timeout(),
@@ -40,7 +40,8 @@ pub(crate) fn yes() -> Arg {
 }
 
 pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let found = found(session, matches).await?;
+    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
+    let found = selection::found(session, matches, &words).await?;
     let dry = matches.get_flag("dry-run");
     if found.is_empty() {
         output::talk("nothing found");
@@ -87,44 +88,6 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
         wait::all(session, &asked, &Awaited::Deletion, timeout).await?;
     }
     Ok(common_exit(&failures))
-}
-
-/// What is to be deleted: by name, or all of a kind that is selected.
-async fn found(session: &Session, matches: &ArgMatches) -> Result<Vec<Found>, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    let search = selector::search(text("selector"), text("search"))?;
-    let by_kind =
-        target::parse(session.kinds().await?, &words)?.into_iter().filter(|one| one.path.is_empty());
-    let kinds: Vec<_> = by_kind.map(|one| one.kind).collect();
-    if kinds.is_empty() {
-        return match search {
-            Some(_) => Err(Failure::usage("a selection needs a kind alone, without names")),
-            None => target::several(session, matches, Prefer::Active).await,
-        };
-    }
-    if search.is_none() && !matches.get_flag("all") {
-        return Err(Failure::usage("which ones? Say names, -l, --search, or --all"));
-    }
-    let owner = target::owner(session, matches).await?;
-    let mut found = Vec::new();
-    for kind in kinds {
-        let lists = match &owner {
-            Some(owner) => target::lists_below(session, &kind, owner).await?,
-            None => vec![kind.collection()],
-        };
-        let query = ListQuery {
-            search: search.clone(),
-            order_by: Some("name".to_owned()),
-            page_size: Some(500),
-            ..ListQuery::default()
-        };
-        for list in lists {
-            let page: Page<Resource> = session.pages(Request::list(&list, &query), None).await?;
-            found.extend(page.items.into_iter().map(|resource| Found { kind: kind.clone(), resource }));
-        }
-    }
-    Ok(found)
 }
 
 /// The trees that would go, and how many resources they are.

@@ -9,11 +9,13 @@ use hyperfleet_client::{
 };
 use hyperfleet_core::Timestamp;
 
+use super::why::advice::{self, Advice};
 use super::{Failure, timeline, why};
 use crate::output::paint::{Tone, paint};
 use crate::output::table::{Cell, Table};
 use crate::output::text::clean;
 use crate::output::{self, yaml};
+use crate::remote::kinds::singular;
 use crate::remote::owners::Owners;
 use crate::remote::resources::{moment, since, standing};
 use crate::remote::target::{self, Found, Prefer};
@@ -54,13 +56,14 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     let reports: Page<AdapterReport> = session.pages(statuses, None).await?;
     let explanation: Explanation = session.look(explain).await?.json()?;
     let entries: Page<TimelineEntry> = Page::read(&session.look(history).await?)?;
-    let owners = Owners::of(session, std::slice::from_ref(&resource)).await?;
+    let owners = Owners::around(session, &resource, &advice::ids(&explanation)).await?;
     let now = Timestamp::now();
     let mut page = String::new();
     page.push_str(&head(&resource, &owners, &explanation, now));
     section(&mut page, "Conditions", &conditions(&resource.conditions(), now).render(output::data_colours()));
     section(&mut page, "Reports", &reports_table(&reports.items, now).render(output::data_colours()));
-    section(&mut page, "Blockers", &why::blockers(&explanation, now));
+    let advice = Advice::new(session.kinds().await?, &owners, &resource, matches);
+    section(&mut page, "Blockers", &why::blockers(&explanation, &advice, now));
     section(&mut page, "Below", &children(session, &found).await?);
     section(&mut page, "Spec", &resource.spec().map(yaml::write).unwrap_or_default());
     section(&mut page, "Timeline", &timeline::table(&entries.items, now).render(output::data_colours()));
@@ -93,7 +96,10 @@ fn head(resource: &Resource, owners: &Owners, explanation: &Explanation, now: Ti
         .references()
         .into_iter()
         .flat_map(|(kind, targets)| {
-            targets.into_iter().map(move |target| format!("{kind} → {} {}", target.kind, target.id))
+            targets.into_iter().map(move |target| match owners.named(&target.id) {
+                Some(path) => format!("{kind} → {path} ({})", target.id),
+                None => format!("{kind} → {}/{}", singular(&target.kind), target.id),
+            })
         })
         .collect();
     let mut table = Table::new(&["", ""]);

@@ -9,14 +9,14 @@ use hyperfleet_core::{FieldChange, diff, merge};
 use serde_json::{Value, json};
 
 use super::apply::plan::{self, Known, Place, Step};
-use super::apply::{common_exit, tell_failure, write};
+use super::apply::{common_exit, tell_failure, wish, write};
 use super::{Exit, Failure};
 use crate::output::form::Form;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::output::{self, json};
 use crate::remote::change::present;
-use crate::remote::resources::output_argument;
+use crate::remote::resources::data_argument;
 use crate::remote::{Session, documents, session};
 
 pub(crate) fn command() -> Command {
@@ -25,7 +25,7 @@ pub(crate) fn command() -> Command {
         .args(documents::arguments())
         .args([
             Arg::new("replace").long("replace").action(ArgAction::SetTrue).help("As `apply --replace` would"),
-            output_argument(),
+            data_argument(),
         ])
         .after_help("It ends with 0 when everything is as wished, and with 8 when something differs.\n\nTry it:\n  hyperfleet diff -f fleet.yaml");
     session::arguments(command)
@@ -34,18 +34,18 @@ pub(crate) fn command() -> Command {
 pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let levels = plan::levels(session.kinds().await?, documents::read_all(matches)?)?;
     let replace = matches.get_flag("replace");
-    let mut known = RefCell::new(Known::default());
+    let known = RefCell::new(Known::default());
     let mut differences = Vec::new();
     let mut failures = Vec::new();
     for level in &levels {
-        let situation = write::situation(session, known.get_mut(), level).await?;
+        let situation = write::situation(session, &known, level).await?;
         for step in level {
             let owner = step.owner.as_ref().and_then(|(kind, path)| known.borrow().get(kind, path).cloned());
             let there = situation.resource(step, owner.as_ref());
             match changes(session, &known, step, there, replace).await {
                 Ok(changes) => {
                     if there.is_none() {
-                        known.get_mut().learn(&step.kind, &step.path(), Place::Pretended);
+                        known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
                     }
                     if there.is_none() || !changes.is_empty() {
                         differences.push((step.called(), there.is_none(), changes));
@@ -73,7 +73,7 @@ async fn changes(
     there: Option<&Resource>,
     replace: bool,
 ) -> Result<Vec<FieldChange>, Failure> {
-    let body = write::wish(session, known, step).await?.body;
+    let body = wish::wish(session, known, step).await?.body;
     let patch = match there {
         Some(resource) => write::patch(resource, &body, replace),
         None => body,

@@ -19,7 +19,7 @@ use crate::output::form::Form;
 use crate::output::paint::{paint, unpainted};
 use crate::output::text::clean;
 use crate::remote::contexts::{self, Contexts};
-use crate::remote::resources::output_argument;
+use crate::remote::resources::data_argument;
 use crate::remote::{self, Session, session};
 
 use judgement::{Check, Level, clock, encryption, identity, unreachable, version};
@@ -31,7 +31,7 @@ const WHOAMI: &str = "/whoami";
 pub(crate) fn command() -> Command {
     let command = Command::new("doctor")
         .about("Check that this machine, the settings and the server go together")
-        .arg(output_argument())
+        .arg(data_argument())
         .after_help("It ends with 0 when nothing is wrong; warnings do not count.");
     session::arguments(command)
 }
@@ -118,7 +118,7 @@ async fn look(session: &Session) -> Vec<Check> {
                 Check::fine("kinds", plurals.join(", "))
             }
             Err(failure) => {
-                Check::fail("kinds", Exit::Failed, unpainted(&failure.text), "look at the server's log")
+                Check::fail("kinds", failure.code, unpainted(&failure.text), "look at the server's log")
             }
         });
     }

@@ -7,14 +7,15 @@ use hyperfleet_client::{Collection, Kind, ListQuery, Page, Request, Resource, Wa
 use hyperfleet_core::Timestamp;
 use serde_json::Value;
 
-use super::Failure;
-use crate::output::form::Form;
+use super::apply::common_exit;
+use super::{Exit, Failure};
+use crate::output;
+use crate::output::form::{Each, Form};
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, json, yaml};
 use crate::remote::owners::Owners;
-use crate::remote::resources::{self, Columns};
-use crate::remote::target::{self, Found, Prefer};
+use crate::remote::resources::{self, Columns, Look};
+use crate::remote::target::{self, Found, Prefer, Wanted};
 use crate::remote::{Session, selector, session};
 
 /// The largest page that the server gives.
@@ -32,6 +33,8 @@ pub(crate) fn command() -> Command {
             Arg::new("limit").long("limit").value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).help("No more than this many"),
             Arg::new("show-deleted").long("show-deleted").action(ArgAction::SetTrue).help("Also what is being deleted"),
             Arg::new("watch").short('w').long("watch").action(ArgAction::SetTrue).help("Then go on with each change, until Ctrl-C"),
+            Arg::new("label-columns").short('L').long("label-columns").value_name("KEYS").action(ArgAction::Append).help("A column for each of these labels, with commas between"),
+            Arg::new("no-headers").long("no-headers").action(ArgAction::SetTrue).help("Tables without their first line"),
             resources::output_argument().default_value("table"),
         ])
         .after_help("Try it:\n  hyperfleet get clusters -l environment=production -o wide\n  hyperfleet get nodepools --in clusters/prod-1 -w\n  hyperfleet get cluster prod-1 -o jsonpath='{.status.conditions[?(@.type==\"Reconciled\")].status}'");
@@ -49,12 +52,45 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
             let kinds: Vec<Kind> = wanted.into_iter().map(|one| one.kind).collect();
             lists(session, &kinds, target::owner(session, matches).await?).await?
         } else {
-            let found = target::several(session, matches, Prefer::Active).await?;
-            return show(session, matches, &form, &found).await;
+            let (found, failures) = named(session, matches, &wanted).await?;
+            if found.is_empty() {
+                return Ok(common_exit(&failures));
+            }
+            let ended = show(session, matches, &form, &found, wanted.len() > 1).await?;
+            return Ok(if failures.is_empty() { ended } else { common_exit(&failures) });
         }
     };
     let query = query(matches, &lists)?;
     list(session, matches, &form, &lists, &query).await
+}
+
+/// Resources by their names. One that is not there is told of, and does not hide the others.
+async fn named(
+    session: &Session,
+    matches: &ArgMatches,
+    wanted: &[Wanted],
+) -> Result<(Vec<Found>, Vec<u8>), Failure> {
+    let owner = target::owner(session, matches).await?;
+    let (mut found, mut failures) = (Vec::new(), Vec::new());
+    for one in wanted {
+        match target::resolve(session, one, owner.as_ref(), Prefer::Active).await {
+            Ok(one) => found.push(one),
+            Err(failure) if wanted.len() > 1 && failure.code == u8::from(Exit::NotFound) => {
+                output::talk(&format!("{} {}", output::red("error:"), failure.text));
+                failures.push(failure.code);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok((found, failures))
+}
+
+fn look(matches: &ArgMatches) -> Look {
+    let labels = matches.get_many::<String>("label-columns").into_iter().flatten();
+    Look {
+        labels: labels.flat_map(|keys| keys.split(',')).map(str::to_owned).collect(),
+        is_headless: matches.get_flag("no-headers"),
+    }
 }
 
 /// The lists of some kinds, of all or of one owner.
@@ -89,6 +125,7 @@ async fn show(
     matches: &ArgMatches,
     form: &Form,
     found: &[Found],
+    many: bool,
 ) -> Result<ExitCode, Failure> {
     if session.prints_curl() {
         for one in found {
@@ -98,7 +135,7 @@ async fn show(
     }
     let resources: Vec<Resource> = found.iter().map(|one| one.resource.clone()).collect();
     if !matches.get_flag("watch") {
-        resources::print(session, &resources, resources.len() > 1, form).await?;
+        resources::print(session, &resources, many, form, &look(matches)).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let [one] = found else {
@@ -109,7 +146,7 @@ async fn show(
         show_deleted: true,
         ..WatchQuery::default()
     };
-    let mut display = Display::new(form, Columns::of(&resources, matches!(form, Form::Wide)));
+    let mut display = Display::new(form, Columns::of(&resources, form, &look(matches)));
     display.watch(session, &one.kind.collection(), &query).await
 }
 
@@ -147,13 +184,13 @@ async fn list(
         found.extend(page.items);
     }
     if !watched {
-        resources::print(session, &found, true, form).await?;
+        resources::print(session, &found, true, form, &look(matches)).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let [list] = lists else {
         return Err(Failure::usage("-w watches one list at a time"));
     };
-    let mut display = Display::new(form, Columns::of(&found, matches!(form, Form::Wide)));
+    let mut display = Display::new(form, Columns::of(&found, form, &look(matches)));
     let owners = Owners::of(session, &found).await?;
     if !display.state(&found, &owners) {
         return Ok(ExitCode::SUCCESS);
@@ -164,6 +201,7 @@ async fn list(
 /// What a watch prints: a line or a document for each change.
 struct Display<'a> {
     form: &'a Form,
+    each: Each<'a>,
     columns: Columns,
     table: Table,
     headed: bool,
@@ -171,7 +209,7 @@ struct Display<'a> {
 
 impl<'a> Display<'a> {
     fn new(form: &'a Form, columns: Columns) -> Self {
-        Self { form, columns, table: columns.table(), headed: false }
+        Self { form, each: Each::of(form), table: columns.table(), columns, headed: false }
     }
 
     /// The state at the start; whether anybody reads it.
@@ -193,7 +231,6 @@ impl<'a> Display<'a> {
 
     /// One change; whether anybody reads it.
     fn change(&mut self, resource: &Resource, owners: &Owners, end: Option<&'static str>) -> bool {
-        let value = || Value::Object(resource.raw().clone());
         let text = match self.form {
             Form::Table | Form::Wide => {
                 let mut cells = self.columns.row(resource, owners, Timestamp::now());
@@ -211,9 +248,7 @@ impl<'a> Display<'a> {
                 }
             }
             Form::Name => format!("{}\n", owners.path_of(resource)),
-            Form::Json => format!("{}\n", json::compact(&value())),
-            Form::Yaml => format!("---\n{}", yaml::write(&value())),
-            form => form.value(&value()).and_then(Result::ok).unwrap_or_default(),
+            _ => self.each.text(&Value::Object(resource.raw().clone())),
         };
         output::data_is_read(&text)
     }

@@ -5,48 +5,67 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use serde_json::{Map, Value};
 
-use super::apply::dry_run;
+use super::apply::{common_exit, dry_run, tell_failure};
 use super::{Failure, patch};
+use crate::output;
 use crate::output::form::Form;
+use crate::remote::change::{self, Changed};
 use crate::remote::resources::{output_argument, print_outcome};
-use crate::remote::target::{self, Prefer};
-use crate::remote::{Session, change, session};
+use crate::remote::target::{self, Found, selection};
+use crate::remote::{Session, session};
 
 pub(crate) fn command() -> Command {
     let command = Command::new("label")
-        .about("Set and remove labels of a resource")
+        .about("Set and remove labels of resources")
         .args([
             Arg::new("what")
                 .value_name("WHAT")
                 .action(ArgAction::Append)
-                .num_args(2..)
+                .num_args(1..)
                 .required(true)
                 .allow_hyphen_values(false)
-                .help("KIND NAME or KIND/NAME, then key=value to set and key- to remove"),
+                .help("KIND NAME..., KIND/NAME..., or a KIND with -l, --search or --all; then key=value to set and key- to remove"),
             target::within(),
-            dry_run(),
-            output_argument(),
         ])
-        .after_help("Try it:\n  hyperfleet label cluster prod-1 environment=production tier-");
+        .args(selection::arguments())
+        .args([dry_run(), output_argument()])
+        .after_help("Try it:\n  hyperfleet label cluster prod-1 environment=production tier-\n  hyperfleet label clusters -l environment=dev team=blue");
     session::arguments(command)
 }
 
 pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
     let (names, labels) = split(&words)?;
-    let wanted = target::parse(session.kinds().await?, names)?;
-    let owner = target::owner(session, matches).await?;
-    let [wanted] = wanted.as_slice() else {
-        return Err(Failure::usage("this works on one resource at a time"));
-    };
-    let found = target::resolve(session, wanted, owner.as_ref(), Prefer::Active).await?;
-    let operations =
-        change::merging(&found.resource, &Map::from_iter([("labels".to_owned(), labels.into())]));
-    if operations.as_array().is_some_and(Vec::is_empty) {
-        print_outcome(&found.resource, "unchanged", matches.get_one::<Form>("output"))?;
-        return Ok(ExitCode::SUCCESS);
+    let wished = Map::from_iter([("labels".to_owned(), labels.into())]);
+    let found = selection::found(session, matches, names).await?;
+    if found.is_empty() {
+        output::talk("nothing found");
     }
-    patch::send(session, matches, &found, &operations, None).await
+    let mut failures = Vec::new();
+    for one in &found {
+        if let Err(failure) = label(session, matches, one, &wished).await {
+            if found.len() == 1 {
+                return Err(failure);
+            }
+            tell_failure(&one.called(), &failure);
+            failures.push(failure.code);
+        }
+    }
+    Ok(common_exit(&failures))
+}
+
+async fn label(
+    session: &Session,
+    matches: &ArgMatches,
+    found: &Found,
+    wished: &Map<String, Value>,
+) -> Result<(), Failure> {
+    let (dry, form) = (matches.get_flag("dry-run"), matches.get_one::<Form>("output"));
+    match change::carry_out(session, found, dry, |_| wished.clone()).await? {
+        Changed::No(resource) => print_outcome(&resource, "unchanged", form),
+        Changed::Yes(resource) => print_outcome(&resource, patch::verb(dry), form),
+        Changed::Printed => Ok(()),
+    }
 }
 
 /// The words that name the resource, and the labels behind them.

@@ -5,13 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use hyperfleet_client::{PatchKind, Request};
-use serde_json::Value;
 
 use super::apply::dry_run;
 use super::{Failure, create};
 use crate::output::form::Form;
 use crate::remote::resources::{output_argument, print_outcome};
-use crate::remote::target::{self, Found, Prefer};
+use crate::remote::target::{self, Prefer};
 use crate::remote::{Session, session};
 
 pub(crate) fn command() -> Command {
@@ -37,20 +36,10 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
         (None, None) => return Err(Failure::usage("say the patch by -p or -f")),
     };
     let found = target::single(session, matches, Prefer::Active).await?;
-    send(session, matches, &found, &patch, matches.get_one::<u64>("if-version").copied()).await
-}
-
-/// Sends a patch, and tells what came of it.
-pub(crate) async fn send(
-    session: &Session,
-    matches: &ArgMatches,
-    found: &Found,
-    patch: &Value,
-    version: Option<u64>,
-) -> Result<ExitCode, Failure> {
+    let version = matches.get_one::<u64>("if-version").copied();
     let kind = if patch.is_array() { PatchKind::Json } else { PatchKind::Merge };
     let dry = matches.get_flag("dry-run");
-    if let Some(answer) = session.call(Request::patch(&found.item(), patch, kind, version, dry)).await? {
+    if let Some(answer) = session.call(Request::patch(&found.item(), &patch, kind, version, dry)).await? {
         let after = answer.resource()?;
         let same = ["spec", "labels", "references"].iter().all(|member| {
             let (before, after) = (found.resource.raw().get(*member), after.raw().get(*member));
@@ -59,12 +48,13 @@ pub(crate) async fn send(
                 (before, after) => before == after,
             }
         });
-        let verb = match (same, dry) {
-            (true, _) => "unchanged",
-            (false, true) => "would be changed (dry run)",
-            (false, false) => "changed",
-        };
+        let verb = if same { "unchanged" } else { verb(dry) };
         print_outcome(&after, verb, matches.get_one::<Form>("output"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What became of a resource that differs now.
+pub(crate) fn verb(dry_run: bool) -> &'static str {
+    if dry_run { "would be changed (dry run)" } else { "changed" }
 }

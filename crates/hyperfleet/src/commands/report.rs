@@ -10,7 +10,7 @@ use super::{Failure, create};
 use crate::output;
 use crate::output::form::Form;
 use crate::output::paint::{Tone, paint};
-use crate::remote::resources::output_argument;
+use crate::remote::resources::data_argument;
 use crate::remote::target::{self, Prefer};
 use crate::remote::{Session, session};
 
@@ -36,7 +36,7 @@ pub(crate) fn command() -> Command {
             Arg::new("generation").long("generation").value_name("NUMBER").value_parser(value_parser!(i64).range(1..)).help("The generation that this is about [default: the present one]"),
             Arg::new("data").long("data").value_name("JSON").help("What else there is to tell, as JSON or YAML, or @FILE"),
             dry_run(),
-            output_argument(),
+            data_argument(),
         ])
         .after_help("Try it:\n  hyperfleet report cluster prod-1 --adapter dns\n  hyperfleet report cluster prod-1 --adapter dns --available false --reason QuotaExceeded");
     session::arguments(command)

@@ -13,7 +13,7 @@ use crate::output::form::Form;
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::output::text;
-use crate::remote::resources::{brief, output_argument, since};
+use crate::remote::resources::{brief, data_argument, since};
 use crate::remote::target::{self, Prefer};
 use crate::remote::{Session, session};
 
@@ -26,7 +26,7 @@ pub(crate) fn command() -> Command {
             target::one(),
             target::within(),
             Arg::new("limit").long("limit").value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).default_value("50").help("No more than this many entries"),
-            output_argument(),
+            data_argument(),
         ])
         .after_help("Try it:\n  hyperfleet timeline cluster prod-1\n\nOf what is gone, say the id: hyperfleet timeline cluster 0198c0de-1111-7abc-8def-000000000001");
     session::arguments(command)

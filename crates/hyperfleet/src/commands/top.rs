@@ -152,7 +152,8 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
     let mut frames = tokio::time::interval(FRAME);
     frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut controls = Controls::default();
-    let mut frozen: Option<View> = None;
+    // In a pause the fleet stays as it was at its moment; how it is looked at does not.
+    let mut held: Option<(Model, Timestamp)> = None;
     let server = session.client.base_url();
     loop {
         tokio::select! {
@@ -166,20 +167,20 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
             }
             _ = frames.tick() => {
                 let begun = Instant::now();
-                let height = terminal.0.size().map_err(Failure::new)?.height;
-                controls.ask_for(screen::rows(height));
-                let view = match frozen.take().filter(|_| controls.paused) {
-                    Some(view) => view,
+                let size = terminal.0.size().map_err(Failure::new)?;
+                controls.ask_for(size.height.into());
+                held = controls.paused.then(|| held.take().unwrap_or_else(|| (model.clone(), Timestamp::now())));
+                let view = match &held {
+                    Some((model, then)) => model.view(&controls.wish, *then),
                     None => model.view(&controls.wish, Timestamp::now()),
                 };
-                controls.fit(view.rows.len(), screen::rows(height));
                 let around = screen::Around {
                     server: &server,
                     trouble: watch.trouble().map(|error| error.to_string()),
                     colours: output::data_colours(),
                 };
+                controls.fit(view.rows.len(), screen::rows(size, &view, &around));
                 terminal.0.draw(|frame| screen::draw(frame, &view, &controls, &around)).map_err(Failure::new)?;
-                frozen = controls.paused.then_some(view);
                 // Whatever a picture costs, most of the time is left for what happens.
                 frames.reset_after(FRAME.max(begun.elapsed() * 4));
             }

@@ -28,13 +28,12 @@ use tokio_util::sync::CancellationToken;
 use super::serve::serve;
 use super::{Failure, block_on, dev};
 use crate::output::{bold, dim, talk};
+use crate::remote::session::DEFAULT_SERVER;
 use crate::{BUILD, cli};
 
 use demo::Demo;
 
 const MEMORY: &str = "sqlite::memory:";
-/// Where commands look for a server by themselves.
-const USUAL_API: &str = "http://localhost:8000";
 /// Time for the Sentinel's last events, and for giving its leases back.
 const SENTINEL_GRACE: Duration = Duration::from_secs(2);
 
@@ -211,7 +210,7 @@ fn welcome(config: &Config, addresses: &Addresses, demo: Option<&Demo>) {
         talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
     }
     talk(&format!("\n{}", bold("Try it in another terminal:")));
-    if api != USUAL_API {
+    if api != DEFAULT_SERVER {
         talk(&format!("  export HYPERFLEET_SERVER={api}"));
     }
     if config.access.issuers.is_some() {

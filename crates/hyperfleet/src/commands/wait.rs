@@ -91,8 +91,22 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if let Awaited::Condition(kind, _) = &awaited {
+        found.iter().for_each(|one| doubt(one, kind));
+    }
     all(session, &found, &awaited, timeout).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A condition may still come, but one that is spelt nearly like another most likely will not.
+fn doubt(one: &Found, kind: &str) {
+    let conditions = one.resource.conditions();
+    let known = || conditions.iter().map(|condition| condition.kind.as_str());
+    if let Some(meant) =
+        hyperfleet_core::nearest(kind, known()).filter(|_| !known().any(|known| known == kind))
+    {
+        output::talk(&clean(&format!("{} has no condition {kind} yet; did you mean {meant}?", one.called())));
+    }
 }
 
 /// Waits for all of them, as long as the slowest takes.

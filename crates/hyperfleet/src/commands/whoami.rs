@@ -11,12 +11,12 @@ use crate::output;
 use crate::output::form::Form;
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
-use crate::remote::resources::{brief, output_argument};
+use crate::remote::resources::{brief, data_argument};
 use crate::remote::{Session, session};
 
 pub(crate) fn command() -> Command {
     session::arguments(
-        Command::new("whoami").about("Show whom the server takes you for").arg(output_argument()),
+        Command::new("whoami").about("Show whom the server takes you for").arg(data_argument()),
     )
 }
 

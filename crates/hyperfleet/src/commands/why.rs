@@ -1,5 +1,7 @@
 //! `hyperfleet why`: why a resource is not done, who is in the way, and what would help.
 
+pub(crate) mod advice;
+
 use std::process::ExitCode;
 
 use clap::{ArgMatches, Command};
@@ -11,14 +13,17 @@ use crate::output::form::Form;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::output::{self};
-use crate::remote::resources::{output_argument, since};
+use crate::remote::owners::Owners;
+use crate::remote::resources::{data_argument, since};
 use crate::remote::target::{self, Prefer};
 use crate::remote::{Session, session};
+
+use advice::Advice;
 
 pub(crate) fn command() -> Command {
     let command = Command::new("why")
         .about("Tell why a resource is not done, and what would help")
-        .args([target::one(), target::within(), output_argument()])
+        .args([target::one(), target::within(), data_argument()])
         .after_help("Try it:\n  hyperfleet why cluster prod-1");
     session::arguments(command)
 }
@@ -42,12 +47,14 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     let colours = output::data_colours();
     let head =
         format!("{}  {}\n", paint(&clean(&explanation.phase), tone, colours), clean(&explanation.summary));
-    output::data(&format!("{head}{}", blockers(&explanation, Timestamp::now())));
+    let owners = Owners::around(session, &found.resource, &advice::ids(&explanation)).await?;
+    let advice = Advice::new(session.kinds().await?, &owners, &found.resource, matches);
+    output::data(&format!("{head}{}", blockers(&explanation, &advice, Timestamp::now())));
     Ok(ExitCode::SUCCESS)
 }
 
 /// What is in the way, worst first, each with what to do about it.
-pub(crate) fn blockers(explanation: &Explanation, now: Timestamp) -> String {
+pub(crate) fn blockers(explanation: &Explanation, advice: &Advice<'_>, now: Timestamp) -> String {
     let colours = output::data_colours();
     explanation
         .blockers
@@ -58,7 +65,11 @@ pub(crate) fn blockers(explanation: &Explanation, now: Timestamp) -> String {
                 Some(_) => paint(&format!(" (since {})", since(blocker.since, now)), Tone::Faint, colours),
                 None => String::new(),
             };
-            format!("• {who}{age}: {}\n  → {}\n", clean(&blocker.detail), clean(&blocker.action))
+            format!(
+                "• {who}{age}: {}\n  → {}\n",
+                clean(&blocker.detail),
+                clean(&advice.spoken(&blocker.action))
+            )
         })
         .collect()
 }

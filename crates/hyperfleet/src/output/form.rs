@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::jsonpath::Template;
-use super::{json, text, yaml};
+use super::{json, red, talk, text, yaml};
 
 /// What `-o` asked for.
 #[derive(Debug, Clone)]
@@ -22,6 +22,37 @@ pub(crate) enum Form {
     Name,
     /// The parts that a template picks.
     JsonPath(Template),
+}
+
+/// Values that come one after the other, each as data of its own: a line of JSON, a document of YAML.
+#[derive(Debug)]
+pub(crate) struct Each<'a> {
+    form: &'a Form,
+    has_failed: bool,
+}
+
+impl<'a> Each<'a> {
+    /// In a form that needs no columns.
+    pub(crate) fn of(form: &'a Form) -> Self {
+        Self { form, has_failed: false }
+    }
+
+    /// One value. A template that fails on it is told of the first time, and the others go on.
+    pub(crate) fn text(&mut self, value: &Value) -> String {
+        match self.form {
+            Form::Json => format!("{}\n", json::compact(value)),
+            Form::Yaml => format!("---\n{}", yaml::write(value)),
+            form => match form.value(value).transpose() {
+                Ok(text) => text.unwrap_or_default(),
+                Err(fault) => {
+                    if !std::mem::replace(&mut self.has_failed, true) {
+                        talk(&format!("{} {fault}", red("error:")));
+                    }
+                    String::new()
+                }
+            },
+        }
+    }
 }
 
 /// The words of `-o`, for help and completion.
@@ -48,6 +79,14 @@ impl FromStr for Form {
 }
 
 impl Form {
+    /// Reads a form of what has neither names nor more columns.
+    pub(crate) fn of_data(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(Self::Wide | Self::Name) => Err("one of table, json, yaml, jsonpath=TEMPLATE".to_owned()),
+            form => form,
+        }
+    }
+
     /// The value as data with a line feed at its end; `None` for the forms that need columns or names.
     pub(crate) fn value(&self, value: &Value) -> Option<Result<String, String>> {
         match self {

@@ -39,6 +39,7 @@ pub(crate) struct Table {
     head: Vec<String>,
     rows: Vec<Vec<Cell>>,
     widths: Vec<usize>,
+    is_headless: bool,
 }
 
 impl Table {
@@ -46,7 +47,12 @@ impl Table {
     pub(crate) fn new<T: AsRef<str>>(head: &[T]) -> Self {
         let head: Vec<_> = head.iter().map(|title| text::clean(title.as_ref()).to_uppercase()).collect();
         let widths = head.iter().map(|title| text::width(title)).collect();
-        Self { head, rows: Vec::new(), widths }
+        Self { head, rows: Vec::new(), widths, is_headless: false }
+    }
+
+    /// The same, whose head is never printed.
+    pub(crate) fn without_head(self) -> Self {
+        Self { is_headless: true, ..self }
     }
 
     /// Keeps room in a column for values that are not there yet.
@@ -73,8 +79,8 @@ impl Table {
     pub(crate) fn render(&self, colours: bool) -> String {
         let head: Vec<_> =
             self.head.iter().map(|title| Cell { text: title.clone(), tone: Tone::Strong }).collect();
-        let lines = std::iter::once(&head).chain(&self.rows);
-        lines.map(|cells| self.line(cells, colours)).collect()
+        let head = (!self.is_headless).then_some(&head);
+        head.into_iter().chain(&self.rows).map(|cells| self.line(cells, colours)).collect()
     }
 
     /// The rows alone, each line behind `indent`.

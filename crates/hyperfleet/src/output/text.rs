@@ -26,6 +26,18 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
+/// The text on lines of so many columns, broken between words where there are any.
+pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => *line = format!("{line} {word}"),
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Control characters, and format characters that reorder or hide what stands around them.
 pub(crate) fn acts(c: char) -> bool {
     c.is_control()
@@ -66,6 +78,13 @@ mod tests {
     #[test]
     fn wide_characters_take_two_columns() {
         assert_eq!((width("abc"), width("世界"), width("e\u{301}")), (3, 4, 1));
+    }
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(wrapped("ab cd  efg 世界 x", 5), ["ab cd", "efg", "世界", "x"]);
+        assert_eq!(wrapped("too-long a", 4), ["too-long", "a"]);
+        assert!(wrapped(" ", 4).is_empty());
     }
 
     proptest! {

@@ -1,7 +1,10 @@
 //! YAML in and out. Writing is our own few lines, because the value type keeps numbers as they were received and no
-//! YAML library writes those; reading takes JSON as JSON for the same reason, and many documents at once.
+//! YAML library writes those; reading keeps them too ([`exact`]), and takes many documents at once.
+
+mod exact;
 
 use serde_json::Value;
+use serde_saphyr::Spanned;
 
 use super::text;
 
@@ -25,10 +28,23 @@ pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
             return Ok(documents);
         }
     }
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    serde_saphyr::from_multiple_with_options::<Value>(text, options)
-        .map(|documents| documents.into_iter().filter(|document| !document.is_null()).collect())
-        .map_err(|error| error.to_string())
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        with_snippet: false,
+        // A fleet is as large as it is. What aliases multiply has bounds of its own.
+        budget: serde_saphyr::budget! {
+            max_documents: 10_000_000,
+            max_nodes: 100_000_000,
+            max_events: 200_000_000,
+            max_total_scalar_bytes: 256 << 20,
+        },
+        // Whether a number is too large is for JSON to say.
+        non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
+    };
+    let documents: Vec<Spanned<exact::Node>> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())?;
+    let values = documents.into_iter().map(|document| exact::value(document, text));
+    values.filter(|value| !matches!(value, Ok(Value::Null))).collect()
 }
 
 /// Where a node stands: it decides what comes before a block.
@@ -177,6 +193,23 @@ mod tests {
         let exact = read("{\"n\": 1.5e400}\n{\"m\": 123456789012345678901234567890}").unwrap();
         assert_eq!(exact[0]["n"].to_string(), "1.5e+400");
         assert_eq!(exact[1]["m"].to_string(), "123456789012345678901234567890");
+        let exact = read("# é\na: {n: -12345678901234567890123}\n---\nb: [0.10000000000000000000001, 1.5E+400, &x 123456789012345678901234567890, *x]\nc: 1_000.5\n").unwrap();
+        assert_eq!(exact[0]["a"]["n"].to_string(), "-12345678901234567890123");
+        assert_eq!(
+            exact[1]["b"].to_string(),
+            "[0.10000000000000000000001,1.5e+400,123456789012345678901234567890,123456789012345678901234567890]"
+        );
+        assert_eq!(
+            read("n: 12345678901234567890123.5 # the end").unwrap()[0]["n"].to_string(),
+            "12345678901234567890123.5"
+        );
+        assert_eq!(read(&"kind: A\n---\n".repeat(5_000)).unwrap().len(), 5_000);
+        assert_eq!(read(&"- 1\n".repeat(300_000)).unwrap()[0].as_array().unwrap().len(), 300_000);
+        let bomb: String = (1..9)
+            .map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")))
+            .collect();
+        assert!(read(&format!("a0: &a0 [1]\n{bomb}")).is_err(), "what aliases multiply has a bound");
+        assert!(read("a: .inf").unwrap_err().contains("line 1"));
         assert!(read("a: [").is_err());
         assert_eq!(read("on: yes").unwrap(), [json!({"on": "yes"})]);
     }

@@ -1,15 +1,66 @@
 //! A change as a JSON Patch that says exactly what differs. Merge patches are for people who write them: a server in
 //! `compatibility.contract: go-0.2` replaces each member that one names, and would lose what it does not name.
 
-use hyperfleet_client::Resource;
+use hyperfleet_client::{PatchKind, Request, Resource};
 use hyperfleet_core::{merge, same};
 use serde_json::{Map, Value, json};
 
+use super::Session;
+use super::target::Found;
+use crate::commands::{Exit, Failure};
+
 /// The server takes no more operations in one patch.
 const MAX_OPERATIONS: usize = 1_000;
+/// How often a change is put together anew because somebody else's came between.
+const MAX_TRIES: usize = 4;
+
+/// What came of a change.
+#[derive(Debug)]
+pub(crate) enum Changed {
+    /// It was as wished already.
+    No(Resource),
+    /// It is as wished now, or would be after a dry run.
+    Yes(Resource),
+    /// The request was printed instead.
+    Printed,
+}
+
+/// Changes a resource as the merge patch that `wished` makes of it would. Where somebody else's change came between, it is
+/// read again and the patch made anew, so that nobody's change is lost or in the way.
+pub(crate) async fn carry_out(
+    session: &Session,
+    found: &Found,
+    dry_run: bool,
+    wished: impl Fn(&Resource) -> Map<String, Value>,
+) -> Result<Changed, Failure> {
+    let item = found.item();
+    let mut there = found.resource.clone();
+    let mut operations = merging(&there, &wished(&there));
+    for _ in 0..MAX_TRIES {
+        if operations.as_array().is_some_and(Vec::is_empty) {
+            return Ok(Changed::No(there));
+        }
+        let request = Request::patch(&item, &operations, PatchKind::Json, None, dry_run);
+        match session.call(request).await {
+            Ok(Some(answer)) => return Ok(Changed::Yes(answer.resource()?)),
+            Ok(None) => return Ok(Changed::Printed),
+            // What it changes may have moved since we looked; else it is the wish that is wrong.
+            Err(error) if error.status() == Some(400) => {
+                there = session.look(Request::get(item.to_string())).await?.resource()?;
+                let again = merging(&there, &wished(&there));
+                if again == operations {
+                    return Err(error.into());
+                }
+                operations = again;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::with(Exit::Conflict, "others change it all the time; try again"))
+}
 
 /// What a merge patch would do to a resource.
-pub(crate) fn merging(resource: &Resource, patch: &Map<String, Value>) -> Value {
+fn merging(resource: &Resource, patch: &Map<String, Value>) -> Value {
     let before: Map<String, Value> =
         patch.keys().map(|member| (member.clone(), present(resource, member))).collect();
     let mut after = Value::Object(before.clone());

@@ -1,4 +1,4 @@
-//! The names of owners: a resource knows its owner by id, people know it by name. They are asked for together, some
+//! The names of owners, and of others: a resource knows them by id, people by name. They are asked for together, some
 //! dozens to a request, up to the root.
 
 use std::collections::HashMap;
@@ -23,8 +23,28 @@ pub(crate) struct Owners(HashMap<String, Resource>);
 impl Owners {
     /// All owners of these, and theirs.
     pub(crate) async fn of(session: &Session, resources: &[Resource]) -> Result<Self, Failure> {
+        Self::with(session, resources, Vec::new()).await
+    }
+
+    /// The owners of one, whatever it refers to, and others by their ids, with all of their owners. What the caller may not
+    /// read stays without a name.
+    pub(crate) async fn around(
+        session: &Session,
+        resource: &Resource,
+        others: &[String],
+    ) -> Result<Self, Failure> {
+        let targets = resource.references().into_iter().flat_map(|(_, targets)| targets);
+        let mut ids: Vec<String> = targets.map(|target| target.id).chain(others.iter().cloned()).collect();
+        ids.push(resource.id().to_owned());
+        Self::with(session, std::slice::from_ref(resource), ids).await
+    }
+
+    async fn with(session: &Session, resources: &[Resource], ids: Vec<String>) -> Result<Self, Failure> {
         let mut known = Self::default();
         let mut wanted = missing(&known, resources);
+        wanted.extend(ids);
+        wanted.sort_unstable();
+        wanted.dedup();
         for _ in 0..MAX_DEPTH {
             if wanted.is_empty() {
                 break;
@@ -34,7 +54,7 @@ impl Owners {
                 let ids: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
                 let query = ListQuery {
                     search: Some(format!("id in [{}]", ids.join(","))),
-                    fields: Some("kind,name,owner_references".to_owned()),
+                    fields: Some("kind,name,owner_references,deleted_time".to_owned()),
                     show_deleted: true,
                     page_size: Some(AT_ONCE as u64),
                     ..ListQuery::default()
@@ -67,6 +87,16 @@ impl Owners {
             },
             None => String::new(),
         }
+    }
+
+    /// `nodepool/prod-1/workers` of what has this id, if its name is known.
+    pub(crate) fn named(&self, id: &str) -> Option<String> {
+        self.0.get(id).map(|known| self.path_of(known))
+    }
+
+    /// Whether what has this id is known to be there to stay.
+    pub(crate) fn is_active(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|known| !known.is_finalizing())
     }
 
     /// `nodepool/prod-1/workers`.

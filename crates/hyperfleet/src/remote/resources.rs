@@ -25,6 +25,11 @@ pub(crate) fn output_argument() -> Arg {
         .help("table, wide, json, yaml, name or jsonpath=TEMPLATE")
 }
 
+/// `-o` of what has neither names nor more columns.
+pub(crate) fn data_argument() -> Arg {
+    output_argument().value_parser(Form::of_data).help("table, json, yaml or jsonpath=TEMPLATE")
+}
+
 /// How a resource is doing, in a word.
 pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
     let reconciled = resource.condition("Reconciled");
@@ -43,23 +48,33 @@ pub(crate) fn since(moment: Option<Timestamp>, now: Timestamp) -> String {
 }
 
 /// Which columns there are.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Columns {
     /// Resources of several kinds: names carry their kind.
     pub(crate) mixed: bool,
     pub(crate) owner: bool,
     pub(crate) wide: bool,
+    look: Look,
+}
+
+/// What somebody wants of a table besides its form.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Look {
+    /// Labels with a column of their own.
+    pub(crate) labels: Vec<String>,
+    pub(crate) is_headless: bool,
 }
 
 impl Columns {
     /// Those that show what differs among these.
-    pub(crate) fn of(resources: &[Resource], wide: bool) -> Self {
+    pub(crate) fn of(resources: &[Resource], form: &Form, look: &Look) -> Self {
         let mixed = resources.windows(2).any(|two| two[0].kind() != two[1].kind());
-        Self { mixed, owner: resources.iter().any(|resource| resource.owner().is_some()), wide }
+        let owner = resources.iter().any(|resource| resource.owner().is_some());
+        Self { mixed, owner, wide: matches!(form, Form::Wide), look: look.clone() }
     }
 
     /// An empty table of them.
-    pub(crate) fn table(self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let mut head = vec!["name"];
         if self.owner {
             head.push("owner");
@@ -68,12 +83,14 @@ impl Columns {
         if self.wide {
             head.extend(["adapters", "reason", "id", "labels"]);
         }
+        head.extend(self.look.labels.iter().map(String::as_str));
         head.extend(["since", "age"]);
-        Table::new(&head)
+        let table = Table::new(&head);
+        if self.look.is_headless { table.without_head() } else { table }
     }
 
     /// One row.
-    pub(crate) fn row(self, resource: &Resource, owners: &Owners, now: Timestamp) -> Vec<Cell> {
+    pub(crate) fn row(&self, resource: &Resource, owners: &Owners, now: Timestamp) -> Vec<Cell> {
         let name =
             if self.mixed { called(resource.kind(), resource.name()) } else { resource.name().to_owned() };
         let mut cells = vec![Cell::new(&name, Tone::Strong)];
@@ -93,6 +110,10 @@ impl Columns {
             let labels: Vec<String> =
                 resource.labels().map(|(key, value)| format!("{key}={value}")).collect();
             cells.push(labels.join(",").into());
+        }
+        for label in &self.look.labels {
+            let value = resource.labels().find(|(key, _)| key == label).map(|(_, value)| value.to_owned());
+            cells.push(value.unwrap_or_default().into());
         }
         let flipped = reconciled.and_then(|condition| condition.last_transition_time);
         cells.push(Cell::new(&since(flipped, now), Tone::Faint));
@@ -116,10 +137,11 @@ pub(crate) async fn print(
     resources: &[Resource],
     many: bool,
     form: &Form,
+    look: &Look,
 ) -> Result<(), Failure> {
     match form {
         Form::Table | Form::Wide => {
-            let columns = Columns::of(resources, matches!(form, Form::Wide));
+            let columns = Columns::of(resources, form, look);
             let owners =
                 if columns.owner { Owners::of(session, resources).await? } else { Owners::default() };
             let mut table = columns.table();

@@ -2,27 +2,26 @@
 //! A token goes to the server that it belongs to and nowhere else: who names another server by `--server` gets no
 //! token of a context.
 
+mod pages;
+mod server;
+
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use hyperfleet_client::{Answer, Client, Page, Request, Resource, Retry, Secret, Settings, Token};
+use hyperfleet_client::{Answer, Client, Request, Resource, Retry, Settings, Token};
 use hyperfleet_service::settings;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use super::contexts::{Context, Contexts};
 use super::kinds::Kinds;
 use crate::commands::Failure;
 use crate::output::{self, age, dim, text};
 
-const DEFAULT_SERVER: &str = "http://localhost:8000";
-/// A token from a file is looked at again after this; from a command, it is asked for once in a call.
-const TOKEN_TTL: Duration = Duration::from_secs(60);
-/// As many fit into a page with `compatibility.contract: go-0.2` too.
-const SMALL_PAGE: u64 = 100;
+use pages::{refuses_size, shrink};
+pub(crate) use server::{DEFAULT_SERVER, settings_of};
+use server::{TOKEN_TTL, chosen, warn_of_open_token};
+
 const HEADING: &str = "Connection";
 
 /// Adds what every command has that speaks to a server.
@@ -216,118 +215,9 @@ impl Session {
         Ok(kinds.await?)
     }
 
-    /// Every page of a list from the one that `request` asks for, until there are `limit` items.
-    pub(crate) async fn pages<T: DeserializeOwned>(
-        &self,
-        request: Request,
-        limit: Option<usize>,
-    ) -> Result<Page<T>, Failure> {
-        let mut whole: Page<T> = Page::read(&self.look(request.clone()).await?)?;
-        let mut number = 1_u64;
-        let mut last = whole.items.len();
-        while last > 0 && limit.is_none_or(|limit| whole.items.len() < limit) {
-            let mut request = request.clone();
-            request.query.retain(|(name, _)| name != "page" && name != "pageToken");
-            let token = whole.next.take();
-            request = match &token {
-                Some(token) => request.param("pageToken", token),
-                // A server without tokens counts, and is asked by number.
-                None if whole.total.is_some_and(|total| (whole.items.len() as u64) < total) => {
-                    number += 1;
-                    request.param("page", &number)
-                }
-                None => break,
-            };
-            let page: Page<T> = Page::read(&self.look(request).await?)?;
-            if page.next.is_some() && page.next == token {
-                return Err(Failure::new("the server gave a page that leads to itself"));
-            }
-            last = page.items.len();
-            whole.next = page.next;
-            whole.items.extend(page.items);
-        }
-        if let Some(limit) = limit {
-            whole.items.truncate(limit);
-        }
-        Ok(whole)
-    }
-
     /// The resource in an answer.
     pub(crate) fn resource(answer: &Answer) -> Result<Resource, Failure> {
         Ok(answer.resource()?)
-    }
-}
-
-/// The server that was chosen, with what belongs to it.
-fn chosen(server: Option<&str>, context: Option<&str>) -> Result<Settings, Failure> {
-    let environment = settings::environment();
-    let set = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();
-    let mut settings = match (server, context, set("HYPERFLEET_SERVER")) {
-        (Some(server), ..) => Settings::of(server),
-        (None, Some(name), _) => settings_of(Contexts::load()?.named(name)?),
-        (None, None, Some(server)) => Settings::of(server),
-        (None, None, None) => {
-            let contexts = Contexts::load()?;
-            match &contexts.current {
-                Some(name) => settings_of(contexts.named(name)?),
-                None => Settings::of(DEFAULT_SERVER),
-            }
-        }
-    };
-    if let Some(token) = set("HYPERFLEET_TOKEN") {
-        settings.token = Some(Token::Fixed(Secret::new(token)));
-    }
-    Ok(settings)
-}
-
-/// How to reach the server of a context.
-pub(crate) fn settings_of(context: &Context) -> Settings {
-    let token = match (&context.token_file, context.token_command.split_first()) {
-        (Some(path), _) => Some(Token::File { path: path.clone(), ttl: TOKEN_TTL }),
-        (None, Some((program, arguments))) => Some(Token::Command {
-            program: program.into(),
-            arguments: arguments.iter().map(Secret::new).collect(),
-            ttl: TOKEN_TTL,
-        }),
-        (None, None) => None,
-    };
-    Settings {
-        token,
-        ca_file: context.ca_file.clone(),
-        headers: context.headers.clone().into_iter().collect(),
-        ..Settings::of(&context.server)
-    }
-}
-
-/// A token without encryption can be read by everyone on the way.
-fn warn_of_open_token(settings: &Settings) {
-    let Some(rest) = settings.base_url.trim().strip_prefix("http://") else { return };
-    let loopback = ["localhost", "127.", "[::1]"].iter().any(|host| rest.starts_with(host));
-    if settings.token.is_some() && !loopback {
-        output::talk(&format!(
-            "{} the token goes to this server without encryption",
-            output::bold("warning:")
-        ));
-    }
-}
-
-/// Whether what is wrong with a request is the size of its page.
-fn refuses_size(answer: &Answer) -> bool {
-    let faults =
-        |problem: Value| problem.get("errors").and_then(Value::as_array).cloned().unwrap_or_default();
-    answer.status.as_u16() == 400
-        && answer.json().is_ok_and(|problem| faults(problem).iter().any(|fault| fault["field"] == "size"))
-}
-
-/// Asks for no more than every server gives in one page; whether that is less than before.
-fn shrink(request: &mut Request) -> bool {
-    let size = request.query.iter_mut().find(|(name, _)| name == "size");
-    match size.filter(|(_, size)| size.parse::<u64>().is_ok_and(|size| size > SMALL_PAGE)) {
-        Some((_, size)) => {
-            *size = SMALL_PAGE.to_string();
-            true
-        }
-        None => false,
     }
 }
 

@@ -1,16 +1,17 @@
 //! What a person means by the words that they type: `clusters`, `cluster prod-1`, `nodepool/prod-1/workers`, an id in
-//! place of any name, `--in clusters/prod-1`. A name that several have is never guessed: the error lists them.
+//! place of any name, `--in clusters/prod-1`.
+
+mod find;
+pub(crate) mod selection;
 
 use clap::{Arg, ArgAction, ArgMatches};
-use hyperfleet_client::{Collection, ItemPath, Kind, ListQuery, Page, Request, Resource};
+use hyperfleet_client::{ItemPath, Kind, Resource};
 
 use super::Session;
 use super::kinds::{Kinds, singular};
-use super::owners::Owners;
-use crate::commands::{Exit, Failure};
+use crate::commands::Failure;
 
-/// As many of one name are listed in an error.
-const MAX_LISTED: u64 = 20;
+pub(crate) use find::{lists_below, looks_like_an_id, pattern, quoted, resolve};
 
 /// A kind, and the names that lead to one of it; without names all of it.
 #[derive(Debug, Clone)]
@@ -122,7 +123,17 @@ pub(crate) async fn several(
     prefer: Prefer,
 ) -> Result<Vec<Found>, Failure> {
     let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    let wanted = parse(session.kinds().await?, &words)?;
+    named(session, matches, &words, prefer).await
+}
+
+/// The resources that words name.
+async fn named(
+    session: &Session,
+    matches: &ArgMatches,
+    words: &[String],
+    prefer: Prefer,
+) -> Result<Vec<Found>, Failure> {
+    let wanted = parse(session.kinds().await?, words)?;
     let owner = owner(session, matches).await?;
     let mut found = Vec::with_capacity(wanted.len());
     for wanted in &wanted {
@@ -139,147 +150,6 @@ pub(crate) async fn owner(session: &Session, matches: &ArgMatches) -> Result<Opt
     let Ok(Some(word)) = matches.try_get_one::<String>("in") else { return Ok(None) };
     let wanted = slashed(session.kinds().await?, word)?;
     resolve(session, &wanted, None, Prefer::Active).await.map(Some)
-}
-
-/// The lists that hold what of a kind is below an owner, however deep.
-pub(crate) async fn lists_below(
-    session: &Session,
-    kind: &Kind,
-    owner: &Found,
-) -> Result<Vec<Collection>, Failure> {
-    let kinds = session.kinds().await?;
-    let mut chain = vec![kind];
-    loop {
-        match chain.last().and_then(|kind| kinds.parent(kind)) {
-            Some(parent) if parent.kind == owner.kind.kind => break,
-            Some(parent) => chain.push(parent),
-            None => return Err(misfit(kind, &owner.kind)),
-        }
-    }
-    let mut items = vec![owner.item()];
-    while let Some(step) = chain.pop() {
-        let lists: Vec<Collection> = items.iter().map(|item| item.below(&step.plural)).collect();
-        if chain.is_empty() {
-            return Ok(lists);
-        }
-        items.clear();
-        for list in &lists {
-            let query = ListQuery {
-                fields: Some("id".to_owned()),
-                show_deleted: true,
-                page_size: Some(500),
-                ..ListQuery::default()
-            };
-            let page: Page<Resource> = session.pages(Request::list(list, &query), None).await?;
-            items.extend(page.items.iter().map(|resource| list.item(resource.id())));
-        }
-    }
-    Ok(Vec::new())
-}
-
-fn misfit(kind: &Kind, owner: &Kind) -> Failure {
-    Failure::usage(format!("a {} does not belong to a {}", kind.kind, owner.kind))
-}
-
-/// The resource that names lead to.
-pub(crate) async fn resolve(
-    session: &Session,
-    wanted: &Wanted,
-    owner: Option<&Found>,
-    prefer: Prefer,
-) -> Result<Found, Failure> {
-    let kinds = session.kinds().await?;
-    let Some((name, owners)) = wanted.path.split_last() else {
-        return Err(Failure::usage(format!("which {}? Say a name", singular(&wanted.kind.kind))));
-    };
-    let mut chain = Vec::new();
-    let mut kind = &wanted.kind;
-    for owner in owners.iter().rev() {
-        kind = kinds.parent(kind).ok_or_else(|| {
-            Failure::usage(format!("a {} belongs to nothing, so {owner:?} cannot be its owner", kind.kind))
-        })?;
-        chain.push((kind, owner));
-    }
-    let mut owner = owner.cloned();
-    for (kind, name) in chain.into_iter().rev() {
-        owner = Some(find(session, kind, owner.as_ref(), name, Prefer::Active).await?);
-    }
-    find(session, &wanted.kind, owner.as_ref(), name, prefer).await
-}
-
-/// One of a kind by its name or id, below an owner or anywhere.
-async fn find(
-    session: &Session,
-    kind: &Kind,
-    owner: Option<&Found>,
-    name: &str,
-    prefer: Prefer,
-) -> Result<Found, Failure> {
-    let lists = match owner {
-        Some(owner) => lists_below(session, kind, owner).await?,
-        None => vec![kind.collection()],
-    };
-    let mut candidates = Vec::new();
-    for list in &lists {
-        if looks_like_an_id(name) {
-            match session.look(Request::get(list.item(name).to_string())).await {
-                Ok(answer) => {
-                    return Ok(Found { kind: kind.clone(), resource: Session::resource(&answer)? });
-                }
-                Err(error) if error.is_not_found() => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let query = ListQuery {
-            search: Some(format!("name={}", quoted(name))),
-            show_deleted: true,
-            page_size: Some(MAX_LISTED),
-            ..ListQuery::default()
-        };
-        let page: Page<Resource> = Page::read(&session.look(Request::list(list, &query)).await?)?;
-        candidates.extend(page.items);
-    }
-    let preferred: Vec<&Resource> =
-        candidates.iter().filter(|one| one.is_finalizing() == (prefer == Prefer::Finalizing)).collect();
-    match (preferred.as_slice(), candidates.as_slice()) {
-        ([one], _) => Ok(Found { kind: kind.clone(), resource: (*one).clone() }),
-        ([], [one]) => Ok(Found { kind: kind.clone(), resource: one.clone() }),
-        ([], []) => {
-            let place = owner.map(|owner| format!(" in {}", owner.called())).unwrap_or_default();
-            Err(Failure::with(Exit::NotFound, format!("there is no {}{place}", called(&kind.kind, name))))
-        }
-        _ => Err(ambiguous(session, kind, name, &candidates).await),
-    }
-}
-
-async fn ambiguous(session: &Session, kind: &Kind, name: &str, candidates: &[Resource]) -> Failure {
-    let mut text =
-        format!("{} could be any of these; say which, by its path or its id:", called(&kind.kind, name));
-    // The list is for help only: without the owners' names it still has the ids.
-    let owners = Owners::of(session, candidates).await.unwrap_or_default();
-    for one in candidates {
-        let state = if one.is_finalizing() { ", being deleted" } else { "" };
-        text.push_str(&format!(
-            "\n  {} (id {}{state})",
-            owners.path_of(one),
-            crate::output::text::clean(one.id())
-        ));
-    }
-    Failure::usage(text)
-}
-
-/// A string of the filter language.
-pub(crate) fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
-}
-
-/// Whether a text has the form of an id; a name may have it too.
-pub(crate) fn looks_like_an_id(text: &str) -> bool {
-    text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
 }
 
 #[cfg(test)]
@@ -316,10 +186,5 @@ mod tests {
         assert!(said(&["cluster/"]).unwrap_err().contains("KIND/NAME"));
         assert!(said(&["cluster", "a//b"]).unwrap_err().contains("is no name"));
         assert!(said(&["rocket/a"]).unwrap_err().contains("no kind"));
-    }
-
-    #[test]
-    fn a_name_cannot_leave_its_quotes() {
-        assert_eq!(quoted(r"a' or name!='\"), r"'a'' or name!=''\\'");
     }
 }

@@ -2,6 +2,7 @@
 //! it ends, and that names work wherever ids do.
 
 mod applying;
+mod between;
 mod changing;
 mod completing;
 mod deleting;

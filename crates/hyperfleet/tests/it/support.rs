@@ -7,6 +7,7 @@
 
 mod described;
 mod redact;
+mod terminal;
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use described::Described;
 pub(crate) use redact::{redacted, redacted_text, transcript};
+pub(crate) use terminal::Terminal;
 
 /// Where the API lives; paths given to [`App`] may leave it out.
 pub(crate) const BASE: &str = "/api/hyperfleet/v1";

@@ -3,17 +3,17 @@
 use std::process::ExitCode;
 
 use hyperfleet_service::shutdown::Signal;
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::write::Outcome;
 use super::{common_exit, tell_failure};
+use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
 use crate::output::{self};
 
 /// Counts, and what shows them.
 #[derive(Debug)]
 pub(super) struct Progress {
-    bar: ProgressBar,
+    bar: Bar,
     total: usize,
     created: usize,
     changed: usize,
@@ -26,13 +26,7 @@ pub(super) struct Progress {
 impl Progress {
     /// Of so many documents. Without a terminal there is no bar.
     pub(super) fn new(total: usize, dry_run: bool) -> Self {
-        let bar = if total > 1 && output::talk_on_terminal() {
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {eta}")
-                .unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(total as u64).with_style(style)
-        } else {
-            ProgressBar::hidden()
-        };
+        let bar = if total > 1 { Bar::new("Applying", total) } else { Bar::unseen(total) };
         Self { bar, total, created: 0, changed: 0, unchanged: 0, printed: 0, failures: Vec::new(), dry_run }
     }
 
@@ -52,18 +46,25 @@ impl Progress {
             Outcome::Failed(failure) => self.failures.push(failure.code),
         }
         let dry = if self.dry_run { " (dry run)" } else { "" };
-        self.bar.suspend(|| match outcome {
+        match outcome {
             Outcome::Printed => {}
             Outcome::Failed(failure) => tell_failure(called, failure),
             _ => output::data(&format!("{called} {}{dry}\n", paint(word, tone, output::data_colours()))),
-        });
-        self.bar.inc(1);
+        }
+        self.bar.advance();
+    }
+
+    /// Nothing new begins.
+    pub(super) fn interrupt(&mut self, signal: Signal) {
+        self.bar.hide();
+        output::talk(&output::dim(&format!(
+            "{signal}: what was sent comes to its end; a second one does not wait"
+        )));
     }
 
     /// The summary, and how the command ends.
-    pub(super) fn finish(self, interrupted: Option<Signal>) -> ExitCode {
-        self.bar.finish_and_clear();
-        let done = self.created + self.changed + self.unchanged + self.printed + self.failures.len();
+    pub(super) fn finish(mut self, interrupted: Option<Signal>) -> ExitCode {
+        self.bar.hide();
         if self.printed == 0 {
             let failed = format!("{} failed", self.failures.len());
             let failed = if self.failures.is_empty() { failed } else { output::red(&failed) };
@@ -75,7 +76,7 @@ impl Progress {
         if let Some(signal) = interrupted {
             output::talk(&format!(
                 "interrupted: {} not done; run it again, and it goes on from here",
-                self.total - done
+                self.total - self.bar.done()
             ));
             return ExitCode::from(signal.exit_code());
         }

@@ -3,21 +3,19 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use hyperfleet_client::{Kind, ListQuery, Page, PatchKind, Request, Resource};
+use hyperfleet_client::{ListQuery, Page, Request, Resource};
 use hyperfleet_core::{merge, same};
 use serde_json::{Map, Value, json};
 
 use super::plan::{Known, Place, Step};
+use super::wish::{Wish, collection, owner, place, wish};
 use crate::commands::{Exit, Failure};
 use crate::remote::Session;
-use crate::remote::change::{self, present};
-use crate::remote::target::{self, Found, Prefer, Wanted, called, quoted};
+use crate::remote::change::{self, Changed, present};
+use crate::remote::target::{self, Found, Prefer, Wanted, quoted};
 
 /// A search may be 4096 bytes long; this leaves room for what stands around the names.
 const MAX_SEARCH: usize = 3_400;
-
-/// How often a change is put together anew because somebody else's came between.
-const MAX_TRIES: usize = 4;
 
 /// How to carry out.
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +56,7 @@ impl Situation {
 /// Looks up the owners of these steps and what of them is there, many at a time.
 pub(crate) async fn situation(
     session: &Session,
-    known: &mut Known,
+    known: &RefCell<Known>,
     steps: &[Step],
 ) -> Result<Situation, Failure> {
     let mut situation = Situation::default();
@@ -122,23 +120,6 @@ fn searches(steps: &[(&Step, String)]) -> Vec<String> {
     searches
 }
 
-/// Where an owner is; asked for once.
-pub(crate) async fn place(
-    session: &Session,
-    known: &mut Known,
-    kind: &Kind,
-    path: &[String],
-) -> Result<Place, Failure> {
-    if let Some(place) = known.get(kind, path) {
-        return Ok(place.clone());
-    }
-    let wanted = Wanted { kind: kind.clone(), path: path.to_vec() };
-    let found = target::resolve(session, &wanted, None, Prefer::Active).await?;
-    let place = Place::Found(Box::new(found));
-    known.learn(kind, path, place.clone());
-    Ok(place)
-}
-
 /// Carries out one document.
 pub(crate) async fn one(
     session: &Session,
@@ -160,22 +141,7 @@ async fn attempt(
     step: &Step,
     way: Way,
 ) -> Result<Outcome, Failure> {
-    let owner = match &step.owner {
-        None => None,
-        Some((kind, path)) => {
-            let already = known.borrow().get(kind, path).cloned();
-            match already {
-                Some(place) => Some(place),
-                None => {
-                    // Its failure is this document's, told with its own words.
-                    let wanted = Wanted { kind: kind.clone(), path: path.clone() };
-                    Some(Place::Found(Box::new(
-                        target::resolve(session, &wanted, None, Prefer::Active).await?,
-                    )))
-                }
-            }
-        }
-    };
+    let owner = owner(session, known, step).await?;
     if matches!(owner, Some(Place::Pretended)) && !session.prints_curl() {
         known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
         return Ok(Outcome::Created);
@@ -188,13 +154,7 @@ async fn attempt(
     if let Some(resource) = situation.resource(step, owner.as_ref()) {
         return change(session, known, step, resource, &body, way).await;
     }
-    let collection = match (&owner, &step.owner) {
-        (Some(Place::Found(owner)), _) => owner.item().below(&step.kind.plural),
-        (Some(Place::Pretended), Some((kind, path))) => {
-            kind.collection().item(&stand_in(kind, path)).below(&step.kind.plural)
-        }
-        _ => step.kind.collection(),
-    };
+    let collection = collection(step, owner.as_ref());
     let mut whole = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
     if let Some(members) = whole.as_object_mut() {
         members.extend(body.clone());
@@ -243,85 +203,13 @@ async fn change(
     way: Way,
 ) -> Result<Outcome, Failure> {
     let found = Found { kind: step.kind.clone(), resource: resource.clone() };
-    let item = found.item();
-    known.borrow_mut().learn(&step.kind, &step.path(), Place::Found(Box::new(found)));
-    let mut operations = change::merging(resource, &patch(resource, body, way.replace));
-    for _ in 0..MAX_TRIES {
-        if operations.as_array().is_some_and(Vec::is_empty) {
-            return Ok(Outcome::Unchanged);
-        }
-        let request = Request::patch(&item, &operations, PatchKind::Json, None, way.dry_run);
-        match session.call(request).await {
-            Ok(Some(_)) => return Ok(Outcome::Changed),
-            Ok(None) => return Ok(Outcome::Printed),
-            // What it changes may have moved since we looked; else it is the wish that is wrong.
-            Err(error) if error.status() == Some(400) => {
-                let now = session.look(Request::get(item.to_string())).await?.resource()?;
-                let again = change::merging(&now, &patch(&now, body, way.replace));
-                if again == operations {
-                    return Err(error.into());
-                }
-                operations = again;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Err(Failure::with(Exit::Conflict, "others change it all the time; try again"))
-}
-
-/// What a document wishes for, as the API has it: references by id.
-pub(crate) struct Wish {
-    pub(crate) body: Map<String, Value>,
-    /// It refers to something that a dry run only pretended to make, which is there by its name.
-    pub(crate) pretended: bool,
-}
-
-/// Looks up what the document refers to.
-pub(crate) async fn wish(session: &Session, known: &RefCell<Known>, step: &Step) -> Result<Wish, Failure> {
-    let mut body = Map::new();
-    body.extend(step.document.spec.clone().map(|spec| ("spec".to_owned(), spec)));
-    body.extend(step.document.labels.clone().map(|labels| ("labels".to_owned(), labels)));
-    let mut pretended = false;
-    let Some(references) = &step.document.references else { return Ok(Wish { body, pretended }) };
-    let mut all = Map::new();
-    for (ref_type, targets) in references {
-        let mut ids = Vec::new();
-        for target in targets {
-            let id =
-                target.path.last().filter(|name| target.path.len() == 1 && target::looks_like_an_id(name));
-            ids.push(match (id, target.kind.as_str()) {
-                (Some(id), "") => json!({"id": id}),
-                (Some(id), kind) => json!({"kind": session.kinds().await?.find(kind)?.kind, "id": id}),
-                (None, kind) => {
-                    let kind = session.kinds().await?.find(kind)?;
-                    let place = known.borrow().get(kind, &target.path).cloned();
-                    match place {
-                        Some(Place::Found(found)) => json!({"kind": kind.kind, "id": found.resource.id()}),
-                        Some(Place::Pretended) if session.prints_curl() => {
-                            json!({"kind": kind.kind, "id": stand_in(kind, &target.path)})
-                        }
-                        Some(Place::Pretended) => {
-                            pretended = true;
-                            json!({"kind": kind.kind, "name": target.path.join("/")})
-                        }
-                        None => {
-                            let wanted = Wanted { kind: kind.clone(), path: target.path.clone() };
-                            let found = target::resolve(session, &wanted, None, Prefer::Active).await?;
-                            json!({"kind": kind.kind, "id": found.resource.id()})
-                        }
-                    }
-                }
-            });
-        }
-        all.insert(ref_type.clone(), Value::Array(ids));
-    }
-    body.insert("references".to_owned(), Value::Object(all));
-    Ok(Wish { body, pretended })
-}
-
-/// What a printed request has in place of the id that an earlier one will bring.
-fn stand_in(kind: &Kind, path: &[String]) -> String {
-    format!("ID_OF_{}", called(&kind.kind, &path.join("/")).replace('/', "_"))
+    known.borrow_mut().learn(&step.kind, &step.path(), Place::Found(Box::new(found.clone())));
+    let wished = |there: &Resource| patch(there, body, way.replace);
+    Ok(match change::carry_out(session, &found, way.dry_run, wished).await? {
+        Changed::No(_) => Outcome::Unchanged,
+        Changed::Yes(_) => Outcome::Changed,
+        Changed::Printed => Outcome::Printed,
+    })
 }
 
 /// The merge patch that makes the resource as wished; empty if it is so already.

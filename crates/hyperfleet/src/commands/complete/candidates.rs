@@ -8,7 +8,7 @@ use crate::output::form::FORMS;
 use crate::remote::Session;
 use crate::remote::contexts::Contexts;
 use crate::remote::kinds::singular;
-use crate::remote::target::quoted;
+use crate::remote::target::{pattern, quoted};
 
 /// More names than this help nobody.
 const MAX_NAMES: u64 = 100;
@@ -107,7 +107,9 @@ fn values(flag: &Arg) -> Wish {
     match flag.get_id().as_str() {
         "in" | "kind" => Wish::KindOrPath,
         "output" if flag.get_possible_values().is_empty() => {
-            Wish::Known(FORMS.iter().map(|form| Candidate::new(*form, "")).collect())
+            // The help names those that the command has.
+            let named = |form: &&&str| help(flag).contains(**form);
+            Wish::Known(FORMS.iter().filter(named).map(|form| Candidate::new(*form, "")).collect())
         }
         "for" => Wish::Known(
             ["condition=Reconciled", "condition=Reconciled=False", "delete"]
@@ -216,10 +218,7 @@ async fn names(
     let search = match (name, exact) {
         (name, true) => Some(format!("name={}", quoted(name))),
         ("", false) => None,
-        (name, false) => {
-            let pattern = name.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-            Some(format!("name like {}", quoted(&format!("{pattern}%"))))
-        }
+        (name, false) => Some(format!("name like {}", pattern("", name, "%"))),
     };
     let query = ListQuery {
         search,
@@ -256,6 +255,7 @@ mod tests {
         assert!(known(&["get", "--sh"]).contains(&"--show-deleted".to_owned()));
         assert_eq!(known(&["completion", ""]), ["bash", "fish", "powershell", "zsh"]);
         assert_eq!(known(&["get", "-o", ""]), FORMS);
+        assert_eq!(known(&["why", "-o", ""]), ["table", "json", "yaml", "jsonpath="]);
         assert_eq!(known(&["report", "cluster", "x", "--available", ""]), ["true", "false", "unknown"]);
         assert_eq!(known(&["context", ""]), ["list", "use", "remove", "current", "help"]);
     }

@@ -5,7 +5,11 @@ _hyperfleet() {
     local line
     lines=("${(@f)$("${words[1]}" __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     for line in $lines; do
-        candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        if [[ "$line" == *$'\t'* ]]; then
+            candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        else
+            candidates+=("${line//:/\\:}")
+        fi
     done
     if (( ${#candidates} )); then
         _describe 'hyperfleet' candidates

@@ -18,7 +18,8 @@ const CLOCK_FAIL_SECONDS: i64 = 300;
 pub(super) enum Level {
     Fine,
     Warn,
-    Fail(Exit),
+    /// With its exit code.
+    Fail(u8),
 }
 
 /// One thing that was looked at.
@@ -42,11 +43,11 @@ impl Check {
 
     pub(super) fn fail(
         what: &'static str,
-        exit: Exit,
+        exit: impl Into<u8>,
         found: impl Into<String>,
         fix: impl Into<String>,
     ) -> Self {
-        Self { what, level: Level::Fail(exit), found: found.into(), fix: Some(fix.into()) }
+        Self { what, level: Level::Fail(exit.into()), found: found.into(), fix: Some(fix.into()) }
     }
 }
 

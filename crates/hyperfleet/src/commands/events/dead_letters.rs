@@ -20,6 +20,8 @@ use crate::remote::{self, Session};
 
 /// More than a broker shows at one time.
 const ALL: usize = usize::MAX;
+/// As many are shown before a question about them.
+const MAX_SHOWN: usize = 20;
 
 pub(super) fn command() -> Command {
     let of = || {
@@ -189,7 +191,11 @@ async fn chosen(
             1 => "this dead letter".to_owned(),
             many => format!("these {many} dead letters"),
         };
-        output::talk(table(&found, false).render(output::talk_colours()).trim_end());
+        let shown = &found[..found.len().min(MAX_SHOWN)];
+        output::talk(table(shown, false).render(output::talk_colours()).trim_end());
+        if found.len() > MAX_SHOWN {
+            output::talk(&format!("and {} more", found.len() - MAX_SHOWN));
+        }
         if !confirm(&format!("{verb} {what}?"))? {
             output::talk("nothing was done");
             return Ok(None);

@@ -13,10 +13,10 @@ use serde_json::Value;
 use super::{arguments, broker, kinds, settings, topics};
 use crate::commands::apply::tell_failure;
 use crate::commands::{Exit, Failure};
-use crate::output::form::Form;
+use crate::output::form::{Each, Form};
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, json, text, yaml};
+use crate::output::{self, text};
 use crate::remote::Session;
 use crate::remote::kinds::singular;
 use crate::remote::resources::{brief, output_argument};
@@ -137,6 +137,7 @@ async fn follow(
 /// What is printed of events, and when it is enough.
 struct Display<'a> {
     form: &'a Form,
+    each: Each<'a>,
     table: Table,
     headed: bool,
     /// In lower case; all kinds when empty.
@@ -158,6 +159,7 @@ impl<'a> Display<'a> {
         table.widen(1, KIND_WIDTH);
         Self {
             form,
+            each: Each::of(form),
             table,
             headed: false,
             kinds,
@@ -198,7 +200,6 @@ impl<'a> Display<'a> {
 
     /// Prints an event; whether anybody reads it.
     fn print(&mut self, event: &Event) -> bool {
-        let value = || serde_json::from_slice::<Value>(&event.to_json()).unwrap_or_default();
         let text = match self.form {
             Form::Table | Form::Wide => {
                 self.table.row(cells(event, matches!(self.form, Form::Wide)));
@@ -210,9 +211,7 @@ impl<'a> Display<'a> {
                 text
             }
             Form::Name => format!("{}\n", text::clean(&name(event))),
-            Form::Json => format!("{}\n", json::compact(&value())),
-            Form::Yaml => format!("---\n{}", yaml::write(&value())),
-            form @ Form::JsonPath(_) => form.value(&value()).and_then(Result::ok).unwrap_or_default(),
+            _ => self.each.text(&serde_json::from_slice::<Value>(&event.to_json()).unwrap_or_default()),
         };
         output::data_is_read(&text)
     }

@@ -7,9 +7,6 @@ use super::model::Wish;
 /// The keys, for the foot of the screen.
 pub(super) const HELP: &str = "q quit  s sort  r reverse  / filter  a all  p pause  ↑↓ scroll";
 
-/// Rows that a picture holds in a pause.
-const PAUSED_ROWS: usize = 1_000;
-
 /// What the person at the keys has chosen.
 #[derive(Debug, Default)]
 pub(super) struct Controls {
@@ -67,10 +64,9 @@ impl Controls {
         self.offset = 0;
     }
 
-    /// Asks for as many rows as are seen and those above; in a pause also for what somebody may scroll to.
+    /// Asks for as many rows as are seen and those above.
     pub(super) fn ask_for(&mut self, height: usize) {
-        let seen = self.offset.saturating_add(height);
-        self.wish.rows = if self.paused { seen.max(PAUSED_ROWS) } else { seen };
+        self.wish.rows = self.offset.saturating_add(height);
     }
 
     /// Makes the offset one that exists in a view of so many rows.

@@ -1,7 +1,7 @@
 //! How a view looks on a terminal. Everything that a server said passes [`clean`] on its way there.
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::{Constraint, Layout, Rect, Size};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
@@ -9,10 +9,14 @@ use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 use super::controls::{Controls, HELP};
 use super::model::{Phase, View};
 use crate::output::age::span;
-use crate::output::text::clean;
+use crate::output::text::{clean, wrapped};
 
-/// Lines that are not rows of the table.
-const AROUND: u16 = 9;
+/// Lines that are always there and no rows of the table.
+const AROUND: usize = 8;
+/// Lines for the reason of a lost connection.
+const REASON_LINES: usize = 3;
+/// Between two things on a line.
+const GAP: &str = "  ";
 /// Adapters that fit on their line.
 const ADAPTERS: usize = 6;
 
@@ -29,16 +33,21 @@ pub(super) struct Around<'a> {
 }
 
 /// How many rows fit.
-pub(super) fn rows(height: u16) -> usize {
-    usize::from(height.saturating_sub(AROUND)).max(1)
+pub(super) fn rows(size: Size, view: &View, around: &Around<'_>) -> usize {
+    let lines = AROUND + reason(around, size.width).len() + counts(view, size.width, Palette(false)).len();
+    usize::from(size.height).saturating_sub(lines).max(1)
 }
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, around: &Around<'_>) {
     let palette = Palette(around.colours);
-    let [head, phases, bar, rates, adapters, _, table, foot] = Layout::vertical([
+    let width = frame.area().width;
+    let reason = reason(around, width);
+    let counts = counts(view, width, palette);
+    let [head, trouble, phases, bar, rates, adapters, _, table, foot] = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Length(1),
+        Constraint::Length(reason.len() as u16),
+        Constraint::Length(counts.len() as u16),
         Constraint::Length(1),
         Constraint::Length(2),
         Constraint::Length(1),
@@ -48,12 +57,13 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, arou
     ])
     .areas(frame.area());
     frame.render_widget(heading(view, controls, around, palette), head);
-    frame.render_widget(counts(view, palette), phases);
+    frame.render_widget(Paragraph::new(reason).style(palette.colour(Color::Red)), trouble);
+    frame.render_widget(Paragraph::new(counts), phases);
     frame.render_widget(shares(view, bar.width, palette), bar);
     draw_rates(frame, view, rates, palette);
     frame.render_widget(failing(view, palette), adapters);
     draw_rows(frame, view, controls, table, palette);
-    frame.render_widget(footer(view, controls, palette), foot);
+    frame.render_widget(footer(view, controls, table.height, palette), foot);
 }
 
 /// Colours, or none where the person wants none.
@@ -84,25 +94,31 @@ impl Palette {
     }
 }
 
+/// What must be seen comes first: whatever is too long is cut at its end.
 fn heading<'a>(view: &View, controls: &Controls, around: &'a Around<'_>, palette: Palette) -> Line<'a> {
-    let mut line = vec![
-        Span::styled("HyperFleet", palette.strong()),
-        Span::styled(format!(" {}  ", clean(around.server)), palette.faint()),
-        Span::raw(format!("{} resources", view.total)),
-    ];
-    let mut mark = |text: String, colour| {
+    let mut line = vec![Span::styled("HyperFleet", palette.strong())];
+    let mut mark = |text: &'static str, colour| {
         line.push(Span::styled(text, palette.colour(colour).add_modifier(Modifier::BOLD)));
     };
+    if around.trouble.is_some() {
+        mark("  NOT CONNECTED", Color::Red);
+    } else if !view.is_complete {
+        mark("  reading …", Color::Yellow);
+    }
     if controls.paused {
-        mark("  PAUSED".to_owned(), Color::Yellow);
+        mark("  PAUSED", Color::Yellow);
     }
-    match &around.trouble {
-        Some(why) => mark(format!("  NOT CONNECTED: {}", clean(why)), Color::Red),
-        None if !view.is_complete => mark("  reading …".to_owned(), Color::Yellow),
-        None => {}
-    }
-    line.push(Span::styled(kinds(view), palette.faint()));
+    line.push(Span::raw(format!("  {} resources", view.total)));
+    line.push(Span::styled(format!("{}  {}", kinds(view), clean(around.server)), palette.faint()));
     Line::from(line)
+}
+
+/// Why there is no connection, in full where it is not too long.
+fn reason(around: &Around<'_>, width: u16) -> Vec<Line<'static>> {
+    let Some(trouble) = &around.trouble else { return Vec::new() };
+    let mut lines = wrapped(&clean(trouble), width.into());
+    lines.truncate(REASON_LINES);
+    lines.into_iter().map(Line::from).collect()
 }
 
 /// How many of each kind, where that is a short story.
@@ -114,12 +130,20 @@ fn kinds(view: &View) -> String {
     format!("  {}", view.kinds.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
-fn counts(view: &View, palette: Palette) -> Line<'static> {
-    let one = |(phase, count): (&Phase, &usize)| {
+/// How many there are in each phase, on as many lines as it takes: none of them is ever cut off.
+fn counts(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for (phase, count) in Phase::ALL.iter().zip(&view.phases) {
         let style = if *count == 0 { palette.faint() } else { palette.phase(*phase) };
-        [Span::styled(format!("● {} {count}", phase.name()), style), Span::raw("   ")]
-    };
-    Line::from_iter(Phase::ALL.iter().zip(&view.phases).flat_map(one))
+        let span = Span::styled(format!("● {} {count}", phase.name()), style);
+        match lines.last_mut() {
+            Some(line) if line.width() + GAP.len() + span.width() <= width.into() => {
+                line.extend([Span::raw(GAP), span]);
+            }
+            _ => lines.push(Line::from(span)),
+        }
+    }
+    lines
 }
 
 /// The phases as parts of one line. Whatever is there has at least one column.
@@ -194,7 +218,7 @@ fn draw_rows(frame: &mut Frame<'_>, view: &View, controls: &Controls, area: Rect
     }
 }
 
-fn footer(view: &View, controls: &Controls, palette: Palette) -> Line<'static> {
+fn footer(view: &View, controls: &Controls, height: u16, palette: Palette) -> Line<'static> {
     let wish = &controls.wish;
     if controls.typing {
         return Line::from(format!("filter: {}▏", clean(&wish.filter)));
@@ -202,85 +226,11 @@ fn footer(view: &View, controls: &Controls, palette: Palette) -> Line<'static> {
     let order = if wish.reversed { ", reversed" } else { "" };
     let filter =
         if wish.filter.is_empty() { String::new() } else { format!("  filter {}", clean(&wish.filter)) };
-    let seen = view.rows.len().saturating_sub(controls.offset);
-    Line::from(vec![
-        Span::styled(HELP, palette.faint()),
-        Span::raw(format!("  by {}{order}{filter}  {seen}/{}", wish.sort.name(), view.matching)),
-    ])
+    // The head of the table takes a line.
+    let seen = view.rows.len().saturating_sub(controls.offset).min(usize::from(height).saturating_sub(1));
+    let told = format!("{seen}/{} by {}{order}{filter}", view.matching, wish.sort.name());
+    Line::from(vec![Span::raw(told), Span::raw(GAP), Span::styled(HELP, palette.faint())])
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-
-    use super::super::model;
-    use super::*;
-
-    fn drawn(view: &View, controls: &Controls, trouble: Option<&str>) -> String {
-        let mut terminal = Terminal::new(TestBackend::new(100, 14)).unwrap();
-        let around =
-            Around { server: "http://localhost:8000", trouble: trouble.map(str::to_owned), colours: false };
-        terminal.draw(|frame| draw(frame, view, controls, &around)).unwrap();
-        terminal.backend().to_string()
-    }
-
-    fn view() -> View {
-        let mut history = vec![0; model::HISTORY];
-        history[55..].copy_from_slice(&[1, 2, 3, 2, 4]);
-        View {
-            total: 10,
-            kinds: vec![("Cluster".to_owned(), 7), ("NodePool".to_owned(), 3)],
-            phases: [6, 1, 2, 0, 1],
-            rate: 1.2,
-            history,
-            rows: vec![model::Row {
-                kind: "NodePool".to_owned(),
-                name: "prod\u{1b}[2J/workers".to_owned(),
-                phase: Phase::Stuck,
-                generation: 4,
-                lasts: Duration::from_secs(754),
-                why: "dns: ZoneNotDelegated".to_owned(),
-            }],
-            matching: 4,
-            adapters: vec![model::Adapter { name: "dns".to_owned(), failing: 2, setbacks: 5 }],
-            is_complete: true,
-        }
-    }
-
-    #[test]
-    fn a_view_is_one_screen_and_nothing_in_it_acts_on_the_terminal() {
-        let screen = drawn(&view(), &Controls::default(), None);
-        let parts = [
-            "10 resources  7 Cluster, 3 NodePool",
-            "● Degraded 2",
-            "1.2 changes/s",
-            "dns 2 (+5)",
-            "NodePool",
-            "Stuck",
-            "12m",
-            "1/4",
-        ];
-        for part in parts {
-            assert!(screen.contains(part), "{part} in\n{screen}");
-        }
-        assert!(screen.contains("prod\\u{1b}[2J/workers") && !screen.contains('\u{1b}'), "{screen}");
-    }
-
-    #[test]
-    fn a_lost_connection_a_pause_and_a_filter_show() {
-        let controls = Controls { paused: true, typing: true, ..Controls::default() };
-        let screen = drawn(&view(), &controls, Some("refused"));
-        for part in ["PAUSED", "NOT CONNECTED: refused", "filter: ▏"] {
-            assert!(screen.contains(part), "{part} in\n{screen}");
-        }
-    }
-
-    #[test]
-    fn a_fleet_without_trouble_says_so() {
-        let view = View { rows: Vec::new(), matching: 0, ..view() };
-        assert!(drawn(&view, &Controls::default(), None).contains("everything is reconciled"));
-    }
-}
+mod tests;

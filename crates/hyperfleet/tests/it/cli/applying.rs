@@ -233,6 +233,46 @@ async fn curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_ye
     assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
 }
 
+async fn curl_needs_no_owner_to_be_there(app: &App) {
+    let cli = Cli::of(app).file(
+        "part.yaml",
+        "kind: Rack\nname: r-1\nowner: zone/z-9\n---\nkind: Rack\nname: r-2\nowner: zone/z-9\n---\n\
+         kind: Service\nname: web\nreferences: {networks: [network/front]}\n",
+    );
+    let ended = cli.run("apply -f part.yaml --curl --parallel 1").await;
+    assert_eq!(
+        (ended.code, ended.stderr.as_str()),
+        (
+            Some(0),
+            "there is no zone/z-9: ID_OF_zone_z-9 stands for its id\n\
+             there is no network/front: ID_OF_network_front stands for its id\n"
+        )
+    );
+    assert_eq!(ended.stdout.matches("/zones/ID_OF_zone_z-9/racks'").count(), 2, "{ended:?}");
+    assert!(
+        ended.stdout.contains(r#""networks":[{"kind":"Network","id":"ID_OF_network_front"}]"#),
+        "{ended:?}"
+    );
+}
+
+async fn numbers_of_any_size_keep_their_digits(app: &App) {
+    const LARGE: &str = "123456789012345678901234567890";
+    let cli = Cli::of(app).file(
+        "exact.yaml",
+        &format!(
+            "kind: Cluster\nname: prod-1\nspec:\n  n: {LARGE}\n  deep: [{{f: 0.1234567890123456789012345}}]\n"
+        ),
+    );
+    cli.ok("apply -f exact.yaml").await;
+    assert_eq!(
+        cli.ok("get cluster prod-1 -o jsonpath={.spec}").await,
+        format!("{{\"n\":{LARGE},\"deep\":[{{\"f\":0.1234567890123456789012345}}]}}\n")
+    );
+    assert_eq!(cli.ok("apply -f exact.yaml").await, "cluster/prod-1 unchanged\n");
+    let exported = cli.ok("get clusters -o yaml").await;
+    assert_eq!(cli.run_with("apply -f -", &exported).await.stdout, "cluster/prod-1 unchanged\n");
+}
+
 async fn of_two_who_change_one_resource_at_once_neither_undoes_the_other(app: &App) {
     let cli = Cli::of(app)
         .file("all.yaml", "kind: Cluster\nname: prod-1\nspec: {n: 0}\n")
@@ -247,6 +287,8 @@ async fn of_two_who_change_one_resource_at_once_neither_undoes_the_other(app: &A
 
 both_stores!(
     config = CATALOG;
+    curl_needs_no_owner_to_be_there,
+    numbers_of_any_size_keep_their_digits,
     curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_yet,
     of_two_who_change_one_resource_at_once_neither_undoes_the_other,
     documents_are_made_then_changed_then_left_alone,

@@ -1,9 +1,13 @@
 //! `create`, `patch`, `label`, `wait`: one resource at a time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::json;
 
 use super::Cli;
-use crate::support::{App, CATALOG, both_stores};
+use super::between::Between;
+use crate::support::{App, CATALOG, both_stores, href};
 
 async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
     let cli = Cli::of(app).file(
@@ -51,6 +55,9 @@ async fn create_says_what_is_wrong(app: &App) {
     error: there is no cluster/prod-2
     --- exit 3
     ");
+    let printed = cli.run("create nodepool prod-2/workers --curl").await;
+    assert_eq!(printed.stderr, "there is no cluster/prod-2: ID_OF_cluster_prod-2 stands for its id\n");
+    assert!(printed.stdout.contains("/clusters/ID_OF_cluster_prod-2/nodepools'"), "{printed:?}");
     insta::assert_snapshot!(cli.told("create cluster prod-3 --spec '{'").await, @"
     --- stderr
     error: --spec: unclosed bracket '{' at line 1, column 1
@@ -115,6 +122,67 @@ async fn labels_are_set_and_removed(app: &App) {
     ");
 }
 
+async fn many_are_labelled_at_once(app: &App) {
+    let cli = Cli::of(app);
+    for name in ["prod-1", "prod-2", "dev-1"] {
+        cli.ok(&format!("create cluster {name} --label environment={}", &name[..name.len() - 2])).await;
+    }
+    insta::assert_snapshot!(cli.told("label clusters -l environment=prod team=blue").await, @"
+    cluster/prod-1 changed
+    cluster/prod-2 changed
+    ");
+    insta::assert_snapshot!(cli.told("label cluster prod-1 dev-1 team=blue").await, @"
+    cluster/prod-1 unchanged
+    cluster/dev-1 changed
+    ");
+    insta::assert_snapshot!(cli.told("label clusters --all 'not a key=1'").await, @"
+    --- stderr
+    error: cluster/dev-1: Invalid Field Value (HYPERFLEET-VAL-002, HTTP 400)
+      labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-'
+      trace id: [trace]
+    error: cluster/prod-1: Invalid Field Value (HYPERFLEET-VAL-002, HTTP 400)
+      labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-'
+      trace id: [trace]
+    error: cluster/prod-2: Invalid Field Value (HYPERFLEET-VAL-002, HTTP 400)
+      labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-'
+      trace id: [trace]
+    --- exit 1
+    ");
+    insta::assert_snapshot!(cli.told("label clusters team=red").await, @"
+    --- stderr
+    error: which ones? Say names, -l, --search, or --all
+    --- exit 2
+    ");
+    assert_eq!(cli.ok("get clusters -l team=blue -o name").await.lines().count(), 3);
+}
+
+async fn a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way(app: &App) {
+    let cluster = json!({"kind": "Cluster", "name": "prod-1", "spec": {}, "labels": {"old": "1"}});
+    let (href, api) = (href(&app.create("/clusters", &cluster).await).to_owned(), app.api());
+    let is_first = Arc::new(AtomicBool::new(true));
+    let between = Between::of(app, move |request| {
+        let (href, api, is_first) = (href.clone(), api.clone(), Arc::clone(&is_first));
+        Box::pin(async move {
+            if request.starts_with("PATCH ") && is_first.swap(false, Ordering::Relaxed) {
+                api.patch(&href)
+                    .json(&json!({"labels": {"old": null, "theirs": "2"}}))
+                    .await
+                    .expect_status(200);
+            }
+            None
+        })
+    });
+    let between = between.await;
+    let cli = Cli::at(&between.server);
+    assert_eq!(cli.ok("label cluster prod-1 new=3 old-").await, "cluster/prod-1 changed\n");
+    assert_eq!(
+        cli.ok("get cluster prod-1 -o jsonpath={.labels}").await,
+        "{\"new\":\"3\",\"theirs\":\"2\"}\n"
+    );
+    // A wish that is wrong however often it is tried is told.
+    assert_eq!(cli.run("label cluster prod-1 'not a key=1'").await.code, Some(1));
+}
+
 async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
@@ -124,6 +192,14 @@ async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
       Required adapters have not yet reported status at generation 1: validator, dns
     --- exit 7
     ");
+
+    let misspelt = cli.run("wait cluster prod-1 --for condition=Reconcild --timeout 1ms").await;
+    assert!(
+        misspelt
+            .stderr
+            .starts_with("cluster/prod-1 has no condition Reconcild yet; did you mean Reconciled?\n"),
+        "{misspelt:?}"
+    );
 
     let mut waiting = cli.start("wait cluster prod-1 --for condition=Reconciled --timeout 5m");
     let mut gone = cli.start("wait cluster prod-1 --for delete");
@@ -163,5 +239,7 @@ both_stores!(
     a_dry_run_changes_nothing,
     patches_merge_or_follow_operations,
     labels_are_set_and_removed,
+    many_are_labelled_at_once,
+    a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way,
     wait_ends_when_it_holds_and_says_how_it_ended,
 );

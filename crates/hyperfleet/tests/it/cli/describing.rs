@@ -42,7 +42,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
 
     Blockers:
       • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
-        → Read GET /api/hyperfleet/v1/clusters/[id 1]/statuses and the logs of adapter dns; if the wish is at fault, PATCH /api/hyperfleet/v1/clusters/[id 1].
+        → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the wish is at fault, `hyperfleet edit cluster/prod-1`.
 
     Below:
       nodepools (2): infra, workers
@@ -82,7 +82,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
 
     Blockers:
       • adapter validator (since [age]): Has never reported on this resource; Finalized=True at generation 2 is awaited.
-        → Check that adapter validator is running and that its logs speak of this resource; it may not know of kind NodePool. As a last resort POST /api/hyperfleet/v1/nodepools/[id 1]/force-delete with a reason.
+        → Check that adapter validator is running and that its logs speak of this resource; it may not know of kind NodePool. As a last resort `hyperfleet force-delete nodepool/prod-1/workers --reason REASON`.
 
     Spec:
       replicas: 3
@@ -94,17 +94,61 @@ async fn describe_shows_everything_on_one_page(app: &App) {
     "#);
 }
 
+async fn what_a_resource_refers_to_has_a_name(app: &App) {
+    let cli = Cli::of(app).file(
+        "web.yaml",
+        "kind: Network\nname: front\n---\nkind: Zone\nname: z-1\n---\nkind: Rack\nname: r-1\nowner: zone/z-1\n---\n\
+         kind: Rack\nname: r-2\nowner: zone/z-1\nreferences: {twins: [rack/z-1/r-1]}\n---\n\
+         kind: Service\nname: web\nreferences: {networks: [network/front], zone: [zone/z-1]}\n",
+    );
+    cli.ok("apply -f web.yaml").await;
+    let references = async |what: &str| {
+        let page = cli.told(&format!("describe {what}")).await;
+        let lines = page.lines().filter(|line| line.contains(" → ") && !line.starts_with("  →"));
+        lines.map(|line| format!("{}\n", line.trim_start_matches("References:").trim())).collect::<String>()
+    };
+    insta::assert_snapshot!(references("service web").await, @"
+    networks → network/front ([id 2])
+    zone → zone/z-1 ([id 3])
+    ");
+    insta::assert_snapshot!(references("rack z-1/r-2").await, @"twins → rack/z-1/r-1 ([id 2])");
+}
+
 async fn why_names_who_is_in_the_way(app: &App) {
     let cli = troubled(app).await;
     insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"
     Degraded  Cluster 'prod-1' is degraded at generation 1 by adapter dns.
     • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
-      → Read GET /api/hyperfleet/v1/clusters/[id 1]/statuses and the logs of adapter dns; if the wish is at fault, PATCH /api/hyperfleet/v1/clusters/[id 1].
+      → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the wish is at fault, `hyperfleet edit cluster/prod-1`.
     ");
     let explained = cli.json("why cluster/prod-1 -o json").await;
     assert_eq!(explained["phase"], json!("Degraded"));
     cli.ok("report cluster prod-1 --adapter dns").await;
     insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"Reconciled  Cluster 'prod-1' is reconciled at generation 1.");
+}
+
+async fn why_advises_commands_that_can_be_run(app: &App) {
+    let cli = troubled(app).await;
+    cli.ok("delete cluster prod-1 -y").await;
+    let told = cli.ok("why cluster prod-1").await;
+    insta::assert_snapshot!(super::steady(&told), @"
+    Finalizing  Cluster 'prod-1' is being deleted and waits for adapter validator, adapter dns, child infra and 1 more.
+    • adapter validator (since [age]): Silent since [time 1], behind by 1 generation: its last report is on generation 1 of 2; Finalized=True at generation 2 is awaited.
+      → Check that adapter validator is running and that its logs speak of this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
+    • adapter dns (since [age]): Silent since [time 2], behind by 1 generation: its last report is on generation 1 of 2 and says Available=False (QuotaExceeded), 'no room for zones'; Finalized=True at generation 2 is awaited.
+      → Check that adapter dns is running and that its logs speak of this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
+    • child infra (since [age]): NodePool 'infra' is not finalized: Required adapters not reporting Finalized=True at generation 2: validator.
+      → See `hyperfleet why nodepool/[id 1]`, which says what holds it. As a last resort `hyperfleet force-delete nodepool/[id 1] --reason REASON`.
+    • child workers (since [age]): NodePool 'workers' is not finalized: Required adapters not reporting Finalized=True at generation 2: validator.
+      → See `hyperfleet why nodepool/[id 2]`, which says what holds it. As a last resort `hyperfleet force-delete nodepool/[id 2] --reason REASON`.
+    ");
+    let commands: Vec<&str> = told.split('`').skip(1).step_by(2).collect();
+    let raw = cli.json("why cluster prod-1 -o json").await.to_string();
+    assert!(raw.contains("POST /api/hyperfleet/v1/clusters/"), "{raw}");
+    for command in commands {
+        let command = command.strip_prefix("hyperfleet ").unwrap().replace("REASON", "test --dry-run");
+        cli.ok(&command).await;
+    }
 }
 
 async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
@@ -173,7 +217,9 @@ async fn reports_are_shown_as_they_were_made(app: &App) {
 both_stores!(
     config = CATALOG;
     describe_shows_everything_on_one_page,
+    what_a_resource_refers_to_has_a_name,
     why_names_who_is_in_the_way,
+    why_advises_commands_that_can_be_run,
     a_timeline_is_read_also_when_its_resource_is_gone,
     a_tree_shows_what_is_below_and_how_it_is_doing,
     reports_are_shown_as_they_were_made,

@@ -58,7 +58,7 @@ impl Place {
         }
         let letters = self.broker.all_dead_letters(&name);
         eventually("letters", DEADLINE, async || {
-            (letters.list(10).await.unwrap().len() == resources.len()).then_some(())
+            (letters.list(100).await.unwrap().len() == resources.len()).then_some(())
         })
         .await;
         (name, subscription)
@@ -132,6 +132,8 @@ async fn what_is_published_by_hand_is_what_subscriptions_and_looks_get(place: Pl
     let mut people = place.tail("--count 2").await;
     let mut pools = place.tail("--kind nodepools --count 1 -o name").await;
     let mut script = place.tail("-o json --count 1 --for 60s").await;
+    let template = format!("{}x{}", "{range $..*}".repeat(8), "{end}".repeat(8));
+    let mut failing = place.tail(&format!("--count 2 -o 'jsonpath={template}'")).await;
 
     let told = cli.told("events publish nodepool/prod-1/workers cluster/prod-1").await;
     insta::allow_duplicates! { insta::assert_snapshot!(place.steady(&told), @"
@@ -148,6 +150,9 @@ async fn what_is_published_by_hand_is_what_subscriptions_and_looks_get(place: Pl
         (people.ended().await, pools.ended().await, script.ended().await),
         (Some(0), Some(0), Some(0))
     );
+    // Each of two fails, and both are counted.
+    assert_eq!((failing.ended().await, failing.stdout().len()), (Some(0), 0));
+    assert_eq!(failing.stderr()[1..], ["error: jsonpath: it picks too many values"]);
     insta::allow_duplicates! { insta::assert_snapshot!(place.steady(&people.stdout().join("\n")), @"
     TIME (UTC)    KIND          GEN  ID                                    OWNER                                         MORE
     **:**:**.***  NodePool      1    [id 1]  cluster/[id 2]  -
@@ -222,6 +227,19 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
     --- stderr
     there are no dead letters
     "); }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_dead_letters_some_are_shown_before_the_question() {
+    let place = on_nats("http://127.0.0.1:1").await;
+    let ids: Vec<String> = (0..23).map(|n| format!("c{n:02}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let (adapter, _subscription) = place.given_up(&ids).await;
+    let asked = place.cli.run(&format!("events dead-letters drop --adapter {adapter} --all")).await;
+    let lines: Vec<&str> = asked.stderr.lines().collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("no luck with c")).count(), 20, "{asked:?}");
+    assert_eq!(lines[21], "and 3 more");
+    assert!(lines[22].contains("Throw away these 23 dead letters?"), "{asked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

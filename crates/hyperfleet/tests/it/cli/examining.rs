@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::Cli;
+use super::between::Between;
 use crate::operations::program::{Ended, Program};
 use crate::support::{App, DEFAULT, both_stores, launch, run};
 
@@ -26,6 +27,28 @@ async fn with_everything_in_order_every_line_is_ok(app: &App) {
     ok    identity    system@hyperfleet.local
     ok    kinds       clusters, nodepools
     ");
+}
+
+async fn kinds_that_cannot_be_read_end_it_with_the_code_of_their_failure(app: &App) {
+    const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let between = Between::of(app, |request| {
+        Box::pin(async move { request.contains("/openapi").then_some(FORBIDDEN) })
+    });
+    let ended = Cli::at(&between.await.server).run("doctor -o json").await;
+    assert_eq!(ended.code, Some(5), "{ended:?}");
+    assert_eq!((check(&ended, "identity").0.as_str(), check(&ended, "kinds").0.as_str()), ("ok", "fail"));
+}
+
+async fn forms_that_mean_nothing_here_are_refused(app: &App) {
+    let cli = Cli::of(app);
+    cli.ok("create cluster prod-1").await;
+    for line in ["doctor", "whoami", "why cluster prod-1", "timeline cluster prod-1"] {
+        for form in ["name", "wide"] {
+            let ended = cli.run(&format!("{line} -o {form}")).await;
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line} -o {form}");
+            assert!(ended.stderr.contains("one of table, json, yaml, jsonpath=TEMPLATE"), "{ended:?}");
+        }
+    }
 }
 
 async fn colours_tell_good_from_bad(app: &App) {
@@ -147,4 +170,9 @@ fn something_that_is_no_hyperfleet_is_noticed() {
     });
 }
 
-both_stores!(with_everything_in_order_every_line_is_ok, colours_tell_good_from_bad);
+both_stores!(
+    with_everything_in_order_every_line_is_ok,
+    kinds_that_cannot_be_read_end_it_with_the_code_of_their_failure,
+    forms_that_mean_nothing_here_are_refused,
+    colours_tell_good_from_bad,
+);

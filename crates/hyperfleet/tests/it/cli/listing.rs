@@ -58,6 +58,56 @@ async fn tables_are_for_people(app: &App) {
     ");
 }
 
+async fn labels_have_columns_and_heads_are_left_out_when_asked_for(app: &App) {
+    let cli = fleet(app).await;
+    insta::assert_snapshot!(cli.told("get clusters -L team,environment -L nobody").await, @"
+    NAME    STATUS      GEN  TEAM  ENVIRONMENT  NOBODY  SINCE  AGE
+    dev-1   Degraded    1    -     dev          -       [age]  [age]
+    prod-1  Reconciled  1    blue  production   -       [age]  [age]
+    ");
+    insta::assert_snapshot!(cli.told("get clusters --no-headers").await, @"
+    dev-1   Degraded    1    [age]  [age]
+    prod-1  Reconciled  1    [age]  [age]
+    ");
+    let watched = cli.start("get clusters --no-headers -L environment -w");
+    line(&watched, &["prod-1", "production"]).await;
+    assert!(!watched.stdout()[0].starts_with("NAME"), "{:?}", watched.stdout());
+}
+
+async fn one_that_is_not_there_does_not_hide_the_others(app: &App) {
+    let cli = fleet(app).await;
+    insta::assert_snapshot!(cli.told("get cluster prod-1 nobody dev-1 -o name").await, @"
+    cluster/prod-1
+    cluster/dev-1
+    --- stderr
+    error: there is no cluster/nobody
+    --- exit 3
+    ");
+    insta::assert_snapshot!(cli.told("get cluster/nobody cluster/noone").await, @"
+    --- stderr
+    error: there is no cluster/nobody
+    error: there is no cluster/noone
+    --- exit 3
+    ");
+    let list = cli.run("get cluster prod-1 nobody -o json").await;
+    assert!(list.code == Some(3) && list.stdout.contains("\"ClusterList\""), "{list:?}");
+}
+
+async fn a_misspelt_name_finds_its_neighbour(app: &App) {
+    let cli = fleet(app).await;
+    for (what, told) in [
+        ("cluster prdo-1", "there is no cluster/prdo-1; did you mean prod-1?"),
+        ("cluster pro-1", "there is no cluster/pro-1; did you mean prod-1?"),
+        ("nodepool prod-1/wrokers", "there is no nodepool/wrokers in cluster/prod-1; did you mean workers?"),
+        ("cluster prod-2", "there is no cluster/prod-2"),
+        ("cluster %", "there is no cluster/%"),
+        ("cluster nobody", "there is no cluster/nobody"),
+    ] {
+        let ended = cli.run(&format!("get {what}")).await;
+        assert_eq!((ended.code, ended.stderr), (Some(3), format!("error: {told}\n")));
+    }
+}
+
 async fn every_kind_is_found_by_any_of_its_names(app: &App) {
     let cli = fleet(app).await;
     for word in ["clusters", "cluster", "Cluster", "CLUSTERS"] {
@@ -205,6 +255,25 @@ async fn line(running: &Running, parts: &[&str]) -> String {
     .await
 }
 
+async fn a_template_that_fails_is_told_of_once(app: &App) {
+    let cli = fleet(app).await;
+    // Every value for every value for every value …
+    let template = format!("{}x{}", "{range $..*}".repeat(8), "{end}".repeat(8));
+    let words = ["get", "clusters", "-w", "-o", &format!("jsonpath={template}")];
+    let running = cli.program.start(&words);
+    let said = async |parts: usize| {
+        eventually("a fault", super::DEADLINE, async || {
+            (running.stderr().len() >= parts).then(|| running.stderr())
+        })
+        .await
+    };
+    assert_eq!(said(1).await, ["error: jsonpath: it picks too many values"]);
+    cli.ok("label cluster prod-1 a=b").await;
+    let names = cli.program.start(&["get", "clusters", "-w", "-o", "name"]);
+    line(&names, &["prod-1"]).await;
+    assert_eq!(running.stderr().len(), 1);
+}
+
 async fn a_watch_tells_each_change(app: &App) {
     let cli = fleet(app).await;
     let table = cli.start("get clusters -w");
@@ -225,10 +294,14 @@ async fn a_watch_tells_each_change(app: &App) {
 both_stores!(
     config = CATALOG;
     tables_are_for_people,
+    labels_have_columns_and_heads_are_left_out_when_asked_for,
+    one_that_is_not_there_does_not_hide_the_others,
+    a_misspelt_name_finds_its_neighbour,
     every_kind_is_found_by_any_of_its_names,
     data_is_for_programs,
     lists_are_narrowed_by_labels_searches_and_owners,
     what_is_being_deleted_is_shown_when_asked_for,
     lists_of_any_length_come_whole,
+    a_template_that_fails_is_told_of_once,
     a_watch_tells_each_change,
 );

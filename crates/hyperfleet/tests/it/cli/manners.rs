@@ -147,17 +147,19 @@ async fn help_comes_without_a_server_and_teaches_by_example() {
       <WHAT>...  KIND, KIND NAME..., KIND/NAME... or `all`; an id stands for any name
 
     Options:
-          --in <KIND/NAME>     Only what belongs to this one, such as clusters/prod-1
-      -l, --selector <LABELS>  By labels: key=value, key!=value, key in (a,b), key, !key, with commas
-                               between
-          --search <QUERY>     By the filter language, such as "spec.region='us-east-1' and generation >
-                               2"
-          --order-by <FIELDS>  Order, such as 'created_time desc,name' [default: name]
-          --limit <NUMBER>     No more than this many
-          --show-deleted       Also what is being deleted
-      -w, --watch              Then go on with each change, until Ctrl-C
-      -o, --output <FORM>      table, wide, json, yaml, name or jsonpath=TEMPLATE [default: table]
-      -h, --help               Print help (see more with '--help')
+          --in <KIND/NAME>        Only what belongs to this one, such as clusters/prod-1
+      -l, --selector <LABELS>     By labels: key=value, key!=value, key in (a,b), key, !key, with commas
+                                  between
+          --search <QUERY>        By the filter language, such as "spec.region='us-east-1' and
+                                  generation > 2"
+          --order-by <FIELDS>     Order, such as 'created_time desc,name' [default: name]
+          --limit <NUMBER>        No more than this many
+          --show-deleted          Also what is being deleted
+      -w, --watch                 Then go on with each change, until Ctrl-C
+      -L, --label-columns <KEYS>  A column for each of these labels, with commas between
+          --no-headers            Tables without their first line
+      -o, --output <FORM>         table, wide, json, yaml, name or jsonpath=TEMPLATE [default: table]
+      -h, --help                  Print help (see more with '--help')
 
     Connection:
           --server <URL>                The server [default: $HYPERFLEET_SERVER, the current context,

@@ -39,7 +39,7 @@ async fn help_teaches_the_first_steps() {
       diff          Show what `apply` would change
       patch         Change a resource by a merge patch or a JSON Patch
       edit          Change a resource in your editor
-      label         Set and remove labels of a resource
+      label         Set and remove labels of resources
       delete        Delete resources with what is below them, after a look and a question
       force-delete  Remove a resource whose deletion does not come to an end
       report        Report on a resource as an adapter would

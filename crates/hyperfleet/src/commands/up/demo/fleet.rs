@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_client::{Client, Collection, Error, ItemPath, ListQuery, PatchKind, Resource};
-use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use serde_json::{Value, json};
 
+use crate::output::bar::Bar;
 use crate::output::{age, dim, talk, talk_on_terminal};
 
 /// The first cluster that a demo makes, which stays.
@@ -140,16 +140,16 @@ impl Fleet {
             self.clusters.extend(cluster.path().map(|path| Cluster { number, path, pools }));
         }
         self.missing.extend(numbers.into_values());
-        let (progress, begun) = (Progress::of(self.missing.len()), Instant::now());
-        while self.make_missing(&progress).await? == Round::Incomplete {
+        let (mut bar, begun) = (bar(self.missing.len()), Instant::now());
+        while self.make_missing(&mut bar).await? == Round::Incomplete {
             tokio::time::sleep(PAUSE).await;
         }
-        progress.finish(&self.clusters, begun.elapsed());
+        finished(&bar, &self.clusters, begun.elapsed());
         Ok(())
     }
 
     /// Makes what is missing, some at one time. What fails for the moment is left for another round.
-    async fn make_missing(&mut self, progress: &Progress) -> Result<Round, Error> {
+    async fn make_missing(&mut self, bar: &mut Bar) -> Result<Round, Error> {
         let client = &self.client;
         let made = stream::iter(self.missing.clone())
             .map(|number| async move { (number, made(client, number).await) })
@@ -159,7 +159,7 @@ impl Fleet {
         while let Some((number, made)) = made.next().await {
             match made {
                 Ok(cluster) => {
-                    progress.0.inc(1);
+                    bar.advance();
                     self.missing.remove(&number);
                     self.clusters.extend(cluster);
                 }
@@ -294,34 +294,24 @@ fn name(number: usize) -> String {
 }
 
 /// How far a large fleet is: a bar on a terminal, else a line at the beginning and at the end.
-struct Progress(ProgressBar);
-
-impl Progress {
-    fn of(clusters: usize) -> Self {
-        if clusters < LARGE {
-            return Self(ProgressBar::hidden());
-        }
-        if !talk_on_terminal() {
-            talk(&format!("Making {clusters} clusters with their node pools."));
-            return Self(ProgressBar::hidden());
-        }
-        let style = ProgressStyle::with_template("Making the fleet {bar:30} {pos}/{len} {eta}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar());
-        let bar = ProgressBar::new(clusters as u64).with_style(style).with_finish(ProgressFinish::AndClear);
-        Self(bar)
+fn bar(clusters: usize) -> Bar {
+    if clusters < LARGE {
+        return Bar::unseen(clusters);
     }
+    if !talk_on_terminal() {
+        talk(&format!("Making {clusters} clusters with their node pools."));
+    }
+    Bar::new("Making the fleet", clusters)
+}
 
-    fn finish(self, clusters: &[Cluster], took: Duration) {
-        let made = self.0.position();
-        self.0.finish_and_clear();
-        if made >= LARGE as u64 {
-            let pools: usize = clusters.iter().map(|cluster| cluster.pools.len()).sum();
-            talk(&dim(&format!(
-                "{} clusters with {pools} node pools are there, after {}.",
-                clusters.len(),
-                age::span(took)
-            )));
-        }
+fn finished(bar: &Bar, clusters: &[Cluster], took: Duration) {
+    if bar.done() >= LARGE {
+        let pools: usize = clusters.iter().map(|cluster| cluster.pools.len()).sum();
+        talk(&dim(&format!(
+            "{} clusters with {pools} node pools are there, after {}.",
+            clusters.len(),
+            age::span(took)
+        )));
     }
 }
 

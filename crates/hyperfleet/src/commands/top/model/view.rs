@@ -1,0 +1,193 @@
+//! Views: what somebody wants to see of a fleet, and the picture of it at one moment.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hyperfleet_core::Timestamp;
+
+use super::known::Known;
+use super::{Model, Phase};
+
+/// In which order resources are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::commands::top) enum Sort {
+    #[default]
+    Time,
+    Phase,
+    Name,
+    Kind,
+}
+
+impl Sort {
+    pub(in crate::commands::top) fn next(self) -> Self {
+        match self {
+            Self::Time => Self::Phase,
+            Self::Phase => Self::Name,
+            Self::Name => Self::Kind,
+            Self::Kind => Self::Time,
+        }
+    }
+
+    pub(in crate::commands::top) fn name(self) -> &'static str {
+        match self {
+            Self::Time => "time",
+            Self::Phase => "phase",
+            Self::Name => "name",
+            Self::Kind => "kind",
+        }
+    }
+}
+
+/// What somebody wants to see.
+#[derive(Debug, Clone, Default)]
+pub(in crate::commands::top) struct Wish {
+    pub(in crate::commands::top) sort: Sort,
+    pub(in crate::commands::top) reversed: bool,
+    /// Only what has this in its kind, name, owner, phase or reason.
+    pub(in crate::commands::top) filter: String,
+    /// Also what is reconciled.
+    pub(in crate::commands::top) all: bool,
+    /// No more rows than this.
+    pub(in crate::commands::top) rows: usize,
+}
+
+/// A picture of the fleet at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::commands::top) struct View {
+    pub(in crate::commands::top) total: usize,
+    /// How many there are of each kind.
+    pub(in crate::commands::top) kinds: Vec<(String, usize)>,
+    /// In the order of [`Phase::ALL`].
+    pub(in crate::commands::top) phases: [usize; 5],
+    /// Changes per second of late.
+    pub(in crate::commands::top) rate: f64,
+    /// Changes in each of the last [`HISTORY`] seconds, oldest first.
+    pub(in crate::commands::top) history: Vec<u64>,
+    pub(in crate::commands::top) rows: Vec<Row>,
+    /// How many rows there would be without a limit.
+    pub(in crate::commands::top) matching: usize,
+    pub(in crate::commands::top) adapters: Vec<Adapter>,
+    pub(in crate::commands::top) is_complete: bool,
+}
+
+/// A resource in the view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands::top) struct Row {
+    pub(in crate::commands::top) kind: String,
+    /// With its owner's name before it.
+    pub(in crate::commands::top) name: String,
+    pub(in crate::commands::top) phase: Phase,
+    pub(in crate::commands::top) generation: i64,
+    pub(in crate::commands::top) lasts: Duration,
+    /// Who or what is in the way.
+    pub(in crate::commands::top) why: String,
+}
+
+/// How an adapter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::commands::top) struct Adapter {
+    pub(in crate::commands::top) name: String,
+    /// Resources on which it fails now.
+    pub(in crate::commands::top) failing: usize,
+    /// How often it began to fail since the view was opened.
+    pub(in crate::commands::top) setbacks: u64,
+}
+
+impl Model {
+    /// The picture that somebody wants to see.
+    pub(in crate::commands::top) fn view(&self, wish: &Wish, now: Timestamp) -> View {
+        let mut phases = [0; 5];
+        let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut failing: BTreeMap<&str, usize> =
+            self.setbacks.keys().map(|adapter| (adapter.as_str(), 0)).collect();
+        let mut rows: Vec<(&Known, Phase)> = Vec::new();
+        let filter = wish.filter.to_lowercase();
+        for known in self.known.values() {
+            let phase = known.phase(now, self.stuck_after);
+            *kinds.entry(&known.kind).or_default() += 1;
+            if let Some(at) = Phase::ALL.iter().position(|one| *one == phase) {
+                phases[at] += 1;
+            }
+            for adapter in &known.failing {
+                *failing.entry(adapter).or_default() += 1;
+            }
+            if (wish.all || phase != Phase::Reconciled) && self.fits(known, phase, &filter) {
+                rows.push((known, phase));
+            }
+        }
+        let matching = rows.len();
+        let in_order = |a: &(&Known, Phase), b: &(&Known, Phase)| self.in_order(wish, *a, *b);
+        // Of many thousands some dozen are seen.
+        if wish.rows > 0 && wish.rows < matching {
+            rows.select_nth_unstable_by(wish.rows - 1, in_order);
+        }
+        rows.truncate(wish.rows);
+        rows.sort_unstable_by(in_order);
+        let rows = rows.into_iter().map(|(known, phase)| Row {
+            kind: known.kind.clone(),
+            name: match self.full_name(known) {
+                (owner, "") => owner.to_owned(),
+                (owner, name) => format!("{owner}/{name}"),
+            },
+            phase,
+            generation: known.generation,
+            lasts: known.lasts(now),
+            why: known.why.clone(),
+        });
+        let mut adapters: Vec<Adapter> = failing
+            .into_iter()
+            .map(|(name, failing)| Adapter {
+                name: name.to_owned(),
+                failing,
+                setbacks: self.setbacks.get(name).copied().unwrap_or_default(),
+            })
+            .collect();
+        adapters.sort_by_key(|adapter| std::cmp::Reverse((adapter.failing, adapter.setbacks)));
+        View {
+            total: self.known.len(),
+            kinds: kinds.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
+            phases,
+            rate: self.rate(now),
+            history: self.history(now),
+            rows: rows.collect(),
+            matching,
+            adapters,
+            is_complete: self.is_complete,
+        }
+    }
+
+    /// What has lasted longest and what is worst comes first; names begin at their beginning.
+    fn in_order(
+        &self,
+        wish: &Wish,
+        (a, a_phase): (&Known, Phase),
+        (b, b_phase): (&Known, Phase),
+    ) -> Ordering {
+        let by_time = || a.since_micros().cmp(&b.since_micros());
+        let by_kind = || a.kind.cmp(&b.kind);
+        let by_name = || self.full_name(a).cmp(&self.full_name(b));
+        let order = match wish.sort {
+            Sort::Time => by_time().then_with(by_kind).then_with(by_name),
+            Sort::Phase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
+            Sort::Name => by_name().then_with(by_kind),
+            Sort::Kind => by_kind().then_with(by_name),
+        };
+        if wish.reversed { order.reverse() } else { order }
+    }
+
+    fn fits(&self, known: &Known, phase: Phase, filter: &str) -> bool {
+        let has = |text: &str| text.to_lowercase().contains(filter);
+        let owned = || self.owner(known).is_some_and(|owner| has(&owner.name));
+        filter.is_empty() || known.words.contains(filter) || has(phase.name()) || owned()
+    }
+
+    fn owner(&self, known: &Known) -> Option<&Known> {
+        known.owner.as_ref().and_then(|owner| self.known.get(owner))
+    }
+
+    /// The name behind its owner's, or alone.
+    fn full_name<'a>(&'a self, known: &'a Known) -> (&'a str, &'a str) {
+        self.owner(known).map_or((&known.name, ""), |owner| (&owner.name, &known.name))
+    }
+}
