@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod aside;
 mod bare;
 mod compare;
 mod events;
@@ -78,10 +79,18 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     match &options.command {
         Some(Command::Bare { one, list }) => bare::serve(*one, *list).await,
+        Some(Command::Pubsub) => pubsub().await,
         Some(Command::Fleet(played)) => play::run(&options, played).await,
         Some(Command::Growth(grown)) => growth::run(&options, grown).await,
         None => measure(&options).await,
     }
+}
+
+/// Serves the stand-in of Pub/Sub until whoever started it has gone.
+async fn pubsub() -> Result<()> {
+    aside::tell(hyperfleet_pubsub_stand_in::launch()?)?;
+    aside::until_alone().await;
+    Ok(())
 }
 
 async fn measure(options: &Options) -> Result<()> {

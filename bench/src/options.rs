@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access`, `watch` or `events`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access`, `watch`, `events` or `events memory`
     #[arg(long, default_value = "")]
     pub(crate) only: String,
     /// Also measure in a fleet of 1,000,000, which takes minutes to make
@@ -67,6 +67,9 @@ pub(crate) enum Command {
     /// Serve bodies of these sizes, the limit that reads are held against
     #[command(hide = true)]
     Bare { one: usize, list: usize },
+    /// Serve a stand-in of Pub/Sub, where there is no emulator of it
+    #[command(hide = true)]
+    Pubsub,
     /// Play a whole fleet at a rate that is raised until it is too much; tells the largest that this machine holds
     Fleet(Played),
     /// Measure how the cost of requests grows with the fleet, and draw it
