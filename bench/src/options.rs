@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use hyperfleet_testkit::Launch;
 
+use crate::goals::Asked;
 use crate::growth::Grown;
 use crate::listing::Wanted;
 use crate::load::Load;
@@ -54,6 +55,9 @@ pub(crate) struct Options {
     /// A setting of the server, such as HYPERFLEET_LOGGING_LEVEL=warn; may be repeated
     #[arg(long = "env", global = true, value_name = "NAME=VALUE")]
     pub(crate) environment: Vec<String>,
+    /// A setting of PostgreSQL, such as shared_buffers=1GB, also for the limits; may be repeated
+    #[arg(long = "postgres", global = true, value_name = "NAME=VALUE")]
+    pub(crate) postgres: Vec<String>,
     /// Also write the result to this file
     #[arg(long, global = true, value_name = "FILE", overrides_with = "json")]
     pub(crate) json: Option<PathBuf>,
@@ -74,6 +78,8 @@ pub(crate) enum Command {
     Fleet(Played),
     /// Measure how the cost of requests grows with the fleet, and draw it
     Growth(Grown),
+    /// Show the goals with what earlier runs measured, as a table in Markdown
+    Goals(Asked),
 }
 
 impl Options {

@@ -138,7 +138,7 @@ impl Found for Eventing {
             Measured::new(format!("events over {broker}"), "/s", Better::More, rates)
         });
         let rests = self.rests.iter().flat_map(|rest| {
-            let name = |figure: &str| format!("Sentinel {} {figure}", rest.what);
+            let name = |figure: &str| format!("Sentinel {} {figure} with {}", rest.what, rest.clusters);
             [
                 Measured::new(name("CPU"), "% of a core", Better::Less, &[rest.cores * 100.0]),
                 Measured::new(name("requests"), "/s", Better::Less, &[rest.requests]),
