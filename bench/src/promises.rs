@@ -107,7 +107,7 @@ pub(crate) const PROMISES: &[Promise] = &[
         Of::One("postgresql page of 20 @32 / bare list"),
         Is::AtLeast(0.5),
         "",
-        "--only page",
+        "--only \"page of 20\"",
     ),
     promise(
         "patch, 32 connections, PostgreSQL, to pgbench with as many",
@@ -135,7 +135,7 @@ pub(crate) const PROMISES: &[Promise] = &[
         Of::One("sqlite / postgresql: page of 20 @32"),
         Is::AtLeast(1.0),
         "",
-        "--only page",
+        "--only \"page of 20\"",
     ),
     promise(
         "reports, 256 connections, SQLite to PostgreSQL",
