@@ -124,6 +124,7 @@ mod tests {
     #[test]
     fn one_broker_is_asked_for_by_its_name_and_all_by_none() {
         assert_eq!(Kind::wanted("events memory"), [Kind::Memory]);
+        assert_eq!(Kind::wanted("postgresql events nats"), [Kind::Nats]);
         assert_eq!(Kind::wanted("events"), Kind::ALL);
         assert_eq!(Kind::wanted(""), Kind::ALL);
         assert!(Kind::wanted("sqlite").is_empty() && Kind::wanted("watch").is_empty());

@@ -235,7 +235,8 @@ mod tests {
         for request in Request::ALL {
             earlier.add("sqlite", request, 1_000, 0.5);
         }
-        // Of this one nothing was found but what it takes.
+        // This one was cut short.
+        earlier.add("sqlite", Request::Get, 10_000, 0.5);
         for size in [1_000, 10_000] {
             earlier.taken.push(Taken { store: "sqlite", size, stored: 1.5, untidied: 2.0, resident: 3 });
         }
