@@ -131,7 +131,9 @@ pub(crate) async fn run(options: &Options, grown: &Grown) -> Result<()> {
 /// All sizes on one store, as far as they are not known.
 async fn grow(found: &mut Growth, store: &'static str, options: &Options, postgres: &Postgres) -> Result<()> {
     let mut fleets = Vec::new();
-    for clusters in found.sizes.clone().into_iter().filter(|size| !found.knows(store, *size)) {
+    let sizes: Vec<usize> = found.sizes.iter().copied().filter(|size| !found.knows(store, *size)).collect();
+    for clusters in sizes {
+        found.forget(store, clusters);
         let adapters = ADAPTERS.map(str::to_owned).to_vec();
         let plan = Plan { clusters, adapters, connections: LOADERS, calm: true };
         let premises = Premises::start(store, &options.launch()?, postgres, &plan).await?;
@@ -154,7 +156,6 @@ async fn grow(found: &mut Growth, store: &'static str, options: &Options, postgr
     }
     for (size, premises, _) in &fleets {
         let each = |bytes: u64| bytes as f64 / *size as f64;
-        found.taken.retain(|taken| (taken.store, taken.size) != (store, *size));
         found.taken.push(Taken {
             store,
             size: *size,

@@ -71,6 +71,12 @@ impl Growth {
         Ok(())
     }
 
+    /// Forgets a fleet that is measured again.
+    pub(super) fn forget(&mut self, store: &str, size: usize) {
+        self.cells.retain(|cell| (cell.store, cell.size) != (store, size));
+        self.taken.retain(|taken| (taken.store, taken.size) != (store, size));
+    }
+
     /// Whether nothing is left to be asked of a fleet.
     pub(super) fn knows(&self, store: &str, size: usize) -> bool {
         Request::ALL.into_iter().all(|request| self.cost(store, request, size).is_some())
@@ -245,6 +251,8 @@ mod tests {
         assert_eq!(growth.sizes, [1_000, 10_000, 100_000]);
         assert!(growth.knows("sqlite", 1_000));
         assert!(!growth.knows("sqlite", 10_000) && !growth.knows("postgresql", 1_000));
+        growth.forget("sqlite", 10_000);
+        assert_eq!((growth.cost("sqlite", Request::Get, 10_000), growth.taken.len()), (None, 1));
         assert!(growth.resume(&json!({"requests": {}})).is_err());
     }
 }
