@@ -35,7 +35,7 @@ lint: ## Check format, lints and dependencies; warnings are errors
 	@CARGO="$(CARGO)" scripts/dependencies
 
 bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1", COMPARE=earlier.json)
-	@scripts/setup build postgres
+	@scripts/setup build postgres brokers
 	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-bench
 	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS) --json $(RESULT) $(if $(COMPARE),--compare $(COMPARE))
 

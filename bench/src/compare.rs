@@ -12,10 +12,14 @@ use serde_json::Value;
 use crate::machine::Machine;
 use crate::spread::{Better, Measured, short};
 
+/// Settings that change no figure, only how many there are of it.
+const PASSING: [&str; 2] = ["rounds", "only"];
+
 /// A run that was written to a file.
 #[derive(Debug)]
 pub(crate) struct Earlier {
     machine: Value,
+    settings: Value,
     figures: BTreeMap<String, Measured>,
 }
 
@@ -33,18 +37,28 @@ impl Earlier {
             let figure = Measured::parse(figure).with_context(|| format!("not a figure: {figure}"))?;
             Ok((figure.name.clone(), figure))
         });
-        Ok(Self { machine: run["machine"].clone(), figures: figures.collect::<Result<_>>()? })
+        Ok(Self {
+            machine: run["machine"].clone(),
+            settings: run["settings"].clone(),
+            figures: figures.collect::<Result<_>>()?,
+        })
     }
 
     /// The same figures now.
-    pub(crate) fn compare(&self, machine: &Machine, now: &[Measured]) -> Comparison {
+    pub(crate) fn compare(&self, machine: &Machine, settings: &Value, now: &[Measured]) -> Comparison {
         let rows = now
             .iter()
             .filter_map(|now| Some(Row { earlier: self.figures.get(&now.name)?.clone(), now: now.clone() }))
             .collect();
         let is_measured = |name: &str| now.iter().any(|figure| figure.name == name);
         let gone = self.figures.keys().filter(|name| !is_measured(name)).cloned().collect();
-        Comparison { other_machine: machine.differences(&self.machine), rows, gone }
+        let mut otherwise = machine.differences(&self.machine);
+        let lasting =
+            settings.as_object().into_iter().flatten().filter(|(name, _)| !PASSING.contains(&name.as_str()));
+        for (name, now) in lasting.filter(|(name, now)| self.settings[name.as_str()] != **now) {
+            otherwise.push(format!("{name}: {} then, {now} now", self.settings[name.as_str()]));
+        }
+        Comparison { otherwise, rows, gone }
     }
 }
 
@@ -55,8 +69,10 @@ struct Row {
 }
 
 impl Row {
-    fn ratio(&self) -> f64 {
-        self.now.spread().median / self.earlier.spread().median
+    /// Of what was nothing, nothing is a multiple.
+    fn ratio(&self) -> Option<f64> {
+        let earlier = self.earlier.spread().median;
+        (earlier > 0.0).then(|| self.now.spread().median / earlier)
     }
 
     /// What the change means.
@@ -78,7 +94,8 @@ impl Row {
 /// Every figure that both runs have.
 #[derive(Debug)]
 pub(crate) struct Comparison {
-    other_machine: Vec<String>,
+    /// What else differs between both runs.
+    otherwise: Vec<String>,
     rows: Vec<Row>,
     /// What was measured only then.
     gone: Vec<String>,
@@ -87,19 +104,20 @@ pub(crate) struct Comparison {
 impl Display for Comparison {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "Compared with the earlier run (medians, in brackets the lowest and highest round)")?;
-        for difference in &self.other_machine {
+        for difference in &self.otherwise {
             writeln!(out, "not the same: {difference}")?;
         }
+        let width = self.rows.iter().map(|row| row.now.name.chars().count()).max().unwrap_or(0);
         for row in &self.rows {
             let (earlier, now) = (row.earlier.spread(), row.now.spread());
             writeln!(
                 out,
-                "{:<52} {:>9} ({earlier:>13}) {:>9} ({now:>13}) {:<4} {:>6.2}  {}",
+                "{:<width$} {:>9} ({earlier:>13}) {:>9} ({now:>13}) {:<8} {:>6}  {}",
                 row.now.name,
                 short(earlier.median),
                 short(now.median),
                 row.now.unit,
-                row.ratio(),
+                row.ratio().map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
                 row.verdict()
             )?;
         }
@@ -129,7 +147,8 @@ mod tests {
         ];
         let figures: Vec<Value> = figures.iter().map(Measured::json).collect();
         let machine = json!({"cores": 8, "kernel": "6.1"});
-        Earlier::parse(&json!({"machine": machine, "measured": figures})).unwrap()
+        let settings = json!({"clusters": 20, "rounds": 3, "seconds": 3});
+        Earlier::parse(&json!({"machine": machine, "settings": settings, "measured": figures})).unwrap()
     }
 
     fn line<'a>(text: &'a str, name: &str) -> &'a str {
@@ -146,13 +165,23 @@ mod tests {
             Measured::new("new", "/s", Better::More, &[1.0, 1.0]),
         ];
         let machine = Machine::parse(&json!({"cores": 2, "kernel": "6.1"}));
-        let text = earlier().compare(&machine, &now).to_string();
+        let settings = json!({"clusters": 10_000, "rounds": 5, "seconds": 3});
+        let text = earlier().compare(&machine, &settings, &now).to_string();
         assert!(line(&text, "get ").ends_with("1.20  better"), "{text}");
         assert!(line(&text, "get p99").ends_with("1.20  worse"), "{text}");
         assert!(line(&text, "list").ends_with("same"), "{text}");
         assert!(line(&text, "create").ends_with("one round: no spread"), "{text}");
         assert!(!text.contains("new") && text.contains("not measured this time: 1 of"), "{text}");
         assert!(text.contains("not the same: cores: 8 then, 2 now") && !text.contains("kernel"), "{text}");
+        assert!(text.contains("not the same: clusters: 20 then, 10000 now"), "{text}");
+        assert!(!text.contains("rounds: ") && !text.contains("seconds"), "{text}");
+    }
+
+    #[test]
+    fn what_was_nothing_has_no_ratio() {
+        let idle = |value| Measured::new("idle", "%", Better::Less, &[value, value]);
+        let row = Row { earlier: idle(0.0), now: idle(0.5) };
+        assert_eq!((row.ratio(), row.verdict()), (None, "worse"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a change to its event: how soon a subscriber hears of it, how many events go through the Sentinel in a second,
 //! and what a Sentinel takes that has nothing to do. The API on PostgreSQL, the Sentinel and the broker are the real
-//! ones, each in a process of its own.
+//! ones, each in a process of its own; what differs from that is in the name of the broker.
 //!
 //! How long an event took is counted from the `updated_time` of the change, which the API takes before it commits, to
 //! the moment at which the subscription hands it out.
@@ -25,7 +25,7 @@ use crate::fleet;
 use crate::options::Options;
 use crate::subject;
 use crate::workload::CLUSTERS;
-use carrier::Carrier;
+use carrier::{Carrier, Kind};
 pub(crate) use found::Eventing;
 use found::Rest;
 use sentinel::Sentinel;
@@ -44,7 +44,7 @@ const PUBLISHED: &str =
 
 /// Whether this is wanted.
 pub(crate) fn wanted(only: &str) -> bool {
-    "postgresql events".contains(only)
+    !Kind::wanted(only).is_empty()
 }
 
 /// How much of it: everything follows from the options that the other parts have too.
@@ -87,16 +87,22 @@ pub(crate) async fn measure(options: &Options, launch: &Launch, postgres: &Postg
     }
     let plan = Plan::of(options)?;
     let binary = options.server()?;
-    let carriers = Carrier::all(&mut found).await?;
-    let nats = carriers.first().context("a broker")?;
+    let mut carriers = Vec::new();
+    for kind in Kind::wanted(&options.only) {
+        carriers.push(Carrier::start(kind).await?);
+    }
+    // What a Sentinel takes does not depend on the broker while there is nothing to publish.
+    let nats = carriers.iter().find(|carrier| carrier.kind == Kind::Nats);
 
     eprintln!("events: loading {} clusters with a report each", plan.fleet);
     let mut place = large(launch, postgres, plan.fleet).await?;
     let api = place.server.api();
-    let sentinel = Sentinel::start(&binary, &api, nats).await?;
-    eprintln!("events: watching an idle Sentinel for {:?}", plan.rest);
-    found.rests.push(rest(&place.server, &sentinel, plan.rest, "idle", plan.fleet).await?);
-    sentinel.stop().await?;
+    if let Some(nats) = nats {
+        let sentinel = Sentinel::start(&binary, &api, nats).await?;
+        eprintln!("events: watching an idle Sentinel for {:?}", plan.rest);
+        found.rests.push(rest(&place.server, &sentinel, plan.rest, "idle", plan.fleet).await?);
+        sentinel.stop().await?;
+    }
 
     for carrier in &carriers {
         let mut ear = subscribe(carrier, "soon").await;
@@ -114,14 +120,16 @@ pub(crate) async fn measure(options: &Options, launch: &Launch, postgres: &Postg
         ear.drain().await;
     }
 
-    let sentinel = Sentinel::start(&binary, &api, nats).await?;
-    tokio::time::sleep(SETTLE).await;
-    let due = plan.fleet / 100;
-    eprintln!("events: {due} of {} clusters become due", plan.fleet);
-    let ids: Vec<String> = place.ids.drain(..due).collect();
-    change_at_once(&api, &ids).await?;
-    found.rests.push(rest(&place.server, &sentinel, plan.rest, "1 % due", plan.fleet).await?);
-    sentinel.stop().await?;
+    if let Some(nats) = nats {
+        let sentinel = Sentinel::start(&binary, &api, nats).await?;
+        tokio::time::sleep(SETTLE).await;
+        let due = plan.fleet / 100;
+        eprintln!("events: {due} of {} clusters become due", plan.fleet);
+        let ids: Vec<String> = place.ids.drain(..due).collect();
+        change_at_once(&api, &ids).await?;
+        found.rests.push(rest(&place.server, &sentinel, plan.rest, "1 % due", plan.fleet).await?);
+        sentinel.stop().await?;
+    }
     drop(place);
 
     eprintln!("events: loading {} clusters that are due", plan.burst);
@@ -292,15 +300,16 @@ async fn rest(
 ) -> Result<Rest> {
     tokio::time::sleep(SETTLE).await;
     let requests = async || sentinel::metric(&server.metrics(), "hyperfleet_api_requests_total").await;
-    let (cpu, asked, since) = (sentinel.cpu()?, requests().await?, Instant::now());
+    let ((cpu, _), asked, since) = (sentinel.takes()?, requests().await?, Instant::now());
     tokio::time::sleep(time).await;
     let seconds = since.elapsed().as_secs_f64();
+    let (cpu_then, bytes) = sentinel.takes()?;
     Ok(Rest {
         what,
         clusters,
-        cores: (sentinel.cpu()? - cpu).as_secs_f64() / seconds,
+        cores: (cpu_then - cpu).as_secs_f64() / seconds,
         requests: (requests().await? - asked) / seconds,
-        bytes: sentinel.resident()?,
+        bytes,
     })
 }
 

@@ -106,8 +106,8 @@ impl Findings {
         })
     }
 
-    /// Rows on SQLite against the same on PostgreSQL, each with the least it shall be.
-    fn on_sqlite(&self) -> Vec<(String, f64, f64)> {
+    /// Rows on SQLite against the same on PostgreSQL, round by round, each with the least it shall be.
+    fn on_sqlite(&self) -> Vec<(String, Vec<f64>, f64)> {
         let sound = |samples: &&Samples| samples.errors == 0 && !self.open_loop;
         let pairs =
             self.samples.iter().filter(sound).filter(|samples| samples.store == "sqlite").filter_map(|one| {
@@ -116,7 +116,8 @@ impl Findings {
                         == ("postgresql", one.operation, one.connections)
                 })?;
                 let name = format!("sqlite / postgresql: {} @{}", one.operation.name(), one.connections);
-                Some((name, one.rate() / other.rate(), one.goal_on_sqlite()?))
+                let ratios = one.rates.iter().zip(&other.rates).map(|(one, other)| one / other).collect();
+                Some((name, ratios, one.goal_on_sqlite()?))
             });
         pairs.collect()
     }
@@ -175,6 +176,9 @@ impl Found for Findings {
                 all.push(Measured::new(format!("{name} / {}", limit.name), "", Better::More, &ratios));
             }
         }
+        for (name, ratios, _) in self.on_sqlite() {
+            all.push(Measured::new(name, "", Better::More, &ratios));
+        }
         for figure in &self.figures {
             all.push(Measured::new(&figure.name, figure.unit, Better::Less, &[figure.value]));
         }
@@ -226,7 +230,8 @@ impl Display for Findings {
         for samples in &self.samples {
             steadiness(out, samples)?;
         }
-        for (name, ratio, least) in self.on_sqlite() {
+        for (name, ratios, least) in self.on_sqlite() {
+            let ratio = median(&ratios);
             writeln!(out, "{name:<48} {ratio:>6.2}  ≥ {least} {}", verdict(ratio >= least))?;
         }
         self.generator(out)?;

@@ -11,12 +11,14 @@
 )]
 
 mod access;
+mod aside;
 mod bare;
 mod compare;
 mod events;
 mod findings;
 mod fleet;
 mod found;
+mod goals;
 mod growth;
 mod listing;
 mod lives;
@@ -29,6 +31,7 @@ mod play;
 mod plot;
 mod premises;
 mod processor;
+mod promises;
 mod proportions;
 mod questions;
 mod ramp;
@@ -51,6 +54,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use hyperfleet_testkit::Store;
+use serde_json::json;
 
 use crate::access::Access;
 use crate::bare::Bare;
@@ -78,10 +82,19 @@ async fn main() -> Result<()> {
     let options = Options::parse();
     match &options.command {
         Some(Command::Bare { one, list }) => bare::serve(*one, *list).await,
+        Some(Command::Pubsub) => pubsub().await,
         Some(Command::Fleet(played)) => play::run(&options, played).await,
+        Some(Command::Goals(asked)) => goals::run(asked, options.json.as_deref()),
         Some(Command::Growth(grown)) => growth::run(&options, grown).await,
         None => measure(&options).await,
     }
+}
+
+/// Serves the stand-in of Pub/Sub until whoever started it has gone.
+async fn pubsub() -> Result<()> {
+    aside::tell(hyperfleet_pubsub_stand_in::launch()?)?;
+    aside::until_alone().await;
+    Ok(())
 }
 
 async fn measure(options: &Options) -> Result<()> {
@@ -102,8 +115,9 @@ async fn measure(options: &Options) -> Result<()> {
         let most = options.connections(Operation::Report(Moves::Time)).iter().copied().max().unwrap_or(1);
         ensure!(pairs >= most.into(), "--clusters {clusters}: too few for reports over {most} connections");
     }
-    let postgres = pgbench::postgres(most + POOLS).await?;
-    let conclusion = Conclusion::prepare(options, &postgres)?;
+    let postgres = pgbench::postgres(options, most + POOLS).await?;
+    let settings = json!({"clusters": clusters, "rate": options.rate, "only": options.only});
+    let conclusion = Conclusion::prepare(options, &postgres, settings)?;
     let (loaded, empty, reported) =
         (postgres.database().await, postgres.database().await, postgres.database().await);
     let (mut subjects, mut reporting) = (Vec::new(), Vec::new());

@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result};
 use clap::{Parser, Subcommand};
 use hyperfleet_testkit::Launch;
 
+use crate::goals::Asked;
 use crate::growth::Grown;
 use crate::listing::Wanted;
 use crate::load::Load;
@@ -45,7 +46,7 @@ pub(crate) struct Options {
     /// Open loop: this many requests per second, however slow the answers are
     #[arg(long)]
     pub(crate) rate: Option<f64>,
-    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access`, `watch` or `events`
+    /// Measure only rows whose `store request` contains this, such as `postgresql get`, `report`, `list`, `access`, `watch`, `events` or `events memory`
     #[arg(long, default_value = "")]
     pub(crate) only: String,
     /// Also measure in a fleet of 1,000,000, which takes minutes to make
@@ -54,6 +55,9 @@ pub(crate) struct Options {
     /// A setting of the server, such as HYPERFLEET_LOGGING_LEVEL=warn; may be repeated
     #[arg(long = "env", global = true, value_name = "NAME=VALUE")]
     pub(crate) environment: Vec<String>,
+    /// A setting of PostgreSQL, such as shared_buffers=1GB, also for the limits; may be repeated
+    #[arg(long = "postgres", global = true, value_name = "NAME=VALUE")]
+    pub(crate) postgres: Vec<String>,
     /// Also write the result to this file
     #[arg(long, global = true, value_name = "FILE", overrides_with = "json")]
     pub(crate) json: Option<PathBuf>,
@@ -67,10 +71,15 @@ pub(crate) enum Command {
     /// Serve bodies of these sizes, the limit that reads are held against
     #[command(hide = true)]
     Bare { one: usize, list: usize },
+    /// Serve a stand-in of Pub/Sub, where there is no emulator of it
+    #[command(hide = true)]
+    Pubsub,
     /// Play a whole fleet at a rate that is raised until it is too much; tells the largest that this machine holds
     Fleet(Played),
     /// Measure how the cost of requests grows with the fleet, and draw it
     Growth(Grown),
+    /// Show the goals with what earlier runs measured, as a table in Markdown
+    Goals(Asked),
 }
 
 impl Options {

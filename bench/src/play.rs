@@ -77,8 +77,11 @@ pub(crate) async fn run(options: &Options, played: &Played) -> Result<()> {
         connections,
         calm: false,
     };
-    let postgres = pgbench::postgres(POOL).await?;
-    let conclusion = Conclusion::prepare(options, &postgres)?;
+    let postgres = pgbench::postgres(options, POOL).await?;
+    let settings = json!({
+        "clusters": plan.clusters, "adapters": plan.adapters, "connections": plan.connections, "hold": played.hold,
+    });
+    let conclusion = Conclusion::prepare(options, &postgres, settings)?;
     let mut found = Steady { clusters: plan.clusters, adapters: plan.adapters.len(), ..Steady::default() };
     if let Some(address) = played.at {
         let lives = Arc::new(Lives::new(&plan));
@@ -147,6 +150,7 @@ struct Steady {
     last: Option<Window>,
     /// Bytes on disk for each cluster, after the first reports and per simulated day at the end.
     stored: Option<f64>,
+    untidied: Option<f64>,
     /// The largest tables after the first reports, with their indexes, in bytes.
     tables: Vec<(String, u64)>,
     growth: Option<f64>,
@@ -164,6 +168,7 @@ impl Steady {
     ) -> Result<()> {
         let clusters = self.clusters as f64;
         self.stored = premises.map(Premises::taken).transpose()?.map(|taken| taken as f64 / clusters);
+        self.untidied = premises.map(|premises| premises.untidied as f64 / clusters);
         self.tables = premises.map(Premises::tables).transpose()?.unwrap_or_default();
         let mut ramp = Ramp::from(played.start);
         eprintln!("{HEAD}");
@@ -260,6 +265,7 @@ impl Found for Steady {
             "place": self.place, "clusters": self.clusters, "adapters": self.adapters,
             "windows": self.windows.iter().map(window).collect::<Vec<_>>(), "last": self.last.as_ref().map(window),
             "largest_fleet": self.largest(), "bytes_per_cluster": self.stored,
+            "bytes_per_cluster_before_vacuum": self.untidied,
             "tables": self.tables,
             "growth_per_cluster_and_day": self.growth, "resident": self.resident,
         })
@@ -271,8 +277,15 @@ impl Found for Steady {
             let name = format!("{} fleet: {what}", self.place);
             all.extend(value.map(|value| Measured::new(name, unit, better, &[value])));
         };
-        keep("largest", "clusters", Better::More, self.largest());
+        keep(&format!("largest, played on {}", self.clusters), "clusters", Better::More, self.largest());
+        let last = self.last.as_ref().filter(|last| last.holds());
+        keep("p99", "ms", Better::Less, last.map(|last| last.outcome.tail()));
+        let cores = last.and_then(|last| last.outcome.cores);
+        keep("CPU of the server", "cores", Better::Less, cores.and_then(|cores| cores.target));
+        keep("CPU of the database", "cores", Better::Less, last.and_then(|last| last.database));
         keep("stored per cluster", "bytes", Better::Less, self.stored);
+        keep("stored per cluster before VACUUM", "bytes", Better::Less, self.untidied);
+        keep("growth per cluster and day", "bytes", Better::Less, self.growth);
         keep("memory", "MiB", Better::Less, self.resident.map(|bytes| bytes as f64 / MIB));
         all
     }
@@ -292,6 +305,19 @@ impl Display for Steady {
                 _ => String::new(),
             };
             writeln!(out, "largest fleet in steady state        {largest:>12.0} clusters{goal}")?;
+            let reports = last.reports;
+            writeln!(
+                out,
+                "  proved: {reports:.0} reports a second on {} clusters; the rest is arithmetic, and as true as the curves\n  \
+                 of `growth` are level",
+                self.clusters
+            )?;
+            if let Some(bytes) = self.stored {
+                let gib = largest * bytes / MIB / 1024.0;
+                writeln!(out, "  its database would take             {gib:>12.1} GiB")?;
+            }
+        } else {
+            writeln!(out, "no rate held in the last, long window")?;
         }
         writeln!(
             out,
@@ -307,12 +333,24 @@ impl Display for Steady {
                 "database, a cluster with its reports {kib:>12.2} KiB  ≤ {KIB_PER_CLUSTER} {goal}"
             )?;
         }
+        if let Some(bytes) = self.untidied {
+            writeln!(out, "  before VACUUM                      {:>12.2} KiB", bytes / 1024.0)?;
+        }
         for (name, bytes) in &self.tables {
             let kib = *bytes as f64 / 1024.0 / self.clusters as f64;
             writeln!(out, "  {name:<34} {kib:>12.2} KiB")?;
         }
         if let Some(bytes) = self.growth {
             writeln!(out, "database, growth by cluster and day  {:>12} bytes", short(bytes))?;
+        }
+        if let Some(cores) = last.outcome.cores {
+            let of = |cores: Option<f64>| cores.map_or_else(|| "?".to_owned(), |cores| format!("{cores:.2}"));
+            let (server, database) = (of(cores.target), of(last.database));
+            writeln!(
+                out,
+                "CPU in the last window               {server:>12} cores, database {database}, generator {:.2}",
+                cores.generator
+            )?;
         }
         if let Some(bytes) = self.resident {
             writeln!(out, "memory of the server                 {:>12.1} MiB", bytes as f64 / MIB)?;

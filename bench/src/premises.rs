@@ -23,6 +23,10 @@ pub(crate) struct Premises<'a> {
     postgres: &'a Postgres,
     /// What the database took before anything was in it.
     empty: u64,
+    /// What the fleet took on disk when it was just filled, before the database was tidied up.
+    pub(crate) untidied: u64,
+    /// The same afterwards.
+    pub(crate) tidied: u64,
 }
 
 impl<'a> Premises<'a> {
@@ -44,14 +48,17 @@ impl<'a> Premises<'a> {
         );
         let server = launch.clone().config(config).store(at).start().await?;
         let lives = Arc::new(Lives::new(plan));
-        let mut premises = Self { store, lives, server, database, postgres, empty: 0 };
+        let mut premises =
+            Self { store, lives, server, database, postgres, empty: 0, untidied: 0, tidied: 0 };
         premises.empty = premises.stored()?;
         let started = Instant::now();
         fill(&premises.lives, premises.address()?).await?;
         eprintln!("{store}: {} clusters with their reports in {:.0?}", plan.clusters, started.elapsed());
+        premises.untidied = premises.taken()?;
         if let Some(database) = &premises.database {
             pgbench::execute(postgres, database, "VACUUM ANALYZE")?;
         }
+        premises.tidied = premises.taken()?;
         Ok(premises)
     }
 

@@ -181,7 +181,9 @@ impl Found for Proportions {
         let scans = self.scans.iter().map(|Scan { store, size, rates }| {
             Measured::new(format!("{store} scan of {size}"), "/s", Better::More, rates)
         });
-        rows.chain(scans).collect()
+        let ratios = self.ratios().into_iter();
+        let ratios = ratios.map(|(name, ratio, _)| Measured::new(name, "", Better::Less, &[ratio]));
+        rows.chain(scans).chain(ratios).collect()
     }
 }
 

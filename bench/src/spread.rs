@@ -54,6 +54,26 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
+/// The same with commas between thousands.
+pub(crate) fn number(value: f64) -> String {
+    grouped(&short(value))
+}
+
+/// A number with commas between thousands.
+pub(crate) fn grouped(text: &str) -> String {
+    let whole = text.find('.').unwrap_or(text.len());
+    let digits = text.len() - usize::from(text.starts_with('-'));
+    let mut grouped = String::with_capacity(text.len() + digits / 3);
+    for (place, character) in text.char_indices() {
+        let before = place > text.len() - digits && place < whole;
+        if before && (whole - place).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(character);
+    }
+    grouped
+}
+
 /// In which direction a figure gets better.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Better {
@@ -140,5 +160,13 @@ mod tests {
         let figure = Measured::new("postgresql get @32", "/s", Better::More, &[1.0, 2.5]);
         assert_eq!(Measured::parse(&figure.json()), Some(figure));
         assert_eq!(Measured::parse(&json!({"name": "x", "unit": "/s", "better": "up", "rounds": []})), None);
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        assert_eq!(
+            [1234567.0, 999.0, 0.5, -1000.0, 4096.0].map(number),
+            ["1,234,567", "999", "0.50", "-1,000", "4,096"]
+        );
     }
 }

@@ -162,7 +162,12 @@ impl Found for Toll {
             let name = format!("{} access to {} @{}", row.store, row.asked.name(), row.connections);
             Measured::new(name, "", Better::More, &kept)
         });
-        rows.collect()
+        let well = self.neighbours.iter().filter(|row| row.errors == 0);
+        let neighbours = well.map(|row| {
+            let name = format!("{} neighbours p99, beside / alone", row.store);
+            Measured::new(name, "", Better::Less, &[row.disturbed()])
+        });
+        rows.chain(neighbours).collect()
     }
 }
 

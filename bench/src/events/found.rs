@@ -72,8 +72,6 @@ pub(crate) struct Eventing {
     delays: Vec<Delay>,
     bursts: Vec<Burst>,
     pub(super) rests: Vec<Rest>,
-    /// Brokers that were not measured, with the reason.
-    pub(super) left_out: Vec<&'static str>,
 }
 
 impl Eventing {
@@ -127,7 +125,7 @@ impl Found for Eventing {
                    "requests_per_second": rest.requests, "resident_mib": rest.bytes as f64 / MIB})
         });
         json!({"delays": delays.collect::<Vec<_>>(), "bursts": bursts.collect::<Vec<_>>(),
-               "sentinel": rests.collect::<Vec<_>>(), "left_out": self.left_out})
+               "sentinel": rests.collect::<Vec<_>>()})
     }
 
     fn measured(&self) -> Vec<Measured> {
@@ -140,7 +138,7 @@ impl Found for Eventing {
             Measured::new(format!("events over {broker}"), "/s", Better::More, rates)
         });
         let rests = self.rests.iter().flat_map(|rest| {
-            let name = |figure: &str| format!("Sentinel {} {figure}", rest.what);
+            let name = |figure: &str| format!("Sentinel {} {figure} with {}", rest.what, rest.clusters);
             [
                 Measured::new(name("CPU"), "% of a core", Better::Less, &[rest.cores * 100.0]),
                 Measured::new(name("requests"), "/s", Better::Less, &[rest.requests]),
@@ -161,18 +159,18 @@ impl Display for Eventing {
             0 => String::new(),
             errors => format!("no result: {errors} events never came"),
         };
-        writeln!(out, "{:<13} {:>9} {:>8} {:>8}  goal", "change→event", "changes/s", "p50 ms", "p99 ms")?;
+        writeln!(out, "{:<27} {:>9} {:>8} {:>8}  goal", "change→event", "changes/s", "p50 ms", "p99 ms")?;
         for delay in &self.delays {
             let (p50, p99) = (delay.quantile(0.5), delay.quantile(0.99));
             let goal = goal(delay.broker, delay.errors, format!("≤ {LATEST} {}", verdict(p99 <= LATEST)));
-            writeln!(out, "{:<13} {:>9.0} {p50:>8.1} {p99:>8.1}  {goal}", delay.broker, delay.rate)?;
+            writeln!(out, "{:<27} {:>9.0} {p50:>8.1} {p99:>8.1}  {goal}", delay.broker, delay.rate)?;
         }
         for burst in &self.bursts {
             let rate = median(&burst.rates);
             let goal = goal(burst.broker, burst.errors, format!("≥ {THROUGH} {}", verdict(rate >= THROUGH)));
             writeln!(
                 out,
-                "{:<13} {rate:.0} events/s of {} due at once  {goal}",
+                "{:<27} {rate:.0} events/s of {} due at once  {goal}",
                 burst.broker, burst.clusters
             )?;
         }
@@ -193,9 +191,6 @@ impl Display for Eventing {
                 rest.clusters,
                 rest.bytes as f64 / MIB
             )?;
-        }
-        for why in &self.left_out {
-            writeln!(out, "left out: {why}")?;
         }
         Ok(())
     }

@@ -7,8 +7,6 @@ mod memory;
 mod nats;
 #[cfg(feature = "pubsub")]
 mod pubsub;
-#[cfg(feature = "pubsub")]
-mod pubsub_stand_in;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq;
 #[cfg(any(feature = "nats", feature = "rabbitmq"))]

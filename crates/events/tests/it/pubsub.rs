@@ -2,7 +2,6 @@
 
 use hyperfleet_events::BrokerError;
 
-use crate::pubsub_stand_in;
 use crate::suite::suite;
 use crate::world::{World, event};
 
@@ -16,7 +15,7 @@ async fn world(makes: bool) -> World {
         ("broker.googlepubsub.create_topic_if_missing", makes.as_str()),
         ("broker.googlepubsub.create_subscription_if_missing", makes.as_str()),
     ];
-    World::of(&settings, Some(pubsub_stand_in::host())).await
+    World::of(&settings, Some(hyperfleet_pubsub_stand_in::host())).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,8 +4,6 @@
 mod failures;
 mod journey;
 mod older;
-#[path = "../../../events/tests/it/pubsub_stand_in/mod.rs"]
-mod pubsub_stand_in;
 mod replicas;
 
 use std::collections::BTreeMap;

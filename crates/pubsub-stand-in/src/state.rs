@@ -1,7 +1,7 @@
 //! What the service remembers: which messages wait, which are leased to whom, and how often each was handed out.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub(super) struct StreamId {
 
 impl State {
     fn world(&self) -> MutexGuard<'_, World> {
-        self.world.lock().unwrap()
+        self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) async fn changed(&self) {
@@ -145,15 +145,16 @@ impl State {
             .collect();
         ended.iter().for_each(|id| subscription.take_back(id));
         let counts = subscription.wanted.get("deadLetterPolicy").is_some();
+        let held = subscription.leased.values().filter(|lease| lease.stream == stream.id).count();
         let mut received = Vec::new();
-        while subscription.leased.values().filter(|lease| lease.stream == stream.id).count() < stream.most {
+        while held + received.len() < stream.most {
             let Some(place) = subscription.waiting.iter().position(|waiting| waiting.not_before <= now)
             else {
                 break;
             };
             let Some(Waiting { message, handed_out, .. }) = subscription.waiting.remove(place) else { break };
             let (ack_id, handed_out) = (Uuid::new_v4().to_string(), handed_out + 1);
-            let delivery_attempt = if counts { i32::try_from(handed_out).unwrap() } else { 0 };
+            let delivery_attempt = if counts { i32::try_from(handed_out).unwrap_or(i32::MAX) } else { 0 };
             received.push(Received {
                 ack_id: ack_id.clone(),
                 message: Some(message.clone()),
@@ -194,7 +195,7 @@ impl Subscription {
         let time = |name: &str| -> f64 {
             policy[name].as_str().and_then(|text| text.trim_end_matches('s').parse().ok()).unwrap_or(0.0)
         };
-        let wait = time("minimumBackoff") * f64::powi(2.0, i32::try_from(handed_out).unwrap() - 1);
+        let wait = time("minimumBackoff") * f64::powi(2.0, i32::try_from(handed_out).unwrap_or(i32::MAX) - 1);
         let not_before = Instant::now() + Duration::from_secs_f64(wait.min(time("maximumBackoff")));
         self.waiting.push_back(Waiting { message, handed_out, not_before });
     }

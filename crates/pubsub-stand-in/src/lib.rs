@@ -1,6 +1,7 @@
-//! As much of Google Pub/Sub as the tests need, in memory: topics and subscriptions by HTTP and JSON, messages by
-//! gRPC, leases, waits before redelivery, and counts of deliveries. With `PUBSUB_EMULATOR_HOST` set the suite runs
-//! against that in its place.
+//! As much of Google Pub/Sub as tests and the load generator need, in memory: topics and subscriptions by HTTP and
+//! JSON, messages by gRPC, leases, waits before redelivery, and counts of deliveries. Where `PUBSUB_EMULATOR_HOST` names
+//! a server, that is asked in its place. It promises nothing about speed or safety.
+#![forbid(unsafe_code)]
 
 mod proto;
 mod rest;
@@ -10,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use anyhow::Result;
 use axum::Router;
 use axum::extract::State as With;
 use axum::http::{Request, Response};
@@ -22,34 +24,47 @@ use tower::service_fn;
 use proto::{Acknowledge, Empty, ModifyAckDeadline, Publish, Published, Pulled, StreamingPull};
 use state::{State, StreamId};
 
-/// Host and port of the service that all tests of this process share.
-pub(crate) fn host() -> String {
+/// The variable that names another server to use in its place, as Google's own clients read it.
+pub const ELSEWHERE: &str = "PUBSUB_EMULATOR_HOST";
+
+/// Host and port of the server that all of this process share: the one of [`ELSEWHERE`], else one of our own.
+///
+/// # Panics
+/// When our own cannot be started.
+pub fn host() -> String {
     static HOST: OnceLock<String> = OnceLock::new();
-    HOST.get_or_init(|| {
-        let given = hyperfleet_service::settings::environment().remove("PUBSUB_EMULATOR_HOST");
-        given.filter(|host| !host.is_empty()).unwrap_or_else(|| launch().to_string())
-    })
-    .clone()
+    let own = || launch().expect("a stand-in of Pub/Sub must start").to_string();
+    HOST.get_or_init(|| elsewhere().unwrap_or_else(own)).clone()
 }
 
-/// Serves on a thread of its own, because a test's runtime ends with the test.
-fn launch() -> SocketAddr {
-    let (tell, told) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async move {
-            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-            tell.send(listener.local_addr().unwrap()).unwrap();
-            let incoming = futures_util::stream::unfold(listener, async |listener| {
-                let connection = listener.accept().await.map(|(connection, _)| connection);
-                Some((connection, listener))
-            });
-            let routes = tonic::service::Routes::from(router());
-            let server = tonic::transport::Server::builder().accept_http1(true).add_routes(routes);
-            server.serve_with_incoming(incoming).await.unwrap();
-        });
+/// What [`ELSEWHERE`] names.
+pub fn elsewhere() -> Option<String> {
+    hyperfleet_service::settings::environment().remove(ELSEWHERE).filter(|host| !host.is_empty())
+}
+
+/// Serves on a port of its own until the process ends, on a thread of its own: a test's runtime ends with the test.
+///
+/// # Errors
+/// When there is no port or no thread to be had.
+pub fn launch() -> Result<SocketAddr> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("pubsub".to_owned()).spawn(move || runtime.block_on(serve(listener)))?;
+    Ok(address)
+}
+
+/// Serves on a listener for ever.
+async fn serve(listener: std::net::TcpListener) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let incoming = futures_util::stream::unfold(listener, async |listener| {
+        let connection = listener.accept().await.map(|(connection, _)| connection);
+        Some((connection, listener))
     });
-    told.recv().unwrap()
+    let routes = tonic::service::Routes::from(router());
+    let server = tonic::transport::Server::builder().accept_http1(true).add_routes(routes);
+    Ok(server.serve_with_incoming(incoming).await?)
 }
 
 type Body = tonic::body::Body;
