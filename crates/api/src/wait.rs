@@ -106,7 +106,7 @@ async fn until(
 fn holds(awaited: &Awaited, resource: &Resource) -> bool {
     match awaited {
         Awaited::Condition(kind, status) => {
-            statuses(&resource.conditions).any(|(known, is)| known == *kind && is == status.name())
+            statuses(&resource.conditions).any(|(known, is)| known == *kind && is == *status)
         }
         Awaited::Deleted => false,
     }

@@ -6,9 +6,11 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use memchr::memchr2;
 use memchr::memmem::Finder;
 use serde::{Deserialize, Serialize};
 
+use crate::json::write_string;
 use crate::time::PRINTED;
 use crate::{Error, RawJson, Timestamp};
 
@@ -18,6 +20,9 @@ const LAST_UPDATED: &str = ",\"last_updated_time\":\"";
 
 /// What each condition begins with.
 const TYPE: &str = "{\"type\":\"";
+
+/// What stands between its type and its status.
+const STATUS: &str = ",\"status\":\"";
 
 // Made once: to make one takes longer than to find something in one condition.
 static FIND_LAST_UPDATED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(LAST_UPDATED));
@@ -33,6 +38,10 @@ pub enum Status {
 }
 
 impl Status {
+    fn parse(name: &str) -> Option<Self> {
+        [Self::True, Self::False].into_iter().find(|status| status.name() == name)
+    }
+
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -111,28 +120,100 @@ pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
 }
 
 /// The type and the status of each condition in `conditions`, in order, without reading the rest.
-pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
+pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, Status)> {
     each(conditions.as_str()).into_iter().filter_map(|condition| {
         let (kind, rest) = string(condition.strip_prefix(TYPE)?)?;
-        let (status, _) = string(rest.strip_prefix(",\"status\":\"")?)?;
-        // What JSON had to escape is rare enough to be read the slow way.
-        let kind = match kind.contains('\\') {
-            true => Cow::Owned(serde_json::from_str(&format!("\"{kind}\"")).ok()?),
-            false => Cow::Borrowed(kind),
-        };
-        Some((kind, status))
+        let (status, _) = string(rest.strip_prefix(STATUS)?)?;
+        Some((kind, Status::parse(&status)?))
     })
 }
 
+/// A condition, looked at where it stands.
+pub(crate) struct Glance<'a> {
+    pub(crate) kind: Cow<'a, str>,
+    pub(crate) status: Status,
+    pub(crate) reason: Cow<'a, str>,
+    pub(crate) message: Cow<'a, str>,
+    pub(crate) observed_generation: i64,
+    /// What is printed behind these, up to the time at which it was last confirmed, and behind that.
+    times: (&'a str, &'a str),
+    text: &'a str,
+}
+
+impl<'a> Glance<'a> {
+    /// Reads a condition from its own text; `None` if that is not as it is printed here.
+    pub(crate) fn of(text: &'a str) -> Option<Self> {
+        let (kind, rest) = string(text.strip_prefix(TYPE)?)?;
+        let (status, rest) = string(rest.strip_prefix(STATUS)?)?;
+        let (reason, rest) = string(rest.strip_prefix(",\"reason\":\"")?)?;
+        let (message, rest) = string(rest.strip_prefix(",\"message\":\"")?)?;
+        let rest = rest.strip_prefix(",\"observed_generation\":")?;
+        let (generation, rest) = rest.split_at_checked(rest.find(',')?)?;
+        let (before, rest) = rest.split_at_checked(rest.find(LAST_UPDATED)? + LAST_UPDATED.len())?;
+        Some(Self {
+            kind,
+            status: Status::parse(&status)?,
+            reason,
+            message,
+            observed_generation: generation.parse().ok()?,
+            times: (before, rest.get(PRINTED..)?),
+            text,
+        })
+    }
+
+    /// When it was last confirmed.
+    pub(crate) fn last_updated_time(&self) -> Option<Timestamp> {
+        let (time, _) = self.text.split_at(self.text.len() - self.times.1.len());
+        Timestamp::parse(time.get(time.len() - PRINTED..)?)
+    }
+
+    /// Prints it as confirmed at another time.
+    pub(crate) fn write_confirmed(&self, at: Timestamp, out: &mut Vec<u8>) {
+        let end = self.text.len() - self.times.1.len() - PRINTED;
+        out.extend_from_slice(&self.text.as_bytes()[..end]);
+        at.write(out);
+        out.extend_from_slice(self.times.1.as_bytes());
+    }
+
+    /// Prints it with other words, as one that was made and has turned when this one was.
+    pub(crate) fn write_restated(
+        &self,
+        (reason, message): (&str, &str),
+        generation: i64,
+        at: Timestamp,
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(b"{\"type\":");
+        write_string(&self.kind, out);
+        out.extend_from_slice(STATUS.as_bytes());
+        out.extend_from_slice(self.status.name().as_bytes());
+        out.extend_from_slice(b"\",\"reason\":");
+        write_string(reason, out);
+        out.extend_from_slice(b",\"message\":");
+        write_string(message, out);
+        out.extend_from_slice(b",\"observed_generation\":");
+        out.extend_from_slice(generation.to_string().as_bytes());
+        out.extend_from_slice(self.times.0.as_bytes());
+        at.write(out);
+        out.extend_from_slice(self.times.1.as_bytes());
+    }
+}
+
 /// A JSON string up to its closing quote, and what comes behind that.
-fn string(text: &str) -> Option<(&str, &str)> {
+fn string(text: &str) -> Option<(Cow<'_, str>, &str)> {
+    let end = memchr2(b'"', b'\\', text.as_bytes())?;
+    if text.as_bytes()[end] == b'"' {
+        return Some((Cow::Borrowed(&text[..end]), &text[end + 1..]));
+    }
+    // What JSON had to escape is rare enough to be read the slow way.
     let mut escaped = false;
     let end = text.bytes().position(|byte| {
         let closes = byte == b'"' && !escaped;
         escaped = byte == b'\\' && !escaped;
         closes
     })?;
-    Some((&text[..end], &text[end + 1..]))
+    let read = serde_json::from_str(&format!("\"{}\"", &text[..end])).ok()?;
+    Some((Cow::Owned(read), &text[end + 1..]))
 }
 
 fn positions(conditions: &str) -> impl Iterator<Item = usize> {
@@ -174,7 +255,7 @@ mod tests {
             let after = with_last_updated_times(before.as_str(), times.iter().copied());
             prop_assert_eq!(last_updated_times(&after).unwrap(), times);
             let statuses: Vec<_> = statuses(&after).map(|(kind, status)| (kind.into_owned(), status)).collect();
-            let expected: Vec<_> = conditions.iter().map(|c| (c.kind.clone(), c.status.name())).collect();
+            let expected: Vec<_> = conditions.iter().map(|c| (c.kind.clone(), c.status)).collect();
             prop_assert_eq!(statuses, expected);
             prop_assert_eq!(after, RawJson::from_value(&conditions));
         }

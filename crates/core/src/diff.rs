@@ -20,7 +20,7 @@ pub struct FieldChange {
 }
 
 /// Below a path longer than this nothing is told apart: each of many members would repeat it.
-const MAX_PATH: usize = 256;
+pub(crate) const MAX_PATH: usize = 256;
 
 /// Every path below `path` at which `before` and `after` differ. Objects are compared member by
 /// member, everything else as a whole.

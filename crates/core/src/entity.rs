@@ -4,7 +4,7 @@
 
 mod checks;
 
-pub(crate) use checks::adapter_condition_type;
+use checks::adapter_condition_type;
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -73,6 +73,8 @@ pub struct Entity {
     pub parent: Option<Parent>,
     /// Adapters whose reports decide the conditions, in configured order.
     pub required_adapters: Vec<String>,
+    /// The type of the condition that each of them has, in the same order.
+    pub(crate) adapter_conditions: Vec<String>,
     /// Component of the OpenAPI schema that a spec must fit.
     pub spec_schema_name: Option<String>,
     /// Whether the absence of that component stops the start.
@@ -230,6 +232,7 @@ impl From<EntityDescriptor> for Entity {
             kind: d.kind.into(),
             plural: d.plural,
             parent: d.parent_kind.map(|kind| Parent { kind: kind.into(), on_delete }),
+            adapter_conditions: d.required_adapters.iter().map(|name| adapter_condition_type(name)).collect(),
             required_adapters: d.required_adapters,
             spec_schema_name: d.spec_schema_name,
             require_spec_schema: d.require_spec_schema,

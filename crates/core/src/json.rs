@@ -58,6 +58,19 @@ pub fn json_text(value: &impl Serialize) -> String {
     String::from_utf8(text).expect("JSON is UTF-8")
 }
 
+/// Prints a text as a JSON string, as [`json_text`] does.
+pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
+    // Looked at in one go, and then copied in one: nearly no text holds anything that must be escaped.
+    let special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    if text.bytes().fold(false, |found, byte| found | special(byte)) {
+        out.extend_from_slice(json_text(&text).as_bytes());
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    }
+}
+
 impl Serialize for RawJson {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;

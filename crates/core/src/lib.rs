@@ -26,6 +26,7 @@ mod merge_patch;
 mod name;
 mod nearest;
 mod past;
+mod plain;
 mod precondition;
 mod references;
 mod report;
@@ -69,7 +70,7 @@ pub use past::{Snapshot, Undo, wish_changes};
 pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
 pub use report::{
-    Finding, MANDATORY, Recorded, Replaced, Report, ReportedCondition, ReportedStatus, Standing, Submission,
+    Finding, MANDATORY, Recorded, Report, ReportedCondition, ReportedStatus, Standing, Submission,
 };
 pub use resource::{Phase, Place, Resource, Stamp};
 pub use retry::{Fingerprint, KEPT_FOR, KeptAnswer, Retry};

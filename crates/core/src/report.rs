@@ -8,8 +8,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json::same;
-use crate::{Error, RawJson, Timestamp};
+use crate::diff::diff;
+use crate::json::{same, write_string};
+use crate::plain::plain_diff;
+use crate::{Error, FieldChange, RawJson, Timestamp};
 
 /// The types that every report must hold.
 pub const MANDATORY: [&str; 3] = ["Available", "Applied", "Health"];
@@ -78,6 +80,28 @@ pub struct ReportedCondition {
     pub last_transition_time: Timestamp,
 }
 
+impl ReportedCondition {
+    /// Prints it as its [`Serialize`] does, which looks at each letter.
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"type\":");
+        write_string(&self.kind, out);
+        out.extend_from_slice(b",\"status\":\"");
+        out.extend_from_slice(self.status.name().as_bytes());
+        out.push(b'"');
+        for (name, words) in [("reason", &self.reason), ("message", &self.message)] {
+            if let Some(words) = words {
+                out.extend_from_slice(b",\"");
+                out.extend_from_slice(name.as_bytes());
+                out.extend_from_slice(b"\":");
+                write_string(words, out);
+            }
+        }
+        out.extend_from_slice(b",\"last_transition_time\":\"");
+        self.last_transition_time.write(out);
+        out.extend_from_slice(b"\"}");
+    }
+}
+
 /// A report as an adapter sends it, checked for shape.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
@@ -114,24 +138,13 @@ pub struct Report {
     pub last_report_time: Timestamp,
 }
 
-/// A report as it is to be kept, and what it took to see whether its documents say something new.
+/// A report as it is to be kept, and what its documents say that the one before did not.
 #[derive(Debug)]
 pub struct Recorded {
     /// What is kept.
     pub report: Report,
-    /// Its data, if they are others than before.
-    pub data: Option<Replaced>,
-    /// Its metadata, if they are others than before.
-    pub metadata: Option<Replaced>,
-}
-
-/// A document that another one took the place of, both as values.
-#[derive(Debug)]
-pub struct Replaced {
-    /// The one before, if there was one.
-    pub before: Option<Value>,
-    /// The new one.
-    pub after: Value,
+    /// What is new in its data and in its metadata, path by path.
+    pub changes: Vec<FieldChange>,
 }
 
 /// Where an adapter stands: the part of its report that decides conditions.
@@ -173,12 +186,15 @@ impl Submission {
     pub fn record(&self, before: Option<&Report>) -> Recorded {
         if let Some(before) = before.filter(|before| self.repeats(before)) {
             let report = Report { last_report_time: self.observed_time, ..before.clone() };
-            return Recorded { report, data: None, metadata: None };
+            return Recorded { report, changes: Vec::new() };
         }
         let earlier = Earlier::of(before);
-        let (data, new_data) = kept(before.map(|report| &report.data), &self.data);
-        let metadata = |now| kept(before.and_then(|report| report.metadata.as_ref()), now);
-        let (metadata, new_metadata) = self.metadata.as_ref().map(metadata).unzip();
+        let (data, mut changes) = kept("data", before.map(|report| &report.data), &self.data);
+        let metadata = self.metadata.as_ref().map(|now| {
+            let (kept, more) = kept("metadata", before.and_then(|report| report.metadata.as_ref()), now);
+            changes.extend(more);
+            kept
+        });
         let report = Report {
             adapter: self.adapter.clone(),
             observed_generation: self.observed_generation,
@@ -202,7 +218,7 @@ impl Submission {
             created_time: before.map_or(self.observed_time, |report| report.created_time),
             last_report_time: self.observed_time,
         };
-        Recorded { report, data: new_data, metadata: new_metadata.flatten() }
+        Recorded { report, changes }
     }
 
     /// Whether it says what `before` says, in the same words.
@@ -237,18 +253,24 @@ impl<'a> Earlier<'a> {
 }
 
 /// What is kept of a document: the one that is there if it says the same, else the new one, with each member
-/// once.
-fn kept(before: Option<&RawJson>, now: &RawJson) -> (RawJson, Option<Replaced>) {
+/// once; and what that says new.
+fn kept(path: &str, before: Option<&RawJson>, now: &RawJson) -> (RawJson, Vec<FieldChange>) {
     if let Some(before) = before.filter(|before| *before == now) {
-        return (before.clone(), None);
+        return (before.clone(), Vec::new());
+    }
+    if let Some((before, changes)) = before.and_then(|before| Some((before, plain_diff(path, before, now)?)))
+    {
+        return (if changes.is_empty() { before.clone() } else { now.clone() }, changes);
     }
     let earlier = before.and_then(|before| before.parse::<Value>().ok());
-    match (now.parse::<Value>(), before) {
-        (Ok(after), Some(before)) if earlier.as_ref().is_some_and(|earlier| same(earlier, &after)) => {
-            (before.clone(), None)
+    match (now.parse::<Value>(), before, earlier) {
+        (Ok(after), Some(before), Some(earlier)) if same(&earlier, &after) => (before.clone(), Vec::new()),
+        (Ok(after), _, Some(earlier)) => (RawJson::from_value(&after), diff(path, &earlier, &after)),
+        (Ok(after), _, None) => {
+            let kept = RawJson::from_value(&after);
+            (kept, vec![FieldChange { path: path.to_owned(), from: None, to: Some(after) }])
         }
-        (Ok(after), _) => (RawJson::from_value(&after), Some(Replaced { before: earlier, after })),
-        (Err(_), _) => (now.clone(), None),
+        (Err(_), ..) => (now.clone(), Vec::new()),
     }
 }
 
@@ -265,7 +287,10 @@ impl Report {
         };
         member("{\"adapter\":", &|out| serde_json::to_writer(out, &self.adapter))?;
         member(",\"observed_generation\":", &|out| serde_json::to_writer(out, &self.observed_generation))?;
-        member(",\"conditions\":", &|out| serde_json::to_writer(out, &self.conditions))?;
+        member(",\"conditions\":", &|out| {
+            self.write_conditions(out);
+            Ok(())
+        })?;
         member(",\"data\":", &|out| raw(&self.data, out))?;
         if let Some(metadata) = &self.metadata {
             member(",\"metadata\":", &|out| raw(metadata, out))?;
@@ -276,7 +301,25 @@ impl Report {
         Ok(())
     }
 
-    /// About how long that is.
+    /// What it found as JSON, as the stores keep it.
+    pub fn printed_conditions(&self) -> String {
+        let mut out = Vec::with_capacity(self.printed_size());
+        self.write_conditions(&mut out);
+        String::from_utf8(out).expect("JSON is UTF-8")
+    }
+
+    fn write_conditions(&self, out: &mut Vec<u8>) {
+        out.push(b'[');
+        for (i, condition) in self.conditions.iter().enumerate() {
+            if i > 0 {
+                out.push(b',');
+            }
+            condition.write(out);
+        }
+        out.push(b']');
+    }
+
+    /// About how long it is when it is printed.
     pub fn printed_size(&self) -> usize {
         let words = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
         let condition = |c: &ReportedCondition| c.kind.len() + words(&c.reason) + words(&c.message) + 128;
@@ -310,6 +353,36 @@ impl Report {
             reason: available.and_then(|finding| finding.reason.clone()).unwrap_or_default(),
             message: available.and_then(|finding| finding.message.clone()).unwrap_or_default(),
             time: self.last_report_time,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn conditions_print_as_they_serialize(texts in prop::collection::vec((".*", prop::option::of(".*"), prop::option::of(".*")), 0..4)) {
+            let arc = |text: Option<String>| text.map(Arc::<str>::from);
+            let condition = |(kind, reason, message): (String, _, _)| ReportedCondition {
+                kind: kind.into(),
+                status: ReportedStatus::Unknown,
+                reason: arc(reason),
+                message: arc(message),
+                last_transition_time: Timestamp::from_micros(1_767_225_600_123_456),
+            };
+            let report = Report {
+                adapter: "a".into(),
+                observed_generation: 1,
+                conditions: texts.into_iter().map(condition).collect(),
+                data: RawJson::from_stored("{}"),
+                metadata: None,
+                created_time: Timestamp::from_micros(0),
+                last_report_time: Timestamp::from_micros(0),
+            };
+            prop_assert_eq!(report.printed_conditions(), crate::json_text(&report.conditions));
         }
     }
 }

@@ -78,6 +78,11 @@ impl Timestamp {
         text
     }
 
+    /// Prints it behind `out`.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.printed());
+    }
+
     /// RFC 3339 with six decimals, always of the same length.
     pub(crate) fn printed(self) -> [u8; PRINTED] {
         let mut text = *b"0000-00-00T00:00:00.000000Z";

@@ -48,7 +48,7 @@ impl Facet {
         let labels = resource.labels.parse::<Labels>()?;
         let labels = labels.iter().map(|(key, value)| Self::label(&resource.kind, key, value));
         let conditions = statuses(&resource.conditions)
-            .map(|(condition, status)| Self::condition(&resource.kind, &condition, status));
+            .map(|(condition, status)| Self::condition(&resource.kind, &condition, status.name()));
         let tenant = resource.tenancy.iter().map(|tenant| Self::tenant(&resource.kind, tenant));
         Ok(labels.chain(conditions).chain(tenant).collect())
     }

@@ -1,77 +1,80 @@
-//! The short way for a report that says what its adapter has said before: every condition stays, and only the
-//! times at which they were confirmed move. Nothing is computed that is known not to change; if the conditions
-//! are not those that the facts lead to, because the configuration says something new, it is left to the long
-//! way.
-
-use std::borrow::Cow;
-
-use serde::Deserialize;
+//! The short way for a report that turns no condition, as nearly all do: what says the same as before keeps its text,
+//! with the time at which it was confirmed, and only what says something else is printed anew. If the conditions are
+//! not those that the facts lead to, because one turns or the configuration says something new, it is left to the
+//! long way.
 
 use super::facts::{Claim, Facts};
-use super::{last_known, reconciled};
-use crate::entity::adapter_condition_type;
-use crate::{Condition, RawJson, Status, Timestamp, condition};
+use super::{last_known, reconciled, successful};
+use crate::condition::{Glance, each};
+use crate::{Condition, RawJson};
 
-/// A condition, looked at where it stands.
-#[derive(Deserialize)]
-struct Glance<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    status: Status,
-    #[serde(borrow)]
-    reason: Cow<'a, str>,
-    #[serde(borrow)]
-    message: Cow<'a, str>,
-    observed_generation: i64,
-    last_updated_time: Timestamp,
+/// The conditions after such a report.
+pub(super) struct Confirmed {
+    pub(super) conditions: RawJson,
+    /// Whether one of them says something else than before.
+    pub(super) says_more: bool,
 }
 
-/// `conditions` with the times that `facts` give them; `None` when more than times would change.
-pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<RawJson> {
-    let glances: Vec<Glance<'_>> = serde_json::from_str(conditions.as_str()).ok()?;
+/// What becomes of `conditions` by `facts`; `None` when one of them would turn, come or go.
+pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
+    let texts = each(conditions.as_str());
+    let glances = texts.into_iter().map(Glance::of).collect::<Option<Vec<_>>>()?;
     let [reconciled, known, adapters @ ..] = glances.as_slice() else { return None };
-    let mut times = Vec::with_capacity(glances.len());
-    times.push(reconciled.confirmed(reconciled::TYPE, &reconciled::claim(facts))?);
-    times.push(known.confirmed(last_known::TYPE, &last_known::claim(facts, Some(&known.condition())))?);
-
-    let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.name, adapter.snapshot?)));
+    let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.condition, adapter.snapshot?)));
     if reported.clone().count() != adapters.len() {
         return None;
     }
-    for ((name, snapshot), glance) in reported.zip(adapters) {
-        let status = if snapshot.is_available() { Status::True } else { Status::False };
-        let stays = glance.kind == adapter_condition_type(name)
-            && glance.says(status, &snapshot.reason, &snapshot.message, snapshot.generation);
-        times.push(stays.then_some(snapshot.time)?);
+    let mut list = List { text: Vec::with_capacity(conditions.as_str().len() + 256), says_more: false };
+    list.add(reconciled, reconciled::TYPE, &reconciled::claim(facts))?;
+    let before = condition(known)?;
+    list.add(known, last_known::TYPE, &last_known::claim(facts, Some(&before)))?;
+    for ((kind, standing), glance) in reported.zip(adapters) {
+        list.add(glance, kind, &successful::claim(standing))?;
     }
-    Some(condition::with_last_updated_times(conditions.as_str(), times))
+    list.text.push(b']');
+    let conditions = RawJson::from_stored(String::from_utf8(list.text).ok()?);
+    Some(Confirmed { conditions, says_more: list.says_more })
 }
 
-impl Glance<'_> {
-    /// When the condition is confirmed by `claim`, if that is what it says.
-    fn confirmed(&self, kind: &str, claim: &Claim) -> Option<Timestamp> {
-        let stays = self.kind == kind
-            && self.says(claim.status, &claim.reason, &claim.message, claim.observed_generation);
-        stays.then_some(claim.last_updated_time)
-    }
+/// The conditions as far as they are printed.
+struct List {
+    text: Vec<u8>,
+    says_more: bool,
+}
 
-    fn says(&self, status: Status, reason: &str, message: &str, observed_generation: i64) -> bool {
-        self.status == status
-            && self.reason == reason
-            && self.message == message
-            && self.observed_generation == observed_generation
-    }
-
-    fn condition(&self) -> Condition {
-        Condition {
-            kind: String::new(),
-            status: self.status,
-            reason: String::new(),
-            message: String::new(),
-            observed_generation: self.observed_generation,
-            created_time: self.last_updated_time,
-            last_updated_time: self.last_updated_time,
-            last_transition_time: self.last_updated_time,
+impl List {
+    /// Adds what `claim` makes of a condition that does not turn by it.
+    fn add(&mut self, before: &Glance<'_>, kind: &str, claim: &Claim<'_>) -> Option<()> {
+        if before.kind != kind || before.status != claim.status {
+            return None;
         }
+        let at = claim.last_updated_time;
+        self.text.push(if self.text.is_empty() { b'[' } else { b',' });
+        if before.reason == claim.reason
+            && before.message == claim.message
+            && before.observed_generation == claim.observed_generation
+        {
+            before.write_confirmed(at, &mut self.text);
+        } else {
+            self.says_more = true;
+            let words = (&*claim.reason, &*claim.message);
+            before.write_restated(words, claim.observed_generation, at, &mut self.text);
+        }
+        Some(())
     }
+}
+
+/// What the next condition is told apart by.
+fn condition(glance: &Glance<'_>) -> Option<Condition> {
+    let time = glance.last_updated_time()?;
+    Some(Condition {
+        kind: String::new(),
+        status: glance.status,
+        reason: String::new(),
+        message: String::new(),
+        observed_generation: glance.observed_generation,
+        created_time: time,
+        last_updated_time: time,
+        last_transition_time: time,
+    })
 }

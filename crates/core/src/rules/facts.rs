@@ -1,6 +1,7 @@
 //! What aggregation looks at, and how every condition gets its times. One value of this type is all that a
 //! table of the contract needs: the same facts always give the same conditions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -45,14 +46,16 @@ pub(super) struct Facts<'a> {
 /// A required adapter and what it has to say, if anything.
 pub(super) struct Adapter<'a> {
     pub(super) name: &'a str,
+    /// The type of its condition.
+    pub(super) condition: &'a str,
     pub(super) snapshot: Option<&'a Standing>,
 }
 
 /// What a condition says, apart from when it was made and flipped.
-pub(super) struct Claim {
+pub(super) struct Claim<'a> {
     pub(super) status: Status,
-    pub(super) reason: String,
-    pub(super) message: String,
+    pub(super) reason: Cow<'a, str>,
+    pub(super) message: Cow<'a, str>,
     pub(super) observed_generation: i64,
     pub(super) last_updated_time: Timestamp,
 }
@@ -81,7 +84,8 @@ impl<'a> Facts<'a> {
             adapters: entity
                 .required_adapters
                 .iter()
-                .map(|name| Adapter { name, snapshot: snapshot(name) })
+                .zip(&entity.adapter_conditions)
+                .map(|(name, condition)| Adapter { name, condition, snapshot: snapshot(name) })
                 .collect(),
             children,
             cause,
@@ -110,7 +114,7 @@ impl<'a> Facts<'a> {
     }
 
     /// A claim as a condition, after `previous`.
-    pub(super) fn condition(&self, kind: &str, previous: Option<&Condition>, claim: Claim) -> Condition {
+    pub(super) fn condition(&self, kind: &str, previous: Option<&Condition>, claim: Claim<'_>) -> Condition {
         let flipped = self.cause.map_or(self.changed, |report| report.observed_time);
         let last_transition_time = match previous {
             None => self.changed,
@@ -125,14 +129,14 @@ impl<'a> Facts<'a> {
         &self,
         kind: &str,
         previous: Option<&Condition>,
-        claim: Claim,
+        claim: Claim<'_>,
         last_transition_time: Timestamp,
     ) -> Condition {
         Condition {
             kind: kind.to_owned(),
             status: claim.status,
-            reason: claim.reason,
-            message: claim.message,
+            reason: claim.reason.into_owned(),
+            message: claim.message.into_owned(),
             observed_generation: claim.observed_generation,
             created_time: previous.map_or(self.changed, |p| p.created_time),
             last_updated_time: claim.last_updated_time,

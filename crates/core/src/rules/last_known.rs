@@ -1,6 +1,8 @@
 //! `LastKnownReconciled`: whether the world matches a wish that is known to have been fulfilled, which may be
 //! an older one than the present.
 
+use std::borrow::Cow;
+
 use super::facts::{Claim, Facts, join};
 use super::reconciled::NO_ADAPTERS;
 use crate::{Condition, Standing, Status};
@@ -48,7 +50,7 @@ fn is_mixed(snapshots: &[&Standing]) -> bool {
     snapshots.windows(2).any(|pair| pair[0].generation != pair[1].generation)
 }
 
-pub(super) fn claim(facts: &Facts<'_>, previous: Option<&Condition>) -> Claim {
+pub(super) fn claim(facts: &Facts<'_>, previous: Option<&Condition>) -> Claim<'static> {
     let snapshots: Vec<&Standing> = facts.snapshots().collect();
     let case = case(facts, &snapshots, previous);
     let status = match case {
@@ -79,22 +81,22 @@ pub(super) fn claim(facts: &Facts<'_>, previous: Option<&Condition>) -> Claim {
     let (reason, message) = words(case, facts);
     Claim {
         status,
-        reason: reason.to_owned(),
+        reason: reason.into(),
         message,
         observed_generation,
         last_updated_time: fresh.unwrap_or_else(|| previous.map_or(facts.changed, |p| p.last_updated_time)),
     }
 }
 
-fn words(case: Case, facts: &Facts<'_>) -> (&'static str, String) {
+fn words(case: Case, facts: &Facts<'_>) -> (&'static str, Cow<'static, str>) {
     match case {
-        Case::NoRequiredAdapters => (NO_ADAPTERS.0, NO_ADAPTERS.1.to_owned()),
+        Case::NoRequiredAdapters => (NO_ADAPTERS.0, NO_ADAPTERS.1.into()),
         Case::AllAtOneGeneration | Case::MixedAfterTrue | Case::NotAvailableElsewhere => (
             "AllAdaptersReconciled",
-            "All required adapters report Available=True for the tracked generation".to_owned(),
+            "All required adapters report Available=True for the tracked generation".into(),
         ),
         Case::SomeHaveNotReported => {
-            ("AdaptersMissingReports", "Required adapters have not yet reported status".to_owned())
+            ("AdaptersMissingReports", "Required adapters have not yet reported status".into())
         }
         Case::Mixed => {
             let generations = facts
@@ -102,7 +104,7 @@ fn words(case: Case, facts: &Facts<'_>) -> (&'static str, String) {
                 .iter()
                 .filter_map(|a| Some(format!("{} ({})", a.name, a.snapshot?.generation)));
             let message = format!("Required adapters report different generations: {}", join(generations));
-            ("AdaptersNotAtSameGeneration", message)
+            ("AdaptersNotAtSameGeneration", message.into())
         }
         Case::SomeNotAvailable | Case::NotAvailableAtTheTrackedGeneration => {
             let unavailable = facts
@@ -112,7 +114,7 @@ fn words(case: Case, facts: &Facts<'_>) -> (&'static str, String) {
                 .map(|a| a.name);
             let message =
                 format!("One or more required adapters report Available=False: {}", join(unavailable));
-            ("AdapterReportedNotAvailable", message)
+            ("AdapterReportedNotAvailable", message.into())
         }
     }
 }

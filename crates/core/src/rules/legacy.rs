@@ -42,7 +42,7 @@ impl Step {
         }
     }
 
-    fn claim(self, facts: &Facts<'_>, previous: Option<&Condition>) -> (Claim, Timestamp) {
+    fn claim(self, facts: &Facts<'_>, previous: Option<&Condition>) -> (Claim<'static>, Timestamp) {
         let (reason, message) = match (self.words, previous) {
             (Some((reason, message)), _) => (reason.to_owned(), message),
             (None, Some(p)) => (p.reason.clone(), p.message.clone()),
@@ -50,8 +50,8 @@ impl Step {
         };
         let claim = Claim {
             status: self.status,
-            reason,
-            message,
+            reason: reason.into(),
+            message: message.into(),
             observed_generation: self
                 .observed_generation
                 .unwrap_or_else(|| previous.map_or(1, |p| p.observed_generation)),

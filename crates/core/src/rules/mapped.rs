@@ -48,8 +48,8 @@ pub(super) fn conditions<'a>(
         .map(|mapped| {
             let claim = Claim {
                 status: mapped.status,
-                reason: mapped.reason,
-                message: mapped.message,
+                reason: mapped.reason.into(),
+                message: mapped.message.into(),
                 observed_generation: facts.generation,
                 last_updated_time,
             };

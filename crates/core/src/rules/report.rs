@@ -9,10 +9,11 @@ use super::aggregate::{Known, Refreshed};
 use super::facts::{Facts, Latest};
 use super::removal::{children_left, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
-use crate::diff::diff;
+use crate::diff::{MAX_PATH, diff};
+use crate::json::member;
 use crate::{
-    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, Recorded, Replaced,
-    Report, ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
+    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, Recorded, Report,
+    ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
 };
 
 /// What became of a report.
@@ -55,20 +56,25 @@ pub(super) fn decide(
         Verdict::Keep => false,
         Verdict::KeepAndAggregate => true,
     };
-    let Recorded { report, data, metadata } = submission.record(stored);
+    let Recorded { report, changes: documents } = submission.record(stored);
     let says_more = stored.is_none_or(|stored| !report.says_the_same(stored));
 
     let standing = report.standing();
     let standings = Latest { stored: set.standings(current.id), newest: Some(&standing) };
     let children = children_left(set, current.id, &HashSet::new());
-    if !says_more && entity.mappings.is_empty() && !rulebook.legacy_conditions {
+    let mut entries = Vec::new();
+    if says_more {
+        entries.push(entry(stored, &report, documents)?);
+    }
+    if aggregates && entity.mappings.is_empty() && !rulebook.legacy_conditions {
         let facts = Facts::of(entity, current, standings, &children, Some(submission), now);
-        if let Some(conditions) = confirm::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
+        if let Some(confirmed) = confirm::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
         {
-            let resource = current.with_conditions(conditions);
-            let write = Write { resource, fate: Fate::Touched, entries: Vec::new(), failures: Vec::new() };
-            let answer = Answered::Report(Subject::of(current), Reported::Unchanged(report.clone()));
-            return Ok(Decision { writes: vec![write], answer, report: Some((current.id, report)) });
+            let changes = says_more || confirmed.says_more;
+            let resource = current.with_conditions(confirmed.conditions);
+            let fate = if changes { Fate::Kept } else { Fate::Touched };
+            let write = Write { resource, fate, entries, failures: Vec::new() };
+            return Ok(decision(vec![write], current, report, changes));
         }
     }
 
@@ -84,10 +90,6 @@ pub(super) fn decide(
     };
 
     let changes = says_more || aggregate::says_something_new(current, &resource)?;
-    let mut entries = Vec::new();
-    if says_more {
-        entries.push(entry(stored, &report, data, metadata)?);
-    }
     entries.extend(refreshed.flips);
     let fate = match (refreshed.gone, changes) {
         (true, _) => Fate::Removed,
@@ -102,9 +104,14 @@ pub(super) fn decide(
         let mut gone = HashSet::from([current.id]);
         settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
     }
+    Ok(decision(writes, current, report, changes))
+}
+
+/// The decision to keep a report.
+fn decision(writes: Vec<Write>, about: &Resource, report: Report, changes: bool) -> Decision {
     let answer = if changes { Reported::Stored(report.clone()) } else { Reported::Unchanged(report.clone()) };
-    let answer = Answered::Report(Subject::of(current), answer);
-    Ok(Decision { writes, answer, report: Some((current.id, report)) })
+    let answer = Answered::Report(Subject::of(about), answer);
+    Decision { writes, answer, report: Some((about.id, report)) }
 }
 
 /// The table of outcomes: the first row that fits. Rows 1 and 2 are behind us: the body is valid, and the
@@ -143,12 +150,7 @@ fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
 }
 
 /// What the timeline tells of a report.
-fn entry(
-    before: Option<&Report>,
-    after: &Report,
-    data: Option<Replaced>,
-    metadata: Option<Replaced>,
-) -> Result<Entry, Error> {
+fn entry(before: Option<&Report>, after: &Report, documents: Vec<FieldChange>) -> Result<Entry, Error> {
     let mut changes = Vec::new();
     let generation = before.map(|report| report.observed_generation);
     if generation != Some(after.observed_generation) {
@@ -156,8 +158,7 @@ fn entry(
         changes.push(FieldChange { path: "observed_generation".to_owned(), from, to });
     }
     changes.extend(condition_changes(before.map_or(&[], |report| &report.conditions), &after.conditions));
-    changes.extend(data.into_iter().flat_map(|data| document_changes("data", data)));
-    changes.extend(metadata.into_iter().flat_map(|metadata| document_changes("metadata", metadata)));
+    changes.extend(documents);
     if let (Some(gone), None) = (before.and_then(|report| report.metadata.as_ref()), &after.metadata) {
         changes.push(FieldChange { path: "metadata".to_owned(), from: Some(gone.parse()?), to: None });
     }
@@ -166,25 +167,37 @@ fn entry(
 
 /// What differs between two lists of conditions, by type and member.
 fn condition_changes(before: &[ReportedCondition], after: &[ReportedCondition]) -> Vec<FieldChange> {
-    let by_type = |list: &'_ [ReportedCondition]| -> BTreeMap<String, Value> {
-        list.iter().map(|c| (c.kind.to_string(), said(c))).collect()
-    };
-    let same_types = before.iter().map(|c| &c.kind).eq(after.iter().map(|c| &c.kind));
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    if same_types {
-        let differ = |(b, a): &(&ReportedCondition, &ReportedCondition)| {
-            (b.status, &b.reason, &b.message) != (a.status, &a.reason, &a.message)
-        };
-        for (before, after) in before.iter().zip(after).filter(differ) {
-            from.push((before.kind.to_string(), said(before)));
-            to.push((after.kind.to_string(), said(after)));
-        }
-    } else {
-        from.extend(by_type(before));
-        to.extend(by_type(after));
+    if before.iter().map(|c| &c.kind).eq(after.iter().map(|c| &c.kind)) {
+        return before.iter().zip(after).flat_map(|(before, after)| changes_of_one(before, after)).collect();
     }
-    let object = |members: Vec<(String, Value)>| Value::Object(members.into_iter().collect());
-    diff("conditions", &object(from), &object(to))
+    let by_type = |list: &[ReportedCondition]| -> Value {
+        let by_type: BTreeMap<_, _> = list.iter().map(|c| (c.kind.to_string(), said(c))).collect();
+        Value::Object(by_type.into_iter().collect())
+    };
+    diff("conditions", &by_type(before), &by_type(after))
+}
+
+/// What differs between two conditions of one type, as it would be told of them as values.
+fn changes_of_one(before: &ReportedCondition, after: &ReportedCondition) -> Vec<FieldChange> {
+    if (before.status, &before.reason, &before.message) == (after.status, &after.reason, &after.message) {
+        return Vec::new();
+    }
+    let path = member("conditions", &before.kind);
+    if path.len() > MAX_PATH {
+        return diff(&path, &said(before), &said(after));
+    }
+    let change = |name: &str, from: Option<&str>, to: Option<&str>| {
+        let value = |text: Option<&str>| text.map(Value::from);
+        (from != to).then(|| FieldChange { path: member(&path, name), from: value(from), to: value(to) })
+    };
+    let changes = [
+        change("status", Some(before.status.name()), Some(after.status.name())),
+        change("reason", before.reason.as_deref(), after.reason.as_deref()),
+        change("message", before.message.as_deref(), after.message.as_deref()),
+    ];
+    let (there, new): (Vec<_>, Vec<_>) =
+        changes.into_iter().flatten().partition(|change| change.from.is_some());
+    there.into_iter().chain(new).collect()
 }
 
 fn said(condition: &ReportedCondition) -> Value {
@@ -193,11 +206,4 @@ fn said(condition: &ReportedCondition) -> Value {
     said.extend(condition.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
     said.extend(condition.message.as_deref().map(|message| ("message".into(), message.into())));
     Value::Object(said)
-}
-
-fn document_changes(path: &str, document: Replaced) -> Vec<FieldChange> {
-    match document.before {
-        Some(before) => diff(path, &before, &document.after),
-        None => vec![FieldChange { path: path.to_owned(), from: None, to: Some(document.after) }],
-    }
 }

@@ -1,7 +1,7 @@
 //! Reports as columns, one array each, for the statements that write many at once.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{RawJson, Report, ResourceId, json_text};
+use hyperfleet_core::{RawJson, Report, ResourceId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ impl<'a> ReportColumns<'a> {
             columns.reasons.push(standing.reason.to_string());
             columns.messages.push(standing.message.to_string());
             columns.created_times.push(report.created_time.utc());
-            columns.conditions.push(json_text(&report.conditions));
+            columns.conditions.push(report.printed_conditions());
             columns.data.push(report.data.as_str());
             columns.metadata.push(report.metadata.as_ref().map(RawJson::as_str));
         }

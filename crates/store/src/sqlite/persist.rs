@@ -239,7 +239,7 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
     statement.raw_bind_parameter(6, standing.finalized)?;
     statement.raw_bind_parameter(7, standing.reason)?;
     statement.raw_bind_parameter(8, standing.message)?;
-    statement.raw_bind_parameter(9, RawJson::from_value(&report.conditions).as_str())?;
+    statement.raw_bind_parameter(9, report.printed_conditions())?;
     statement.raw_bind_parameter(10, report.data.as_str())?;
     statement.raw_bind_parameter(11, report.metadata.as_ref().map(RawJson::as_str))?;
     Ok(())
