@@ -30,6 +30,7 @@ mod report_row;
 mod retries;
 mod search;
 mod shelf;
+mod shorthand;
 mod sqlite;
 mod surroundings;
 mod target;

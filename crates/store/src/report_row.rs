@@ -5,7 +5,7 @@ use hyperfleet_core::{
 };
 
 use crate::failure::{Failure, FailureKind};
-use crate::packed;
+use crate::{packed, shorthand};
 
 /// The columns that say where an adapter stands, in the order in which both stores read them.
 pub(crate) const STANDING_COLUMNS: &str =
@@ -40,10 +40,11 @@ impl<'a> ReportTexts<'a> {
 
 /// Conditions with the times that reports have moved since they were written.
 pub(crate) fn conditions(stored: &str, refreshed: impl ExactSizeIterator<Item = i64>) -> RawJson {
+    let stored = shorthand::in_full(stored);
     if refreshed.len() == 0 {
         return RawJson::from_stored(stored);
     }
-    with_last_updated_times(stored, refreshed.map(Timestamp::from_micros))
+    with_last_updated_times(&stored, refreshed.map(Timestamp::from_micros))
 }
 
 /// A report put together from its columns.

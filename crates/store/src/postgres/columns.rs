@@ -1,5 +1,6 @@
 //! Resources and changes as columns, one array each, for the statements that write many at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::differences::Refreshed;
 use crate::facets::{Facet, FacetRow};
 use crate::failure::Failure;
-use crate::{ancestors, confirmed, past};
+use crate::{ancestors, confirmed, past, shorthand};
 
 /// Wide rows.
 #[derive(Default)]
@@ -104,7 +105,7 @@ impl<'a> Columns<'a> {
 pub(super) struct StatusColumns<'a> {
     ids: Vec<Uuid>,
     versions: Vec<i64>,
-    conditions: Vec<&'a str>,
+    conditions: Vec<Cow<'a, str>>,
     pending_since: Vec<Option<DateTime<Utc>>>,
     confirmed_after: Vec<Option<DateTime<Utc>>>,
 }
@@ -116,7 +117,7 @@ impl<'a> StatusColumns<'a> {
             confirmed_after: confirmed_after.collect::<Result<_, Failure>>()?,
             ids: resources.iter().map(|r| r.id.uuid()).collect(),
             versions: resources.iter().map(|r| r.version.0).collect(),
-            conditions: resources.iter().map(|r| r.conditions.as_str()).collect(),
+            conditions: resources.iter().map(|r| shorthand::shorten(r.conditions.as_str())).collect(),
             pending_since: resources.iter().map(|r| r.pending_since.map(Timestamp::utc)).collect(),
         })
     }

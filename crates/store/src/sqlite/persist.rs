@@ -11,7 +11,7 @@ use crate::facets::FacetDifferences;
 use crate::failure::Failure;
 use crate::memory::Mark;
 use crate::report_row::ReportTexts;
-use crate::{ancestors, confirmed, past};
+use crate::{ancestors, confirmed, past, shorthand};
 
 pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
@@ -104,7 +104,7 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
         narrow.execute(params![
             id,
             r.version.0,
-            r.conditions.as_str(),
+            shorthand::shorten(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             confirmed::of(r)?.map(Timestamp::micros),
         ])?;
@@ -146,7 +146,7 @@ fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failu
         statement.execute(params![
             r.id.to_string(),
             r.version.0,
-            r.conditions.as_str(),
+            shorthand::shorten(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             confirmed::of(r)?.map(Timestamp::micros),
         ])?;
