@@ -143,7 +143,7 @@ pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
 }
 
 /// What a path means of the element at a place of a list.
-fn within<'a>(path: &'a [String], place: usize) -> Option<&'a [String]> {
+fn within(path: &[String], place: usize) -> Option<&[String]> {
     match path[0].parse::<usize>() {
         Ok(number) => (number == place).then(|| &path[1..]),
         Err(_) => Some(path),

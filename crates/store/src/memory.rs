@@ -11,9 +11,12 @@ use std::collections::{HashMap, HashSet};
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
 
-/// The most that is remembered, in bytes, as far as they can be counted. Half of it is sure to be kept: room for ten
-/// thousand resources with four adapters each. One unknown resource is enough to make its whole batch load.
-const MAX_BYTES: usize = 192 << 20;
+use crate::shelf::Shelf;
+
+/// The most that is remembered, in bytes, as far as they can be counted: room for ten thousand resources with four
+/// adapters each. One unknown resource is enough to make its whole batch load, so in a fleet that is larger, more would
+/// help only if nearly all of it could be remembered.
+const MAX_BYTES: usize = 80 << 20;
 
 /// What is larger is not remembered: it would push out hundreds of others.
 const MAX_DOSSIER_BYTES: usize = 64 << 10;
@@ -51,21 +54,19 @@ impl Recalled {
     }
 }
 
-/// See above. Two generations: what is not asked for while the younger one fills up is forgotten with the older.
-#[derive(Debug, Default)]
+/// See above.
+#[derive(Debug)]
 pub(crate) struct Memory {
     mark: Option<Mark>,
-    young: HashMap<ResourceId, Kept>,
-    old: HashMap<ResourceId, Kept>,
-    young_bytes: usize,
+    dossiers: Shelf<ResourceId, Dossier>,
     /// The sizes of what is lent.
     lent: HashMap<ResourceId, usize>,
 }
 
-#[derive(Debug)]
-struct Kept {
-    dossier: Dossier,
-    size: usize,
+impl Default for Memory {
+    fn default() -> Self {
+        Self { mark: None, dossiers: Shelf::new(MAX_BYTES), lent: HashMap::new() }
+    }
 }
 
 impl Memory {
@@ -78,7 +79,7 @@ impl Memory {
         }
         let mut dossiers = HashMap::new();
         for id in needs.reports.iter().map(|(id, _)| id).filter(|id| !needs.ids.contains(id)) {
-            dossiers.extend(self.take(*id).map(|kept| (*id, kept.dossier)));
+            dossiers.extend(self.dossiers.take(*id).map(|(dossier, _)| (*id, dossier)));
         }
         if dossiers.is_empty() {
             return None;
@@ -90,15 +91,14 @@ impl Memory {
 
     /// Whether everything is remembered that a report of `adapter` on a resource needs.
     pub(crate) fn knows(&self, id: ResourceId, adapter: &str) -> bool {
-        let kept = self.young.get(&id).or_else(|| self.old.get(&id));
-        self.mark.is_some() && kept.is_some_and(|kept| kept.dossier.has_report(adapter))
+        self.mark.is_some() && self.dossiers.get(id).is_some_and(|dossier| dossier.has_report(adapter))
     }
 
     /// Takes out what is remembered of these resources.
     pub(crate) fn lend<'a>(&mut self, ids: impl IntoIterator<Item = &'a ResourceId>) -> Option<Recalled> {
         let mark = self.mark?;
         let lend = |id: &ResourceId| {
-            let Kept { dossier, size } = self.take(*id)?;
+            let (dossier, size) = self.dossiers.take(*id)?;
             self.lent.insert(*id, size);
             Some(dossier)
         };
@@ -125,7 +125,7 @@ impl Memory {
             if let Some(dossier) = set.take_dossier(*id) {
                 // To measure it is to look at all of it, of which a report that moves times has seen little.
                 let size = size.unwrap_or_else(|| dossier.size());
-                self.keep(Kept { dossier, size });
+                self.keep(dossier, size);
             }
         }
     }
@@ -147,15 +147,16 @@ impl Memory {
         self.mark = Some(left);
         let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
         for id in touched {
-            self.take(id);
+            self.dossiers.take(id);
         }
         for id in reported {
-            self.take(id);
+            self.dossiers.take(id);
             let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
             if entity.is_some_and(|entity| entity.mappings.is_empty())
                 && let Some(dossier) = set.take_dossier(id)
             {
-                self.keep(Kept { size: dossier.size(), dossier });
+                let size = dossier.size();
+                self.keep(dossier, size);
             }
         }
         alone
@@ -166,23 +167,9 @@ impl Memory {
         *self = Self::default();
     }
 
-    fn keep(&mut self, kept: Kept) {
-        if kept.size > MAX_DOSSIER_BYTES {
-            return;
+    fn keep(&mut self, dossier: Dossier, size: usize) {
+        if size <= MAX_DOSSIER_BYTES {
+            self.dossiers.put(dossier.id(), dossier, size);
         }
-        self.young_bytes += kept.size;
-        self.young.insert(kept.dossier.id(), kept);
-        if self.young_bytes > MAX_BYTES / 2 {
-            self.old = std::mem::take(&mut self.young);
-            self.young_bytes = 0;
-        }
-    }
-
-    fn take(&mut self, id: ResourceId) -> Option<Kept> {
-        if let Some(kept) = self.young.remove(&id) {
-            self.young_bytes -= kept.size;
-            return Some(kept);
-        }
-        self.old.remove(&id)
     }
 }

@@ -1,9 +1,17 @@
 //! The past as the store reads it: pages of a timeline, and the states that a resource had before. Both stores keep
 //! changes the same way, so what is asked of them and what is made of the rows is here; how rows are fetched is not.
 
-use hyperfleet_core::{RawJson, Resource, Timestamp, Undo, Version};
+use hyperfleet_core::{Catalog, Change, RawJson, Resource, Snapshot, Timestamp, Undo, Version, json_text};
 
 use crate::failure::Failure;
+use crate::packed;
+
+/// What a change tells and keeps, packed: its entries, the way back, and what was left.
+pub(crate) fn pack(change: &Change) -> Result<Vec<u8>, Failure> {
+    let entries = json_text(&change.entries);
+    let (undo, last) = (change.undo.as_ref().map(json_text), change.last.as_ref().map(json_text));
+    packed::pack([Some(&entries), undo.as_deref(), last.as_deref()])
+}
 
 /// How many changes a step back through time reads.
 pub(crate) const STRIDE: i64 = 200;
@@ -83,9 +91,9 @@ impl Past {
 /// [`Bounds`]. `up_to` is how a store finds the changes of a resource up to a version, newest first, by
 /// changes_by_resource. What a change without entries did is told by no timeline.
 pub(crate) fn slice_statement(mark: char, (up_to, newest_first): (&str, &str)) -> String {
-    let slice = "select version, at, actor, request_id, entries, visible, upto from (
+    let slice = "select version, at, actor, request_id, packed, entries, visible, upto from (
             select *, cast(sum(visible) over (order by version desc) as bigint) as upto from (
-                select version, at, actor, request_id, entries,
+                select version, at, actor, request_id, packed, entries,
                        case when version = ?2 and size > cast(?3 as bigint) then ?3 else size end as visible
                 from changes where UP_TO and size > 0 order by NEWEST_FIRST limit ?4
             ) newest
@@ -125,7 +133,9 @@ pub(crate) struct TimelineRow<'a> {
     pub(crate) at: Timestamp,
     pub(crate) actor: &'a str,
     pub(crate) request_id: &'a str,
-    pub(crate) entries: &'a str,
+    pub(crate) packed: Option<&'a [u8]>,
+    /// Where they are not packed.
+    pub(crate) entries: Option<&'a str>,
     /// How many of its entries are at or behind where the slice begins.
     pub(crate) visible: i64,
     /// The same with all newer changes.
@@ -140,7 +150,8 @@ impl TimelinePage {
 
     /// Takes in the next older change.
     pub(crate) fn take(&mut self, bounds: &Bounds, row: &TimelineRow<'_>) -> Result<(), Failure> {
-        let entries: Vec<RawJson> = RawJson::from_stored(row.entries).parse()?;
+        let [entries, _, _] = packed::texts(row.packed, [row.entries, None, None])?;
+        let entries: Vec<RawJson> = RawJson::from_stored(entries.unwrap_or_default()).parse()?;
         let visible = usize::try_from(row.visible).unwrap_or_default();
         let newest_first =
             entries.into_iter().enumerate().take(visible).collect::<Vec<_>>().into_iter().rev();
@@ -167,8 +178,28 @@ impl TimelinePage {
 
 /// Undoes one change of a resource; whether there was a way back. Changes never change, so the way may be read in
 /// steps: each leads on from the version that the one before ended at.
-pub(crate) fn step_back(state: &mut Resource, version: i64, undo: Option<&str>) -> Result<bool, Failure> {
-    let Some(undo) = undo.filter(|_| version == state.version.0) else { return Ok(false) };
+pub(crate) fn step_back(
+    state: &mut Resource,
+    version: i64,
+    packed: Option<&[u8]>,
+    undo: Option<&str>,
+) -> Result<bool, Failure> {
+    if version != state.version.0 {
+        return Ok(false);
+    }
+    let [_, undo, _] = packed::texts(packed, [None, undo, None])?;
+    let Some(undo) = undo else { return Ok(false) };
     *state = RawJson::from_stored(undo).parse::<Undo>()?.of(state);
     Ok(true)
+}
+
+/// What was left of a resource, by its last change.
+pub(crate) fn last(
+    catalog: &Catalog,
+    packed: Option<&[u8]>,
+    last: Option<&str>,
+) -> Result<Option<Resource>, Failure> {
+    let [_, _, last] = packed::texts(packed, [None, None, last])?;
+    let Some(last) = last else { return Ok(None) };
+    Ok(RawJson::from_stored(last).parse::<Snapshot>()?.into_resource(catalog))
 }

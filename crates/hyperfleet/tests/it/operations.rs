@@ -33,6 +33,7 @@ mod kept_answers;
 mod kinds;
 mod metrics;
 mod migrations;
+mod older_rows;
 mod outage;
 mod overload;
 pub(crate) mod program;

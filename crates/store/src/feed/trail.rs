@@ -6,14 +6,14 @@ use std::sync::{Arc, LazyLock};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size};
 
 use super::Step;
-use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
+use crate::{COLUMNS, packed};
 
 /// The most that is read of the feed at once, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
 /// The columns of a change behind those of its resource.
-const CHANGE: &str = "c.version, c.resource_id, c.at, c.undo, c.last";
+const CHANGE: &str = "c.version, c.resource_id, c.at, c.packed, c.undo, c.last";
 
 /// A row for each part of a resource that a change can touch.
 const PARTS: &str =
@@ -96,12 +96,14 @@ impl KeptChange {
         version: i64,
         resource: ResourceId,
         at: Timestamp,
-        undo: Option<&str>,
-        last: Option<&str>,
+        packed: Option<&[u8]>,
+        plain: [Option<&str>; 2],
     ) -> Result<Self, Failure> {
         let defect = |error| Failure::new(FailureKind::Defect, format!("change {version}: {error}"));
-        let undo = undo.map(serde_json::from_str).transpose().map_err(defect)?;
-        let last = last.map(serde_json::from_str).transpose().map_err(defect)?;
+        let [undo, last] = plain;
+        let [_, undo, last] = packed::texts(packed, [None, undo, last])?;
+        let undo = undo.as_deref().map(serde_json::from_str).transpose().map_err(defect)?;
+        let last = last.as_deref().map(serde_json::from_str).transpose().map_err(defect)?;
         Ok(Self { version: Version(version), resource, at, undo, last })
     }
 }

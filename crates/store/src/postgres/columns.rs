@@ -1,5 +1,6 @@
 //! Resources and changes as columns, one array each, for the statements that write many at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::differences::Refreshed;
 use crate::facets::{Facet, FacetRow};
 use crate::failure::Failure;
-use crate::{ancestors, confirmed};
+use crate::{ancestors, confirmed, past, shorthand};
 
 /// Wide rows.
 #[derive(Default)]
@@ -104,7 +105,7 @@ impl<'a> Columns<'a> {
 pub(super) struct StatusColumns<'a> {
     ids: Vec<Uuid>,
     versions: Vec<i64>,
-    conditions: Vec<&'a str>,
+    conditions: Vec<Cow<'a, str>>,
     pending_since: Vec<Option<DateTime<Utc>>>,
     confirmed_after: Vec<Option<DateTime<Utc>>>,
 }
@@ -116,7 +117,7 @@ impl<'a> StatusColumns<'a> {
             confirmed_after: confirmed_after.collect::<Result<_, Failure>>()?,
             ids: resources.iter().map(|r| r.id.uuid()).collect(),
             versions: resources.iter().map(|r| r.version.0).collect(),
-            conditions: resources.iter().map(|r| r.conditions.as_str()).collect(),
+            conditions: resources.iter().map(|r| shorthand::shorten(r.conditions.as_str())).collect(),
             pending_since: resources.iter().map(|r| r.pending_since.map(Timestamp::utc)).collect(),
         })
     }
@@ -207,31 +208,27 @@ pub(super) struct ChangeColumns<'a> {
     times: Vec<DateTime<Utc>>,
     actors: Vec<&'a str>,
     request_ids: Vec<&'a str>,
-    entries: Vec<String>,
+    packed: Vec<Vec<u8>>,
     sizes: Vec<i32>,
     tenancies: Vec<Option<&'a str>>,
     touched: Vec<i32>,
-    undo: Vec<Option<String>>,
-    last: Vec<Option<String>>,
 }
 
 impl<'a> ChangeColumns<'a> {
-    pub(super) fn of(set: &'a WorkingSet) -> Self {
+    pub(super) fn of(set: &'a WorkingSet) -> Result<Self, Failure> {
         let changes = set.changes();
-        Self {
+        Ok(Self {
             versions: changes.iter().map(|c| c.version.0).collect(),
             resources: changes.iter().map(|c| c.resource.uuid()).collect(),
             kinds: changes.iter().map(|c| &*c.kind).collect(),
             times: changes.iter().map(|c| c.at.utc()).collect(),
             actors: changes.iter().map(|c| c.actor.as_str()).collect(),
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
-            entries: changes.iter().map(|c| json_text(&c.entries)).collect(),
+            packed: changes.iter().map(past::pack).collect::<Result<_, Failure>>()?,
             sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
             touched: changes.iter().map(Change::touched).collect(),
             tenancies: changes.iter().map(|c| c.tenancy.as_ref().map(Tenant::as_str)).collect(),
-            undo: changes.iter().map(|c| c.undo.as_ref().map(json_text)).collect(),
-            last: changes.iter().map(|c| c.last.as_ref().map(json_text)).collect(),
-        }
+        })
     }
 
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
@@ -242,10 +239,8 @@ impl<'a> ChangeColumns<'a> {
             &self.times,
             &self.actors,
             &self.request_ids,
-            &self.entries,
+            &self.packed,
             &self.sizes,
-            &self.undo,
-            &self.last,
             &self.tenancies,
             &self.touched,
         ]

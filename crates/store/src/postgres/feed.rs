@@ -35,9 +35,9 @@ pub(super) async fn trail(
     futures_util::pin_mut!(rows);
     let mut trail = Trail::behind(position);
     while let Some(found) = rows.try_next().await? {
-        trail.newest = Version(found.try_get(24)?);
-        trail.forgotten = Version(found.try_get(25)?);
-        trail.through = Version(found.try_get(26)?);
+        trail.newest = Version(found.try_get(25)?);
+        trail.forgotten = Version(found.try_get(26)?);
+        trail.through = Version(found.try_get(27)?);
         if !trail.take(trail_row(catalog, &found)?) {
             return Ok(None);
         }
@@ -71,7 +71,7 @@ fn trail_row(catalog: &Catalog, found: &Row) -> Result<TrailRow, Failure> {
             found.try_get::<_, Uuid>(20)?.into(),
             found.try_get::<_, DateTime<Utc>>(21)?.into(),
             found.try_get(22)?,
-            found.try_get(23)?,
+            [found.try_get(23)?, found.try_get(24)?],
         )?),
         None => None,
     };

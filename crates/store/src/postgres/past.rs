@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Client;
-use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Sight, Snapshot};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Sight};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
-use crate::past::{Bounds, STRIDE, TimelineRow, slice_statement, step_back};
+use crate::past::{Bounds, STRIDE, TimelineRow, last, slice_statement, step_back};
 use crate::{COLUMNS, Past, TimelinePage, TimelineQuery};
 
 /// The changes of a resource up to a version, and their order. By changes_by_resource: were the resource given as equal,
@@ -28,9 +28,12 @@ const UP_TO: (&str, &str) = (
 static LAST: LazyLock<String> = LazyLock::new(|| {
     let (up_to, newest_first) = UP_TO;
     let all = up_to.replace("$2", &i64::MAX.to_string());
-    format!(
-        "case when r.id is null then (select last from changes where {all} order by {newest_first} limit 1) end"
-    )
+    let of = |column| {
+        format!(
+            "case when r.id is null then (select {column} from changes where {all} order by {newest_first} limit 1) end"
+        )
+    };
+    format!("{}, {}", of("packed"), of("last"))
 });
 
 static NEWEST: LazyLock<String> = LazyLock::new(|| {
@@ -49,8 +52,8 @@ pub(super) fn timeline_statement(count: bool) -> String {
         false => "cast(null as bigint)",
     };
     format!(
-        "select {COLUMNS}, case when position is null or position = 1 then {last} end, feed.version, {total},
-                page.version, page.at, page.actor, page.request_id, page.entries, page.visible, page.upto
+        "select {COLUMNS}, {last}, feed.version, {total}, page.version, page.at, page.actor, page.request_id,
+                page.packed, page.entries, page.visible, page.upto
          from feed
          left join (
              select *, row_number() over (order by version desc) as position from ({}) slice
@@ -59,7 +62,7 @@ pub(super) fn timeline_statement(count: bool) -> String {
          left join resource_status s on s.resource_id = r.id
          order by position",
         slice_statement('$', UP_TO),
-        last = *LAST,
+        last = LAST.replace("case when", "case when (position is null or position = 1) and"),
     )
 }
 
@@ -77,17 +80,18 @@ pub(super) async fn timeline(
     let rows = statement.query(client, &[&id.uuid(), version, index, changes, first, behind]).await?;
     let Some(found) = rows.first() else { return Ok(None) };
     let Some(resource) = newest(catalog, found)? else { return Ok(None) };
-    let mut page = TimelinePage::new(found.try_get(20)?, found.try_get(21)?);
+    let mut page = TimelinePage::new(found.try_get(21)?, found.try_get(22)?);
     for found in &rows {
-        let Some(version) = found.try_get(22)? else { continue };
+        let Some(version) = found.try_get(23)? else { continue };
         let change = TimelineRow {
             version,
-            at: found.try_get::<_, DateTime<Utc>>(23)?.into(),
-            actor: found.try_get(24)?,
-            request_id: found.try_get(25)?,
-            entries: found.try_get(26)?,
-            visible: found.try_get(27)?,
-            upto: found.try_get(28)?,
+            at: found.try_get::<_, DateTime<Utc>>(24)?.into(),
+            actor: found.try_get(25)?,
+            request_id: found.try_get(26)?,
+            packed: found.try_get(27)?,
+            entries: found.try_get(28)?,
+            visible: found.try_get(29)?,
+            upto: found.try_get(30)?,
         };
         page.take(&bounds, &change)?;
     }
@@ -127,7 +131,8 @@ async fn rewind(
     generation: i64,
 ) -> Result<(), Failure> {
     let (up_to, newest_first) = UP_TO;
-    let undos = format!("select version, undo from changes where {up_to} order by {newest_first} limit $3");
+    let undos =
+        format!("select version, packed, undo from changes where {up_to} order by {newest_first} limit $3");
     let statement = Prepared::new(client, within, &undos, true).await?;
     while state.generation > generation {
         let rows = statement.query(client, &[&state.id.uuid(), &state.version.0, &STRIDE]).await?;
@@ -135,7 +140,8 @@ async fn rewind(
             return Ok(());
         }
         for found in rows {
-            if state.generation == generation || !step_back(state, found.try_get(0)?, found.try_get(1)?)? {
+            let (packed, undo) = (found.try_get(1)?, found.try_get(2)?);
+            if state.generation == generation || !step_back(state, found.try_get(0)?, packed, undo)? {
                 return Ok(());
             }
         }
@@ -148,6 +154,5 @@ fn newest(catalog: &Catalog, found: &Row) -> Result<Option<Resource>, Failure> {
     if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
         return row::resource(catalog, found);
     }
-    let Some(last) = found.try_get::<_, Option<&str>>(19)? else { return Ok(None) };
-    Ok(RawJson::from_stored(last).parse::<Snapshot>()?.into_resource(catalog))
+    last(catalog, found.try_get(19)?, found.try_get(20)?)
 }

@@ -62,10 +62,10 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let refreshed = RefreshedColumns::of(refreshed);
     let (old_facets, new_facets) = (FacetColumns::of(&facets.gone), FacetColumns::of(&facets.new));
     let facet_counts = FacetCountColumns::of(&facets.counts);
-    let new_reports = ReportColumns::of(&differences.new_reports);
-    let changed_reports = ReportColumns::of(&differences.changed_reports);
+    let new_reports = ReportColumns::of(&differences.new_reports)?;
+    let changed_reports = ReportColumns::of(&differences.changed_reports)?;
     let moved_reports = ReportColumns::times_of(&differences.moved_reports);
-    let changes = ChangeColumns::of(set);
+    let changes = ChangeColumns::of(set)?;
     let answers = AnswerColumns::of(set);
 
     let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);

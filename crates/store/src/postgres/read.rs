@@ -155,8 +155,8 @@ pub(super) async fn reports(
     let rows = statement.query(client, &values).await?;
     let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
     for found in &rows {
-        page.version = Version(found.try_get(8)?);
-        page.total = found.try_get::<_, Option<i64>>(9)?.map(|n| n as u64);
+        page.version = Version(found.try_get(9)?);
+        page.total = found.try_get::<_, Option<i64>>(10)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
             page.items.push(row::report(found)?.1);
         }

@@ -1,9 +1,12 @@
 //! Reports as columns, one array each, for the statements that write many at once.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{RawJson, Report, ResourceId};
+use hyperfleet_core::{Report, ResourceId};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
+
+use crate::failure::Failure;
+use crate::report_row::ReportTexts;
 
 #[derive(Default)]
 pub(super) struct ReportColumns<'a> {
@@ -16,27 +19,28 @@ pub(super) struct ReportColumns<'a> {
     reasons: Vec<String>,
     messages: Vec<String>,
     created_times: Vec<DateTime<Utc>>,
-    conditions: Vec<String>,
+    packed: Vec<Vec<u8>>,
     data: Vec<&'a str>,
     metadata: Vec<Option<&'a str>>,
 }
 
 impl<'a> ReportColumns<'a> {
-    pub(super) fn of(reports: &[(ResourceId, &'a Report)]) -> Self {
+    pub(super) fn of(reports: &[(ResourceId, &'a Report)]) -> Result<Self, Failure> {
         let mut columns = Self::times_of(reports);
         for (_, report) in reports {
             let standing = report.standing();
+            let texts = ReportTexts::of(report)?;
             columns.generations.push(report.observed_generation);
             columns.available.push(standing.available.name());
             columns.finalized.push(standing.finalized);
             columns.reasons.push(standing.reason.to_string());
             columns.messages.push(standing.message.to_string());
             columns.created_times.push(report.created_time.utc());
-            columns.conditions.push(report.printed_conditions());
-            columns.data.push(report.data.as_str());
-            columns.metadata.push(report.metadata.as_ref().map(RawJson::as_str));
+            columns.packed.push(texts.packed);
+            columns.data.push(texts.data);
+            columns.metadata.push(texts.metadata);
         }
-        columns
+        Ok(columns)
     }
 
     /// Only what a report that says nothing new moves.
@@ -61,7 +65,7 @@ impl<'a> ReportColumns<'a> {
             &self.reasons,
             &self.messages,
             &self.created_times,
-            &self.conditions,
+            &self.packed,
             &self.data,
             &self.metadata,
         ]

@@ -92,8 +92,7 @@ pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
         row.try_get(2)?,
         (time(3)?, time(4)?),
         row.try_get(5)?,
-        row.try_get(6)?,
-        row.try_get(7)?,
+        [row.try_get(6)?, row.try_get(7)?, row.try_get(8)?],
     )?;
     Ok((row.try_get::<_, Uuid>(0)?.into(), report))
 }

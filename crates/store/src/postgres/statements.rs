@@ -80,7 +80,7 @@ statements! {
         "update reports r
          set observed_generation = n.observed_generation, last_report_time = n.last_report_time,
              available = n.available, finalized = n.finalized, reason = n.reason,
-             message = n.message, conditions = n.conditions, data = n.data, metadata = n.metadata
+             message = n.message, packed = n.packed, conditions = '', data = n.data, metadata = n.metadata
          from ({}) n where r.resource_id = n.resource_id and r.adapter = n.adapter",
         rows(REPORT)
     ),
@@ -111,7 +111,7 @@ statements! {
         insert(
             "changes",
             "version bigint, resource_id uuid, kind text, at timestamptz, actor text, request_id text,
-             entries text, size integer, undo text, last text, tenancy text, touched integer",
+             packed bytea, size integer, tenancy text, touched integer",
         )
     ),
     // One that is there is too old to count.
@@ -140,7 +140,7 @@ pub(super) const OURS: &str = "coalesce(current_setting('hyperfleet.commits', tr
 
 /// The columns of a report.
 const REPORT: &str = "resource_id uuid, adapter text, observed_generation bigint, last_report_time timestamptz,
-    available text, finalized boolean, reason text, message text, created_time timestamptz, conditions text, data text,
+    available text, finalized boolean, reason text, message text, created_time timestamptz, packed bytea, data text,
     metadata text";
 
 /// The rows of a batch, whose columns are given as `name type` in the order of the parameters.

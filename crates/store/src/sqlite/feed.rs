@@ -25,9 +25,9 @@ pub(super) fn trail(
     let mut rows = statement.query([position.0, limit])?;
     let mut trail = Trail::behind(position);
     while let Some(found) = rows.next()? {
-        trail.newest = Version(found.get(24)?);
-        trail.forgotten = Version(found.get(25)?);
-        trail.through = Version(found.get(26)?);
+        trail.newest = Version(found.get(25)?);
+        trail.forgotten = Version(found.get(26)?);
+        trail.through = Version(found.get(27)?);
         if !trail.take(trail_row(catalog, found)?) {
             return Ok(None);
         }
@@ -65,8 +65,8 @@ fn trail_row(catalog: &Catalog, found: &Row<'_>) -> Result<TrailRow, Failure> {
             version,
             row::id(row::text(found, 20)?)?,
             Timestamp::from_micros(found.get(21)?),
-            found.get::<_, Option<String>>(22)?.as_deref(),
-            found.get::<_, Option<String>>(23)?.as_deref(),
+            row::bytes_or_none(found, 22)?,
+            [row::text_or_none(found, 23)?, row::text_or_none(found, 24)?],
         )?),
         None => None,
     };

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::facets::Facet;
+use crate::shorthand;
 use crate::sqlite::row::parse_times;
 
 /// Makes them known to a connection.
@@ -72,7 +73,8 @@ fn condition(
     kind: usize,
     part: usize,
 ) -> Result<Option<(usize, Condition, ConditionPart)>> {
-    let conditions: Vec<Condition> = json(call, 0)?;
+    let conditions: Vec<Condition> =
+        serde_json::from_str(&shorthand::in_full(call.get_raw(0).as_str()?)).map_err(wrong)?;
     let (kind, part) = (call.get_raw(kind).as_str()?, call.get_raw(part).as_str()?);
     let part = ConditionPart::ALL.iter().find(|(name, _)| *name == part).map(|(_, part)| *part);
     let found = conditions.into_iter().enumerate().find(|(_, condition)| condition.kind == kind);

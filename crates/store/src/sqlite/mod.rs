@@ -38,6 +38,11 @@ pub(crate) use writer::Writer;
 
 const READERS: usize = 4;
 
+/// Pages that a connection keeps. A reader has to drop all of its own whenever somebody has written, and finds them again
+/// in the system's cache, so more is of little use to it.
+const WRITERS_CACHE_KIB: i64 = 16_000;
+const READERS_CACHE_KIB: i64 = 8_000;
+
 /// How many steps of SQLite's machine a list runs between two looks at the clock.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
@@ -97,7 +102,7 @@ impl Location {
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "temp_store", "memory")?;
-        connection.pragma_update(None, "cache_size", -16_000)?;
+        connection.pragma_update(None, "cache_size", -WRITERS_CACHE_KIB)?;
         functions::register(&connection)?;
         Ok(connection)
     }
@@ -138,6 +143,7 @@ pub(crate) fn open(
     for _ in 0..READERS {
         let reader = location.connect().map_err(fail)?;
         reader.pragma_update(None, "query_only", true).map_err(fail)?;
+        reader.pragma_update(None, "cache_size", -READERS_CACHE_KIB).map_err(fail)?;
         readers.push(Mutex::new(reader));
     }
     let writer = Writer::new(connection, catalog.clone());

@@ -2,12 +2,12 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{Catalog, RawJson, Resource, ResourceId, Sight, Snapshot, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Sight, Timestamp};
+use rusqlite::Connection;
 
 use super::{read, row};
 use crate::failure::Failure;
-use crate::past::{Bounds, TimelineRow, slice_statement, step_back};
+use crate::past::{Bounds, TimelineRow, last, slice_statement, step_back};
 use crate::{Past, TimelinePage, TimelineQuery};
 
 /// The changes of a resource up to a version, and their order. By changes_by_resource.
@@ -43,9 +43,10 @@ pub(super) fn timeline(
             at: Timestamp::from_micros(found.get(1)?),
             actor: row::text(found, 2)?,
             request_id: row::text(found, 3)?,
-            entries: row::text(found, 4)?,
-            visible: found.get(5)?,
-            upto: found.get(6)?,
+            packed: row::bytes_or_none(found, 4)?,
+            entries: row::text_or_none(found, 5)?,
+            visible: found.get(6)?,
+            upto: found.get(7)?,
         };
         page.take(&bounds, &change)?;
     }
@@ -78,15 +79,15 @@ pub(super) fn past(
 /// Undoes changes until the resource is at a generation, or no more are kept. By changes_by_resource.
 fn rewind(connection: &Connection, state: &mut Resource, generation: i64) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
-        "select version, undo from changes where resource_id = ?1 and version <= ?2
+        "select version, packed, undo from changes where resource_id = ?1 and version <= ?2
          order by version desc",
     )?;
     let mut rows = statement.query((state.id.to_string(), state.version.0))?;
     while state.generation > generation
         && let Some(found) = rows.next()?
     {
-        let undo = found.get_ref(1)?.as_str_or_null().unwrap_or_default();
-        if !step_back(state, found.get(0)?, undo)? {
+        let (packed, undo) = (row::bytes_or_none(found, 1)?, row::text_or_none(found, 2)?);
+        if !step_back(state, found.get(0)?, packed, undo)? {
             break;
         }
     }
@@ -98,9 +99,10 @@ fn newest(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<
     if let Some(resource) = read::get(connection, catalog, id)? {
         return Ok(Some(resource));
     }
-    let mut statement = connection
-        .prepare_cached("select last from changes where resource_id = ?1 order by version desc limit 1")?;
-    let last: Option<Option<String>> = statement.query_row([id.to_string()], |row| row.get(0)).optional()?;
-    let Some(last) = last.flatten() else { return Ok(None) };
-    Ok(RawJson::from_stored(last).parse::<Snapshot>()?.into_resource(catalog))
+    let mut statement = connection.prepare_cached(
+        "select packed, last from changes where resource_id = ?1 order by version desc limit 1",
+    )?;
+    let mut rows = statement.query([id.to_string()])?;
+    let Some(found) = rows.next()? else { return Ok(None) };
+    last(catalog, row::bytes_or_none(found, 0)?, row::text_or_none(found, 1)?)
 }

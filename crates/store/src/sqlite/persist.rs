@@ -2,7 +2,7 @@
 //! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, RawJson, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
+use hyperfleet_core::{Phase, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
@@ -10,7 +10,8 @@ use crate::differences::{Differences, Refreshed};
 use crate::facets::FacetDifferences;
 use crate::failure::Failure;
 use crate::memory::Mark;
-use crate::{ancestors, confirmed};
+use crate::report_row::ReportTexts;
+use crate::{ancestors, confirmed, past, shorthand};
 
 pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
@@ -103,7 +104,7 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
         narrow.execute(params![
             id,
             r.version.0,
-            r.conditions.as_str(),
+            shorthand::shorten(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             confirmed::of(r)?.map(Timestamp::micros),
         ])?;
@@ -145,7 +146,7 @@ fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failu
         statement.execute(params![
             r.id.to_string(),
             r.version.0,
-            r.conditions.as_str(),
+            shorthand::shorten(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             confirmed::of(r)?.map(Timestamp::micros),
         ])?;
@@ -203,8 +204,8 @@ fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) ->
     let mut statement = connection.prepare_cached(
         "insert into reports
              (resource_id, adapter, observed_generation, last_report_time, available, finalized, reason,
-              message, conditions, data, metadata, created_time)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+              message, packed, data, metadata, conditions, created_time)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '', ?12)",
     )?;
     for (id, report) in reports {
         bind_report(&mut statement, *id, report)?;
@@ -218,7 +219,7 @@ fn update_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) ->
     let mut statement = connection.prepare_cached(
         "update reports
          set observed_generation = ?3, last_report_time = ?4, available = ?5, finalized = ?6, reason = ?7,
-             message = ?8, conditions = ?9, data = ?10, metadata = ?11
+             message = ?8, packed = ?9, data = ?10, metadata = ?11, conditions = ''
          where resource_id = ?1 and adapter = ?2",
     )?;
     for (id, report) in reports {
@@ -239,9 +240,10 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
     statement.raw_bind_parameter(6, standing.finalized)?;
     statement.raw_bind_parameter(7, standing.reason)?;
     statement.raw_bind_parameter(8, standing.message)?;
-    statement.raw_bind_parameter(9, report.printed_conditions())?;
-    statement.raw_bind_parameter(10, report.data.as_str())?;
-    statement.raw_bind_parameter(11, report.metadata.as_ref().map(RawJson::as_str))?;
+    let texts = ReportTexts::of(report)?;
+    statement.raw_bind_parameter(9, texts.packed)?;
+    statement.raw_bind_parameter(10, texts.data)?;
+    statement.raw_bind_parameter(11, texts.metadata)?;
     Ok(())
 }
 
@@ -249,8 +251,8 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
 fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "insert into changes
-             (version, resource_id, kind, at, actor, request_id, entries, size, undo, last, tenancy, touched)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+             (version, resource_id, kind, at, actor, request_id, packed, size, tenancy, touched, entries)
+         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '')",
     )?;
     for change in set.changes() {
         statement.execute(params![
@@ -260,10 +262,8 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.at.micros(),
             change.actor,
             change.request_id,
-            json_text(&change.entries),
+            past::pack(change)?,
             change.entries.len() as i64,
-            change.undo.as_ref().map(json_text),
-            change.last.as_ref().map(json_text),
             change.tenancy.as_ref().map(Tenant::as_str),
             change.touched(),
         ])?;

@@ -160,8 +160,8 @@ pub(super) fn reports(
     let mut rows = statement.query((resource.to_string(), slice.count, after, limit, offset))?;
     let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
     while let Some(found) = rows.next()? {
-        page.version = Version(found.get(8)?);
-        page.total = found.get::<_, Option<i64>>(9)?.map(|n| n as u64);
+        page.version = Version(found.get(9)?);
+        page.total = found.get::<_, Option<i64>>(10)?.map(|n| n as u64);
         if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
             page.items.push(row::report(found)?);
         }

@@ -66,15 +66,8 @@ pub(super) fn standing(row: &Row<'_>) -> Result<Standing, Failure> {
 /// Reads [`report_row::REPORT_COLUMNS`].
 pub(super) fn report(row: &Row<'_>) -> Result<Report, Failure> {
     let time = |index: usize| -> Result<Timestamp, Failure> { Ok(Timestamp::from_micros(row.get(index)?)) };
-    let metadata: Option<String> = row.get(7)?;
-    report_row::report(
-        text(row, 1)?,
-        row.get(2)?,
-        (time(3)?, time(4)?),
-        text(row, 5)?,
-        text(row, 6)?,
-        metadata.as_deref(),
-    )
+    let plain = [Some(text(row, 6)?), Some(text(row, 7)?), text_or_none(row, 8)?];
+    report_row::report(text(row, 1)?, row.get(2)?, (time(3)?, time(4)?), bytes_or_none(row, 5)?, plain)
 }
 
 /// A value of a search. Lists are JSON, which SQLite takes apart itself.
@@ -102,4 +95,14 @@ pub(super) fn id(text: &str) -> Result<ResourceId, Failure> {
 /// A text column, without copying it.
 pub(super) fn text<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a str, Failure> {
     row.get_ref(index)?.as_str().map_err(|error| Failure::new(FailureKind::Defect, error))
+}
+
+/// The same for one that may be null.
+pub(super) fn text_or_none<'a>(row: &'a Row<'_>, index: usize) -> Result<Option<&'a str>, Failure> {
+    row.get_ref(index)?.as_str_or_null().map_err(|error| Failure::new(FailureKind::Defect, error))
+}
+
+/// The same for one that holds bytes.
+pub(super) fn bytes_or_none<'a>(row: &'a Row<'_>, index: usize) -> Result<Option<&'a [u8]>, Failure> {
+    row.get_ref(index)?.as_blob_or_null().map_err(|error| Failure::new(FailureKind::Defect, error))
 }

@@ -32,7 +32,7 @@ const FAULTS: [&str; 9] = [
     "select 'gone without a word: ' || cast(resource_id as text) from changes c
      where resource_id not in (select id from resources)
        and version = (select max(version) from changes d where d.resource_id = c.resource_id)
-       and entries not like '%\"deleted\"%' and entries not like '%\"force_deleted\"%'",
+       and touched & 128 = 0",
     "with counted as (
          select r.kind as kind,
                 sum(case when r.deleted_time is null then 1 else 0 end) as active,

@@ -40,6 +40,14 @@ impl Home {
         Launch::new(BINARY).env("HYPERFLEET_DATABASE_URL", &self.url())
     }
 
+    /// A column of bytes as text.
+    pub(crate) fn hex(&self, column: &str) -> String {
+        match self {
+            Self::Sqlite(_) => format!("hex({column})"),
+            Self::Postgres(_) => format!("encode({column}, 'hex')"),
+        }
+    }
+
     /// Runs statements without a result.
     pub(crate) async fn execute(&self, statements: &str) {
         match self {

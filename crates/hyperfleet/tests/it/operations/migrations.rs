@@ -14,7 +14,7 @@ use super::{DEADLINE, create_cluster};
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
 /// What it says when all steps are done.
-const APPLIED: [[&str; 2]; 7] = [
+const APPLIED: [[&str; 2]; 8] = [
     ["1", "0001_resources"],
     ["2", "0002_reports"],
     ["3", "0003_search"],
@@ -22,6 +22,7 @@ const APPLIED: [[&str; 2]; 7] = [
     ["5", "0005_row_security"],
     ["6", "0006_history"],
     ["7", "0007_leases"],
+    ["8", "0008_packed"],
 ];
 
 #[tokio::test]
@@ -87,9 +88,9 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let first = said.remove(0);
     assert_eq!(
         first,
-        "schema 7: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases\n"
+        "schema 8: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed\n"
     );
-    assert_eq!(said, ["schema 7: nothing to do\n"; 15]);
+    assert_eq!(said, ["schema 8: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -114,7 +115,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 7 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases): \
+                "error: the database's schema is number 0 and lacks 8 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
@@ -122,8 +123,8 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
-        "schema 7: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases\n",
-        "schema 7: nothing to do\n",
+        "schema 8: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed\n",
+        "schema 8: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);
