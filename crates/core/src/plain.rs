@@ -171,7 +171,7 @@ mod tests {
     proptest! {
         #[test]
         fn plain_documents_differ_where_their_values_do(before in documents(), after in documents()) {
-            let texts = [&before, &after].map(|document| RawJson::from_value(document));
+            let texts = [&before, &after].map(RawJson::from_value);
             let escapes = texts.iter().any(|text| text.as_str().contains(['\\']) || text.as_str().contains("1e2"));
             let found = plain_diff("data", &texts[0], &texts[1]);
             prop_assert_eq!(found.is_none(), escapes, "{:?}", texts);
