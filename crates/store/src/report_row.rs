@@ -1,8 +1,6 @@
 //! How a report and a resource's moved times lie in their columns, the same for both stores.
 
-use hyperfleet_core::{
-    RawJson, Report, ReportedStatus, Standing, Timestamp, json_text, with_last_updated_times,
-};
+use hyperfleet_core::{RawJson, Report, ReportedStatus, Standing, Timestamp, with_last_updated_times};
 
 use crate::failure::{Failure, FailureKind};
 use crate::{packed, shorthand};
@@ -28,7 +26,7 @@ pub(crate) struct ReportTexts<'a> {
 
 impl<'a> ReportTexts<'a> {
     pub(crate) fn of(report: &'a Report) -> Result<Self, Failure> {
-        let conditions = json_text(&report.conditions);
+        let conditions = report.printed_conditions();
         let (data, metadata) = (report.data.as_str(), report.metadata.as_ref().map(RawJson::as_str));
         if data.len() + metadata.map_or(0, str::len) > PACKED_WITH_CONDITIONS {
             return Ok(Self { packed: packed::pack([Some(&conditions), None, None])?, data, metadata });

@@ -98,7 +98,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 7: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 8: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
