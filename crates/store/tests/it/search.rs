@@ -198,7 +198,7 @@ async fn check_kept_numbers(fleet: &Fleet, facets: &mut BTreeSet<String>) {
         let labels = resource.labels.parse::<Labels>().unwrap();
         let fields = labels.iter().map(|(key, value)| format!("labels[{}] = {}", quoted(key), quoted(value)));
         let statuses = statuses(&resource.conditions)
-            .map(|(kind, status)| format!("status.conditions[{}] = '{status}'", quoted(&kind)));
+            .map(|(kind, status)| format!("status.conditions[{}] = '{}'", quoted(&kind), status.name()));
         facets.extend(fields.chain(statuses));
     }
     let all: Vec<Arc<str>> = KINDS.map(Into::into).to_vec();
