@@ -15,7 +15,7 @@ const NAME_PATTERN: &str = "^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$";
 const PREFIX_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$";
 
 /// The most labels of a resource. Each can be searched for, and is kept for that in a row of its own.
-const MAX_LABELS: usize = 256;
+const MAX_LABELS: usize = 1_000;
 
 /// Reads the `labels` member: an object of texts. Faults go to `faults`; what is returned holds
 /// the good ones.
