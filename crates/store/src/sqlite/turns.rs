@@ -110,7 +110,7 @@ fn a_read_that_comes_too_late_never_begins() {
 async fn a_search_ends_when_its_caller_leaves() {
     let sqlite = store();
     let (begin, mut begun) = unbounded_channel();
-    let endless = sqlite.scan(LONG, move |reader| {
+    let endless = sqlite.scan(2 * DEADLINE, move |reader| {
         begin.send(()).unwrap();
         let forever = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
         Ok(reader.query_row(forever, (), |_| Ok(()))?)
