@@ -25,7 +25,7 @@ pub(crate) async fn read(
 ) -> Answer {
     let sight = visitor.sight();
     let mut roles = visitor.roles(&app.gate);
-    let _waiting = app.watch_metrics.watching()?;
+    let _waiting = app.watch_metrics.watching(visitor)?;
     let deadline =
         tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
     // However short the time, it is looked at once.

@@ -10,6 +10,7 @@ mod connection;
 mod open;
 mod patience;
 mod socket;
+mod stream;
 
 use std::future::poll_fn;
 use std::io;
@@ -43,7 +44,7 @@ pub struct PeerAddr(pub SocketAddr);
 pub struct ListenerOptions {
     /// From the first byte (on a new connection: from its start) to the end of a request head.
     pub read_timeout: Duration,
-    /// How long a client may take nothing of what is written to it.
+    /// How long a client may take nothing of what is written to it; over HTTP/2, of one answer.
     pub write_timeout: Duration,
     /// How long a connection may rest between two requests. Longer than load balancers keep theirs, so
     /// that they close first and no request meets a closing connection.

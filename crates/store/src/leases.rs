@@ -31,7 +31,7 @@ impl Store {
         let scope = scope(sight);
         self.door("leases", async {
             match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.leases(scope, group, slice).await,
+                Reader::Sqlite(sqlite) => sqlite.leases(scope, group, slice, self.timeout).await,
                 Reader::Postgres(postgres) => postgres.leases(sight.tenant(), scope, group, slice).await,
             }
         })

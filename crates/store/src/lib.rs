@@ -172,7 +172,7 @@ impl Store {
         let reports = self
             .door("reports", async {
                 match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice.clone()).await,
+                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice.clone(), self.timeout).await,
                     Reader::Postgres(postgres) => postgres.reports(sight.tenant(), resource, slice).await,
                 }
             })

@@ -54,7 +54,7 @@ impl Reader {
         let mut limit = feed::PAGE_SIZE;
         loop {
             let trail = match self {
-                Self::Sqlite(sqlite) => sqlite.trail(position, limit, time).await?,
+                Self::Sqlite(sqlite) => sqlite.trail(reading, position, limit, time).await?,
                 Self::Postgres(postgres) => postgres.trail(reading, position, limit).await?,
             };
             if trail.is_some() || limit == 1 {

@@ -23,7 +23,7 @@ impl Store {
         let found = self
             .door("surroundings", async {
                 match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.surroundings(id).await,
+                    Reader::Sqlite(sqlite) => sqlite.surroundings(id, self.timeout).await,
                     Reader::Postgres(postgres) => {
                         postgres.surroundings(sight.tenant(), id, &self.rulebook.catalog).await
                     }

@@ -80,6 +80,11 @@ impl Visitor {
         }
     }
 
+    /// Whether a token says who they are.
+    pub(crate) fn has_token(&self) -> bool {
+        self.0.verified.is_some()
+    }
+
     /// The tenant that they belong to.
     pub(crate) fn tenant(&self) -> Option<&Tenant> {
         self.sight().tenant()

@@ -10,12 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, ErrorKind, Projection, Sight, Timestamp, Version, View, printed_size};
+use hyperfleet_core::{Error, ErrorKind, Projection, Timestamp, Version, View, printed_size};
 use hyperfleet_store::{Event, Follower, Held, Ring, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
 use super::form::Form;
+use super::places::{Holder, Places};
 use crate::app::App;
+use crate::gate::Visitor;
 
 /// How many different lists may be watched at a time: each has a ring and judges every change.
 const MAX_CHANNELS: usize = 1_000;
@@ -205,19 +207,29 @@ fn pace(listeners: usize) -> Duration {
 }
 
 /// The channels that are listened to, by what they are about.
-#[derive(Default)]
-pub(crate) struct Channels(Mutex<HashMap<String, Weak<Channel>>>);
+pub(crate) struct Channels {
+    open: Mutex<HashMap<String, Weak<Channel>>>,
+    places: Places,
+}
+
+impl Default for Channels {
+    fn default() -> Self {
+        Self { open: Mutex::default(), places: Places::new(MAX_CHANNELS) }
+    }
+}
 
 impl Channels {
-    /// The channel of a filter, as far as it is in sight; a new one begins behind `newest`. The subscription keeps it.
+    /// The channel of a filter, as far as it is in sight; a new one begins behind `newest` and takes a place of
+    /// whoever came first. The subscription keeps it.
     pub(super) fn join(
         &self,
         app: &App,
-        sight: &Sight,
+        visitor: &Visitor,
         filter: Filter,
         fields: Option<Projection>,
         newest: Version,
     ) -> Result<(Arc<Channel>, watch::Receiver<Version>), Error> {
+        let sight = visitor.sight();
         // What is confined to a sight tells the sight too.
         let key = format!("{:?} {fields:?}", sight.confine(filter.clone())?);
         let mut channels = self.lock();
@@ -227,10 +239,10 @@ impl Channels {
             let head = channel.subscribe();
             return Ok((channel, head));
         }
-        if channels.len() >= MAX_CHANNELS {
+        let Some(place) = self.places.take(Holder::of(visitor)) else {
             let detail = "Too many different lists are watched. Please try again later.";
             return Err(Error::new(ErrorKind::Overloaded, detail));
-        }
+        };
         let follower = app.store.follow(sight, filter, newest)?;
         let channel = Arc::new(Channel::new(newest));
         let head = channel.subscribe();
@@ -238,6 +250,7 @@ impl Channels {
         tokio::spawn({
             let (app, channel) = (app.clone(), channel.clone());
             async move {
+                let _place = place;
                 let filled = channel.fill(&app, &key, follower, fields.as_ref());
                 let ended = AssertUnwindSafe(filled).catch_unwind().await;
                 let cause = match ended {
@@ -270,7 +283,7 @@ impl Channels {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Weak<Channel>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,9 +6,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use super::places::{Holder, Place, Places};
+use crate::gate::Visitor;
+
 /// Cheap to clone; all clones count together.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchMetrics {
+    places: Places,
     watchers: Gauge,
     events: Counter,
     cut_off: Counter,
@@ -16,16 +20,17 @@ pub(crate) struct WatchMetrics {
 }
 
 /// How many may watch or wait at a time.
-const MAX_WATCHERS: i64 = 20_000;
+const MAX_WATCHERS: usize = 20_000;
 
 /// One who watches or waits, for as long as they do.
 #[derive(Debug)]
-pub(crate) struct Watching(WatchMetrics);
+pub(crate) struct Watching(WatchMetrics, #[expect(dead_code, reason = "held while it is watched")] Place);
 
 impl WatchMetrics {
     /// Makes the metrics visible under their public names.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
+            places: Places::new(MAX_WATCHERS),
             watchers: Gauge::default(),
             events: Counter::default(),
             cut_off: Counter::default(),
@@ -45,13 +50,13 @@ impl WatchMetrics {
     }
 
     /// Counts a watcher in, or sends it away.
-    pub(crate) fn watching(&self) -> Result<Watching, Error> {
-        if self.watchers.inc() >= MAX_WATCHERS {
-            self.watchers.dec();
+    pub(crate) fn watching(&self, visitor: &Visitor) -> Result<Watching, Error> {
+        let Some(place) = self.places.take(Holder::of(visitor)) else {
             let detail = "Too many watch or wait already. Please try again later.";
             return Err(Error::new(ErrorKind::Overloaded, detail));
-        }
-        Ok(Watching(self.clone()))
+        };
+        self.watchers.inc();
+        Ok(Watching(self.clone(), place))
     }
 }
 

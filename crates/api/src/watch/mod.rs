@@ -4,6 +4,7 @@
 mod channel;
 mod form;
 mod metrics;
+mod places;
 mod watcher;
 
 use axum::body::Body;
@@ -55,7 +56,7 @@ pub(crate) async fn open(
             Start::After(since_kept(name, since, forgotten, newest)?)
         }
     };
-    let channel = app.channels.join(app, sight, filter.clone(), asked.fields.clone(), newest)?;
+    let channel = app.channels.join(app, visitor, filter.clone(), asked.fields.clone(), newest)?;
     let watcher = Watcher::new(app, visitor, filter, asked.fields, start, channel, form)?;
     let events = stream::unfold(watcher, async |mut watcher| {
         let chunk = watcher.next().await?;

@@ -115,7 +115,7 @@ impl Watcher {
             until: visitor.remaining().and_then(|time| Instant::now().checked_add(time)),
             roles: visitor.roles(&app.gate),
             visitor: visitor.clone(),
-            watching: app.watch_metrics.watching()?,
+            watching: app.watch_metrics.watching(visitor)?,
         })
     }
 

@@ -1,5 +1,4 @@
-//! Request and response bodies that tell [`Patience`] how far they got. They pass every frame through
-//! untouched.
+//! Request and response bodies that tell [`Patience`] and [`Flow`] how far they got. They change no byte.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,6 +9,14 @@ use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
 use super::patience::{Patience, Running};
+use super::stream::Flow;
+
+/// So much is handed out at a time on a multiplexed connection: what a frame of HTTP/2 holds.
+const SLICE: usize = 16 * 1024;
+/// So much of an answer HTTP/2 takes in before the peer does.
+pub(super) const SEND_BUFFER: usize = 64 * 1024;
+/// What may still wait in HTTP/2's hands when the whole answer was handed out.
+const TAIL: usize = SEND_BUFFER + SLICE;
 
 /// A request's body, which the service may leave unread.
 pub(super) struct RequestBody {
@@ -54,26 +61,31 @@ impl Drop for RequestBody {
     }
 }
 
-/// A response's body; its request runs until it is dropped. On a multiplexed connection the peer can
-/// refuse to take a frame while the socket itself flows, so there a frame counts as stuck until the next
-/// one is asked for.
+/// A response's body; its request runs until it is dropped. On a multiplexed connection it is handed out in slices, so
+/// that it is asked for the next one only when the peer has made room.
 pub(super) struct ResponseBody {
     body: Body,
-    running: Running,
-    multiplexed: bool,
-    handed_out: bool,
+    _running: Running,
+    flow: Option<Arc<Flow>>,
+    /// What is left of a frame that is handed out in slices.
+    rest: Bytes,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Body, running: Running, multiplexed: bool) -> Self {
-        Self { body, running, multiplexed, handed_out: false }
+    pub(super) fn new(body: Body, running: Running, flow: Option<Arc<Flow>>) -> Self {
+        Self { body, _running: running, flow, rest: Bytes::new() }
     }
+}
 
-    fn taken(&mut self) {
-        if std::mem::take(&mut self.handed_out) {
-            self.running.patience().unstuck();
-        }
+/// All slices share the memory of the whole, which the last ones would keep when nobody times them any more; so those
+/// are copied.
+fn next_slice(rest: &mut Bytes) -> Bytes {
+    let before = rest.len();
+    let slice = rest.split_to(before.min(SLICE));
+    if before > TAIL && rest.len() <= TAIL {
+        *rest = Bytes::copy_from_slice(rest);
     }
+    slice
 }
 
 impl HttpBody for ResponseBody {
@@ -84,26 +96,63 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.taken();
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if self.multiplexed && matches!(frame, Some(Ok(_))) {
-            self.handed_out = true;
-            self.running.patience().stuck();
+        let Self { body, flow, rest, .. } = &mut *self;
+        let Some(flow) = flow else { return Pin::new(body).poll_frame(cx) };
+        flow.flows();
+        if rest.is_empty() {
+            match ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => *rest = data,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
         }
-        Poll::Ready(frame)
+        flow.waits();
+        Poll::Ready(Some(Ok(Frame::data(next_slice(rest)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(body.lower() + rest);
+        if let Some(upper) = body.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint
     }
 }
 
-impl Drop for ResponseBody {
-    fn drop(&mut self) {
-        self.taken();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Held(Vec<u8>, #[expect(dead_code, reason = "only counted")] Arc<()>);
+
+    impl AsRef<[u8]> for Held {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn the_last_slices_of_a_large_frame_do_not_keep_its_memory() {
+        let whole: Vec<u8> = (0..10 * TAIL).map(|n| n as u8).collect();
+        let holders = Arc::new(());
+        let mut rest = Bytes::from_owner(Held(whole.clone(), Arc::clone(&holders)));
+        let mut slices = Vec::new();
+        while !rest.is_empty() {
+            slices.push(next_slice(&mut rest));
+        }
+        assert_eq!(slices.concat(), whole);
+        assert!(slices.iter().all(|slice| slice.len() <= SLICE));
+
+        let last = slices.split_off(slices.len() - TAIL / SLICE);
+        drop(slices);
+        assert_eq!(Arc::strong_count(&holders), 1);
+        drop(last);
     }
 }

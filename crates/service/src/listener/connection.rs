@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use http::HeaderValue;
+use axum::body::Body;
 use http::header::CONNECTION;
-use hyper::Request;
+use http::{HeaderValue, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -23,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tower::Service as _;
 
 use super::PeerAddr;
-use super::body::{RequestBody, ResponseBody};
+use super::body::{RequestBody, ResponseBody, SEND_BUFFER};
 use super::patience::{Limits, Patience, Waited};
 use super::socket::Socket;
+use super::stream::{Flow, Streams};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A request head: room for a long search and a big token, not for filling the memory.
@@ -94,7 +96,7 @@ impl Connections {
             .timer(TokioTimer::new())
             .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES as usize)
-            .serve_connection(TokioIo::new(io), self.service(peer, patience, false));
+            .serve_connection(TokioIo::new(io), self.service(peer, patience));
         self.drive(connection, patience).await
     }
 
@@ -105,13 +107,14 @@ impl Connections {
         patience: &Arc<Patience>,
     ) -> Result<(), String> {
         patience.opened(true);
-        let connection = http2::Builder::new(TokioExecutor::new())
+        let connection = http2::Builder::new(Streams { limit: self.limits.write })
             .timer(TokioTimer::new())
             .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
+            .max_send_buf_size(SEND_BUFFER)
             .max_header_list_size(MAX_HEAD_BYTES)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
-            .serve_connection(TokioIo::new(io), self.service(peer, patience, true));
+            .serve_connection(TokioIo::new(io), self.service(peer, patience));
         self.drive(connection, patience).await
     }
 
@@ -119,7 +122,6 @@ impl Connections {
         &self,
         peer: SocketAddr,
         patience: &Arc<Patience>,
-        multiplexed: bool,
     ) -> impl HttpService<Incoming, ResBody = ResponseBody, Error = Infallible, Future: Send> + use<> {
         let router = self.router.clone();
         let patience = Arc::clone(patience);
@@ -127,15 +129,19 @@ impl Connections {
             let running = patience.begin_request();
             let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&patience)));
             request.extensions_mut().insert(PeerAddr(peer));
-            let response = router.clone().call(request);
+            let fits = head_size(&request) <= MAX_HEAD_BYTES as usize;
+            let response = fits.then_some(request).map(|request| router.clone().call(request));
             let patience = Arc::clone(&patience);
             async move {
-                let mut response = response.await?;
+                let mut response = match response {
+                    Some(response) => response.await?,
+                    None => too_large(),
+                };
                 // Without this word a client would send its next request on a connection that is closing.
                 if patience.body_is_left() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(response.map(|body| ResponseBody::new(body, running, multiplexed)))
+                Ok(response.map(|body| ResponseBody::new(body, running, Flow::current())))
             }
         })
     }
@@ -169,6 +175,22 @@ impl Connections {
             patience.close();
         }
     }
+}
+
+/// About what the head took on the wire. Hyper looks at the size of heads only while they are incomplete, so that one
+/// whose end comes with the last bytes may be larger.
+fn head_size<B>(request: &Request<B>) -> usize {
+    let uri = request.uri();
+    let target = uri.authority().map_or(0, |authority| authority.as_str().len())
+        + uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    target + fields.sum::<usize>()
+}
+
+fn too_large() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    response
 }
 
 /// Hyper names the step that failed; the reason is one level below.

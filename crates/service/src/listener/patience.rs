@@ -49,10 +49,8 @@ struct State {
     since: Instant,
     running: usize,
     multiplexed: bool,
-    /// Writers that hold something which the peer has not taken.
-    stuck: usize,
-    /// When one of them last got rid of something.
-    moved: Instant,
+    /// Since when the peer takes nothing of what is written.
+    stuck: Option<Instant>,
     body_left: bool,
 }
 
@@ -73,8 +71,7 @@ impl Patience {
             since: now,
             running: 0,
             multiplexed: false,
-            stuck: 0,
-            moved: now,
+            stuck: None,
             body_left: false,
         };
         Arc::new(Self { limits, state: Mutex::new(state) })
@@ -118,23 +115,14 @@ impl Patience {
         Running(Arc::clone(self))
     }
 
-    /// Something waits for the peer to take it, until [`Patience::unstuck`].
+    /// What is written waits for the peer to take it, until [`Patience::unstuck`].
     pub(super) fn stuck(&self) {
-        let mut state = self.state();
-        state.stuck += 1;
-        state.moved = Instant::now();
-    }
-
-    /// The peer took what [`Patience::stuck`] waited with.
-    pub(super) fn unstuck(&self) {
-        let mut state = self.state();
-        state.stuck -= 1;
-        state.moved = Instant::now();
+        self.state().stuck = Some(Instant::now());
     }
 
     /// The peer took something.
-    pub(super) fn moved(&self) {
-        self.state().moved = Instant::now();
+    pub(super) fn unstuck(&self) {
+        self.state().stuck = None;
     }
 
     /// The service answered without reading the whole body.
@@ -175,7 +163,7 @@ impl Patience {
 
     fn due(&self) -> Option<(Instant, Waited)> {
         let state = self.state();
-        let write = (state.stuck > 0).then(|| (state.moved + self.limits.write, Waited::Write));
+        let write = state.stuck.map(|since| (since + self.limits.write, Waited::Write));
         let read = (state.running == 0).then(|| {
             let (limit, waited) = match state.stage {
                 Stage::Fresh | Stage::Head => (self.limits.head, Waited::Head),
@@ -216,12 +204,6 @@ impl Patience {
 #[derive(Debug)]
 pub(super) struct Running(Arc<Patience>);
 
-impl Running {
-    pub(super) fn patience(&self) -> &Arc<Patience> {
-        &self.0
-    }
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         let mut state = self.0.state();
@@ -249,7 +231,7 @@ mod tests {
     fn awaited(patience: &Patience) -> Option<(Waited, Duration)> {
         let (at, waited) = patience.due()?;
         let state = patience.state();
-        let began = if waited == Waited::Write { state.moved } else { state.since };
+        let began = state.stuck.filter(|_| waited == Waited::Write).unwrap_or(state.since);
         Some((waited, at - began))
     }
 

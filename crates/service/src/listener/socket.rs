@@ -12,9 +12,6 @@ use tokio::net::TcpStream;
 
 use super::patience::Patience;
 
-/// A write of at least this size carries a part of an answer; a smaller one may be no more than a ping.
-const PART_OF_AN_ANSWER: usize = 512;
-
 pub(super) struct Socket {
     tcp: TcpStream,
     patience: Arc<Patience>,
@@ -37,7 +34,6 @@ impl Socket {
                 self.blocked = false;
                 self.patience.unstuck();
             }
-            Poll::Ready(Ok(size)) if *size >= PART_OF_AN_ANSWER => self.patience.moved(),
             _ => {}
         }
         written

@@ -95,6 +95,13 @@ async fn malformed_and_oversized_heads_are_refused_with_an_answer() {
     client.send(vec![b'x'; 1 << 20]).await;
     assert_eq!(client.answer().await.status, 431);
 
+    // Its end is there when its size is looked at.
+    for (size, status) in [(60_000, 200), (70_000, 431), (100_000, 431)] {
+        let mut client = server.connect().await;
+        client.send(format!("GET / HTTP/1.1\r\nhost: test\r\nx-filler: {}\r\n\r\n", "x".repeat(size))).await;
+        assert_eq!(client.answer().await.status, status, "{size}");
+    }
+
     let mut client = server.connect().await;
     client.send(format!("GET /{} HTTP/1.1\r\nhost: test\r\n\r\n", "x".repeat(70_000))).await;
     assert_eq!(client.answer().await.status, 414);

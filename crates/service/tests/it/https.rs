@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use bytes::Bytes;
 use http::{Request, Version};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
@@ -22,7 +23,6 @@ use tokio_rustls::client::TlsStream;
 
 use crate::peer::{DEADLINE, Server, Wire, within};
 use crate::shutdown::Gate;
-use crate::slow_clients::endless;
 
 /// Writes a new certificate and its key, and returns the certificate.
 fn issue(files: &TlsFiles) -> CertificateDer<'static> {
@@ -174,23 +174,61 @@ async fn a_drain_finishes_http2_requests_that_run() {
     assert_eq!(server.ended().await, 0);
 }
 
+/// A large answer at `/large`, whose memory says when it is free, and a small one at `/`.
+fn large_and_small(freed: mpsc::UnboundedSender<()>) -> Router {
+    struct Large(Vec<u8>, mpsc::UnboundedSender<()>);
+
+    impl AsRef<[u8]> for Large {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl Drop for Large {
+        fn drop(&mut self) {
+            let _ = self.1.send(());
+        }
+    }
+
+    router().route("/large", get(async move || Bytes::from_owner(Large(vec![b'x'; 8 << 20], freed.clone()))))
+}
+
+/// The connection itself is driven all the while, so pings are answered; only the windows of some streams stay shut.
 #[tokio::test]
-async fn an_http2_client_that_takes_no_data_is_cut_off() {
+async fn answers_that_an_http2_client_does_not_take_are_ended_while_others_flow() {
     let directory = tempfile::tempdir().unwrap();
     let files = files_in(directory.path());
     issue(&files);
-    let (begun, mut answers) = mpsc::channel(1);
-    let options = ListenerOptions { write_timeout: Duration::from_millis(100), ..options(files) };
-    let server = Server::start(endless(begun), options).await;
+    let (freed, mut free) = mpsc::unbounded_channel();
+    let options = ListenerOptions { write_timeout: Duration::from_secs(1), ..options(files) };
+    let server = Server::start(large_and_small(freed), options).await;
     let (mut sender, connection) = http2_over(handshake(&server, &[b"h2"]).await).await;
-    let connection = tokio::spawn(connection);
-    let unread = within("the head of the answer", sender.send_request(ask())).await.unwrap();
-    within("the answer to begin", answers.recv()).await.unwrap();
+    tokio::spawn(connection);
 
-    // The connection itself is driven all the while, so pings are answered; only the stream's window
-    // stays shut.
-    let _ = within("the server to close", connection).await.unwrap();
-    drop(unread);
+    let taken = within("an answer", sender.send_request(ask_for("/large"))).await.unwrap();
+    let taken = within("the whole answer", taken.into_body().collect()).await.unwrap();
+    assert_eq!(taken.to_bytes().len(), 8 << 20);
+    within("its memory to be free", free.recv()).await.unwrap();
+
+    let mut left = Vec::new();
+    for _ in 0..2 {
+        left.push(within("the head of an answer", sender.send_request(ask_for("/large"))).await.unwrap());
+    }
+    let mut waiting = left.len();
+    eventually("what nobody takes to be free", DEADLINE, async || {
+        let response = within("an answer", sender.send_request(ask())).await.unwrap();
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "HTTP/2.0");
+        while free.try_recv().is_ok() {
+            waiting -= 1;
+        }
+        (waiting == 0).then_some(())
+    })
+    .await;
+    for response in left {
+        let ended = within("the end of an answer", response.into_body().collect()).await;
+        assert!(ended.is_err(), "it is not passed off as whole");
+    }
+    assert_eq!(within("an answer", sender.send_request(ask())).await.unwrap().status(), 200);
 }
 
 #[tokio::test]
@@ -229,15 +267,19 @@ async fn a_client_that_speaks_no_tls_harms_nobody() {
     assert_eq!(Wire::new(stream).get("/").await.status, 200);
 }
 
-fn ask() -> Request<Empty<bytes::Bytes>> {
-    Request::get("https://localhost/").body(Empty::new()).unwrap()
+fn ask() -> Request<Empty<Bytes>> {
+    ask_for("/")
+}
+
+fn ask_for(path: &str) -> Request<Empty<Bytes>> {
+    Request::get(format!("https://localhost{path}")).body(Empty::new()).unwrap()
 }
 
 async fn http2_over(
     stream: TlsStream<TcpStream>,
 ) -> (
-    http2::SendRequest<Empty<bytes::Bytes>>,
-    http2::Connection<TokioIo<TlsStream<TcpStream>>, Empty<bytes::Bytes>, TokioExecutor>,
+    http2::SendRequest<Empty<Bytes>>,
+    http2::Connection<TokioIo<TlsStream<TcpStream>>, Empty<Bytes>, TokioExecutor>,
 ) {
     within("the HTTP/2 handshake", http2::handshake(TokioExecutor::new(), TokioIo::new(stream)))
         .await

@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(3600);
 
 /// Answers without an end; says through the channel when such an answer begins, and closes it when all
 /// are dropped.
-pub(crate) fn endless(begun: mpsc::Sender<()>) -> Router {
+fn endless(begun: mpsc::Sender<()>) -> Router {
     let answer = async move || {
         let _ = begun.send(()).await;
         Body::from_stream(stream::repeat_with(move || {

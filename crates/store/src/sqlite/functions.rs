@@ -1,16 +1,25 @@
 //! What SQLite lacks for searches, as functions: most with the names and the meaning of those in
-//! PostgreSQL's schema.
+//! PostgreSQL's schema. A search of hundreds of terms calls them hundreds of times for each row, without a
+//! step at which SQLite would look at the clock; so they look, and parse what a row holds once.
+
+use std::cell::RefCell;
 
 use hyperfleet_core::search::{ConditionPart, LikePattern, Segment, spec_value};
 use hyperfleet_core::{Condition, Decimal};
 use rusqlite::functions::{Context, FunctionFlags};
-use rusqlite::{Connection, Error, Result};
+use rusqlite::{Connection, Error, Result, ffi};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::facets::Facet;
 use crate::shorthand;
+use crate::sqlite::leash;
 use crate::sqlite::row::parse_times;
+
+thread_local! {
+    static SPEC: RefCell<Last<Value>> = const { RefCell::new(Last(None)) };
+    static CONDITIONS: RefCell<Last<Vec<Condition>>> = const { RefCell::new(Last(None)) };
+}
 
 /// Makes them known to a connection.
 pub(super) fn register(connection: &Connection) -> Result<()> {
@@ -18,12 +27,11 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     connection.create_scalar_function("search_spec", 3, flags, spec)?;
     connection.create_scalar_function("search_like", 2, flags, like)?;
     connection.create_scalar_function("search_condition", 3, flags, |call| {
-        condition(call, 1, 2).map(|found| found.and_then(|(_, condition, part)| text(&condition, part)))
+        condition(call, 1, 2, |_, condition, part| text(condition, part))
     })?;
     connection.create_scalar_function("search_condition_time", 4, flags, |call| {
-        let Some((index, condition, part)) = condition(call, 2, 3)? else { return Ok(None) };
         let refreshed = parse_times(call.get_raw(1).as_str()?).map_err(|failure| wrong(failure.cause))?;
-        Ok(match part {
+        condition(call, 2, 3, |index, condition, part| match part {
             ConditionPart::LastUpdatedTime => {
                 Some(refreshed.get(index).copied().unwrap_or_else(|| condition.last_updated_time.micros()))
             }
@@ -31,6 +39,12 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
             _ => None,
         })
     })
+}
+
+/// Lets go of what the last row held.
+pub(super) fn forget() {
+    SPEC.take();
+    CONDITIONS.take();
 }
 
 /// The one that fills the table of facets when it is new.
@@ -44,12 +58,13 @@ pub(super) fn register_facet(connection: &Connection) -> Result<()> {
 
 /// `search_spec(spec, path, wanted)`: the value at a path, if it is of the wanted type.
 fn spec(call: &Context<'_>) -> Result<Option<String>> {
-    let spec: Value = json(call, 0)?;
+    in_time()?;
     let path = call.get_or_create_aux(1, |value| -> Result<Vec<Segment>> {
         let keys: Vec<String> = serde_json::from_str(value.as_str()?).map_err(wrong)?;
         Ok(keys.into_iter().map(Segment::new).collect())
     })?;
-    Ok(match (call.get_raw(2).as_str()?, spec_value(&spec, &path)) {
+    let wanted = call.get_raw(2).as_str()?;
+    let find = |spec: &Value| match (wanted, spec_value(spec, &path)) {
         ("any", Some(_)) => Some("any".to_owned()),
         ("string", Some(Value::String(text))) => Some(text.clone()),
         ("number", Some(Value::Number(number))) => {
@@ -57,28 +72,41 @@ fn spec(call: &Context<'_>) -> Result<Option<String>> {
         }
         ("boolean", Some(Value::Bool(bool))) => Some(bool.to_string()),
         _ => None,
-    })
+    };
+    let spec = call.get_raw(0).as_str()?;
+    SPEC.with_borrow_mut(|last| last.parsed(spec, json, find))
 }
 
 /// `search_like(text, pattern)`: whether a text fits, in a time that no pattern can make long.
 fn like(call: &Context<'_>) -> Result<Option<bool>> {
+    in_time()?;
     let pattern = call
         .get_or_create_aux(1, |value| -> Result<LikePattern> { Ok(LikePattern::parse(value.as_str()?)) })?;
     Ok(call.get_raw(0).as_str_or_null()?.map(|text| pattern.matches(text)))
 }
 
-/// The condition whose type is argument `kind`, its place among all, and the part that argument `part` names.
-fn condition(
+/// What `find` makes of the condition whose type is argument `kind`, of its place among all, and of the part that
+/// argument `part` names.
+fn condition<T>(
     call: &Context<'_>,
     kind: usize,
     part: usize,
-) -> Result<Option<(usize, Condition, ConditionPart)>> {
-    let conditions: Vec<Condition> =
-        serde_json::from_str(&shorthand::in_full(call.get_raw(0).as_str()?)).map_err(wrong)?;
+    find: impl FnOnce(usize, &Condition, ConditionPart) -> Option<T>,
+) -> Result<Option<T>> {
+    in_time()?;
     let (kind, part) = (call.get_raw(kind).as_str()?, call.get_raw(part).as_str()?);
-    let part = ConditionPart::ALL.iter().find(|(name, _)| *name == part).map(|(_, part)| *part);
-    let found = conditions.into_iter().enumerate().find(|(_, condition)| condition.kind == kind);
-    Ok(found.zip(part).map(|((index, condition), part)| (index, condition, part)))
+    let Some((_, part)) = ConditionPart::ALL.iter().find(|(name, _)| *name == part) else { return Ok(None) };
+    let conditions = call.get_raw(0).as_str()?;
+    CONDITIONS.with_borrow_mut(|last| {
+        last.parsed(
+            conditions,
+            |text| json(&shorthand::in_full(text)),
+            |conditions| {
+                let index = conditions.iter().position(|condition| condition.kind == kind)?;
+                find(index, &conditions[index], *part)
+            },
+        )
+    })
 }
 
 fn text(condition: &Condition, part: ConditionPart) -> Option<String> {
@@ -91,10 +119,90 @@ fn text(condition: &Condition, part: ConditionPart) -> Option<String> {
     }
 }
 
-fn json<T: DeserializeOwned>(call: &Context<'_>, index: usize) -> Result<T> {
-    serde_json::from_str(call.get_raw(index).as_str()?).map_err(wrong)
+/// The JSON text that was parsed last. All of it is compared: SQLite may put the next row where the last one was.
+#[derive(Default)]
+struct Last<T>(Option<(String, T)>);
+
+impl<T> Last<T> {
+    fn parsed<F>(
+        &mut self,
+        text: &str,
+        parse: impl FnOnce(&str) -> Result<T>,
+        find: impl FnOnce(&T) -> F,
+    ) -> Result<F> {
+        let last = match self.0.take().filter(|(last, _)| last == text) {
+            Some(last) => last,
+            None => (text.to_owned(), parse(text)?),
+        };
+        let found = find(&last.1);
+        self.0 = Some(last);
+        Ok(found)
+    }
+}
+
+fn json<T: DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(wrong)
+}
+
+/// An error like SQLite's own when the read that calls must end.
+fn in_time() -> Result<()> {
+    if leash::is_over() {
+        return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None));
+    }
+    Ok(())
 }
 
 fn wrong(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::UserFunctionError(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::failure::FailureKind;
+    use crate::sqlite::leash::Leash;
+
+    #[test]
+    fn what_a_row_holds_is_parsed_once_and_the_next_row_anew() {
+        let (mut last, parsed) = (Last::<Value>(None), Cell::new(0));
+        let mut find = |text| {
+            let parse = |text: &str| {
+                parsed.set(parsed.get() + 1);
+                json(text)
+            };
+            last.parsed(text, parse, Value::to_string).ok()
+        };
+        for text in ["[1]", "[1]", "[1]", "[2]", "[2]"] {
+            assert_eq!(find(text).as_deref(), Some(text));
+        }
+        assert_eq!(parsed.get(), 2);
+        assert_eq!(find("broken"), None);
+        assert_eq!(find("[2]").as_deref(), Some("[2]"));
+        assert_eq!(parsed.get(), 4, "nothing is kept of what is broken");
+    }
+
+    /// One row, in which SQLite takes no step at which it would look at the clock.
+    #[test]
+    fn a_function_ends_the_statement_when_nobody_waits_for_it() {
+        let connection = Connection::open_in_memory().unwrap();
+        register(&connection).unwrap();
+        for call in [
+            "search_spec('{}', '[\"a\"]', 'any')",
+            "search_like('a', 'b')",
+            "search_condition('[]', 'Ready', 'status')",
+            "search_condition_time('[]', '', 'Ready', 'last_updated_time')",
+        ] {
+            let evaluate = || Ok(connection.query_row(&format!("select {call}"), (), |_| Ok(()))?);
+            let (leash, caller) = Leash::new(Duration::from_secs(3600));
+            let failure = leash.hold(|| {
+                drop(caller);
+                evaluate()
+            });
+            assert_eq!(failure.unwrap_err().kind, FailureKind::Timeout, "{call}");
+            assert!(evaluate().is_ok(), "{call}");
+        }
+    }
 }

@@ -1,11 +1,13 @@
 //! The embedded store: one file, one writer thread, a few readers, WAL.
 //!
 //! `synchronous=FULL` makes an acknowledged write survive a power loss. Point reads run on the
-//! caller's thread: they take microseconds, less than handing them to another thread would.
+//! caller's thread: they take microseconds, less than handing them to another thread would. Whatever
+//! may take long has readers of its own and waits its turn, so that no search keeps a point read waiting.
 
 mod feed;
 mod functions;
 mod leases;
+mod leash;
 mod load;
 mod migrate;
 mod past;
@@ -13,38 +15,42 @@ mod persist;
 #[cfg(test)]
 mod plans;
 mod read;
+mod readers;
 mod row;
 mod surroundings;
+#[cfg(test)]
+mod turns;
 mod writer;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Catalog, Claim, Error, Lease, Resource, ResourceId, Sight, Timestamp, Version};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
 use crate::migrations::{MigrationReport, OpenError};
+use crate::reader::Reading;
 use crate::{
     LeasePage, ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery,
 };
 
+use leash::Leash;
+use readers::Readers;
 pub(crate) use writer::Writer;
 
-const READERS: usize = 4;
+const POINT_READERS: usize = 4;
+const SCANS: usize = 4;
 
 /// Pages that a connection keeps. A reader has to drop all of its own whenever somebody has written, and finds them again
 /// in the system's cache, so more is of little use to it.
 const WRITERS_CACHE_KIB: i64 = 16_000;
-const READERS_CACHE_KIB: i64 = 8_000;
-
-/// How many steps of SQLite's machine a list runs between two looks at the clock.
-const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+const READERS_CACHE_KIB: i64 = 4_000;
 
 /// How long a connection waits for another process that holds the write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,8 +59,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     location: Location,
-    readers: Vec<Mutex<Connection>>,
-    next: AtomicUsize,
+    /// For what takes microseconds, and for the server's own questions.
+    points: Readers,
+    /// For whatever takes as long as its caller makes it take.
+    scans: Readers,
+    /// To wait for a turn takes no thread, and ends when the caller goes.
+    turns: Arc<Semaphore>,
     catalog: Arc<Catalog>,
 }
 
@@ -139,15 +149,11 @@ pub(crate) fn open(
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
     let mut connection = location.connect().map_err(fail)?;
     migrate::run(&mut connection, options.migrate)?;
-    let mut readers = Vec::with_capacity(READERS);
-    for _ in 0..READERS {
-        let reader = location.connect().map_err(fail)?;
-        reader.pragma_update(None, "query_only", true).map_err(fail)?;
-        reader.pragma_update(None, "cache_size", -READERS_CACHE_KIB).map_err(fail)?;
-        readers.push(Mutex::new(reader));
-    }
+    let points = Readers::open(&location, POINT_READERS).map_err(fail)?;
+    let scans = Readers::open(&location, SCANS).map_err(fail)?;
+    let turns = Arc::new(Semaphore::new(SCANS));
     let writer = Writer::new(connection, catalog.clone());
-    Ok((Sqlite { location, readers, next: AtomicUsize::new(0), catalog }, writer))
+    Ok((Sqlite { location, points, scans, turns, catalog }, writer))
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -158,11 +164,11 @@ pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError>
 impl Sqlite {
     /// On the caller's thread when a reader is free, else on one that may wait.
     pub(crate) async fn get(self: &Arc<Self>, id: ResourceId) -> Result<Option<Resource>, Failure> {
-        if let Some(reader) = self.free_reader() {
+        if let Some(reader) = self.points.free() {
             return read::get(&reader, &self.catalog, id);
         }
-        let this = self.clone();
-        off_thread(move || read::get(&this.reader(), &this.catalog, id)).await
+        let catalog = self.catalog.clone();
+        self.glance(move |reader| read::get(reader, &catalog, id)).await
     }
 
     pub(crate) async fn list(
@@ -174,21 +180,30 @@ impl Sqlite {
         self.scan(time, move |reader| read::list(reader, rulebook.view(), &query)).await
     }
 
+    /// A read that takes long, or may be made to.
     async fn scan<T: Send + 'static>(
         self: &Arc<Self>,
         time: Duration,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
+        let (leash, _caller) = Leash::new(time);
+        let turn = self.turns.clone().acquire_owned().await;
+        let turn = turn.map_err(|error| Failure::new(FailureKind::Defect, error))?;
         let this = self.clone();
-        let deadline = Instant::now() + time;
         off_thread(move || {
-            let mut reader = this.reader();
-            reader.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || Instant::now() > deadline))?;
-            let found = read(&reader);
-            reader.progress_handler(0, None::<fn() -> bool>)?;
-            found
+            let _turn = turn;
+            leash.hold(|| read(&this.scans.wait()))
         })
         .await
+    }
+
+    /// A read that takes a moment, whoever asks.
+    async fn glance<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let this = self.clone();
+        off_thread(move || read(&this.points.wait())).await
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -196,18 +211,22 @@ impl Sqlite {
     }
 
     pub(crate) async fn bounds(self: &Arc<Self>) -> Result<(Version, Version), Failure> {
-        let this = self.clone();
-        off_thread(move || feed::bounds(&this.reader())).await
+        self.glance(feed::bounds).await
     }
 
     pub(crate) async fn trail(
         self: &Arc<Self>,
+        reading: Reading,
         position: Version,
         limit: i64,
         time: Duration,
     ) -> Result<Option<Trail>, Failure> {
         let catalog = self.catalog.clone();
-        self.scan(time, move |reader| feed::trail(reader, &catalog, position, limit)).await
+        let read = move |reader: &Connection| feed::trail(reader, &catalog, position, limit);
+        match reading {
+            Reading::First => self.glance(read).await,
+            Reading::Behind => self.scan(time, read).await,
+        }
     }
 
     pub(crate) async fn states(
@@ -239,9 +258,9 @@ impl Sqlite {
         self: &Arc<Self>,
         id: ResourceId,
         slice: Slice,
+        time: Duration,
     ) -> Result<ReportPage, Failure> {
-        let this = self.clone();
-        off_thread(move || read::reports(&this.reader(), id, &slice)).await
+        self.scan(time, move |reader| read::reports(reader, id, &slice)).await
     }
 
     pub(crate) async fn timeline(
@@ -250,8 +269,8 @@ impl Sqlite {
         query: TimelineQuery,
         time: Duration,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-        let this = self.clone();
-        self.scan(time, move |reader| past::timeline(reader, &this.catalog, id, &query)).await
+        let catalog = self.catalog.clone();
+        self.scan(time, move |reader| past::timeline(reader, &catalog, id, &query)).await
     }
 
     pub(crate) async fn past(
@@ -261,8 +280,8 @@ impl Sqlite {
         generations: Vec<i64>,
         time: Duration,
     ) -> Result<Option<Past>, Failure> {
-        let this = self.clone();
-        self.scan(time, move |reader| past::past(reader, &this.catalog, &sight, id, &generations)).await
+        let catalog = self.catalog.clone();
+        self.scan(time, move |reader| past::past(reader, &catalog, &sight, id, &generations)).await
     }
 
     pub(crate) async fn leases(
@@ -270,9 +289,10 @@ impl Sqlite {
         scope: &str,
         group: &str,
         slice: &Slice,
+        time: Duration,
     ) -> Result<LeasePage, Failure> {
-        let (this, scope, group, slice) = (self.clone(), scope.to_owned(), group.to_owned(), slice.clone());
-        off_thread(move || leases::list(&this.reader(), &scope, &group, &slice)).await
+        let (scope, group, slice) = (scope.to_owned(), group.to_owned(), slice.clone());
+        self.scan(time, move |reader| leases::list(reader, &scope, &group, &slice)).await
     }
 
     pub(crate) async fn claim(
@@ -290,16 +310,15 @@ impl Sqlite {
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {
-        let this = self.clone();
-        off_thread(move || read::pending(&this.reader(), stuck_before)).await
+        self.glance(move |reader| read::pending(reader, stuck_before)).await
     }
 
     pub(crate) async fn basis(
         self: &Arc<Self>,
         kind: &str,
     ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
-        let (this, kind) = (self.clone(), kind.to_owned());
-        off_thread(move || read::basis(&this.reader(), &kind)).await
+        let kind = kind.to_owned();
+        self.glance(move |reader| read::basis(reader, &kind)).await
     }
 
     pub(crate) async fn set_basis(
@@ -318,13 +337,12 @@ impl Sqlite {
         after: Option<(Timestamp, ResourceId)>,
         limit: i64,
     ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
-        let (this, kind) = (self.clone(), kind.to_owned());
-        off_thread(move || read::ids_of_kind(&this.reader(), &kind, after, limit)).await
+        let kind = kind.to_owned();
+        self.glance(move |reader| read::ids_of_kind(reader, &kind, after, limit)).await
     }
 
     pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
-        let this = self.clone();
-        off_thread(move || Ok(this.reader().query_row("select version from feed", (), |_| Ok(()))?)).await
+        self.glance(|reader| Ok(reader.query_row("select version from feed", (), |_| Ok(()))?)).await
     }
 
     pub(crate) async fn prune_history(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
@@ -337,24 +355,8 @@ impl Sqlite {
 
     /// Open connections, and those at work. The writer's counts as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let busy =
-            self.readers.iter().filter(|r| matches!(r.try_lock(), Err(TryLockError::WouldBlock))).count();
-        (self.readers.len() + 1, busy)
-    }
-
-    /// A reader that nobody uses.
-    fn free_reader(&self) -> Option<MutexGuard<'_, Connection>> {
-        let start = self.next.fetch_add(1, Ordering::Relaxed);
-        (0..self.readers.len()).find_map(|i| self.readers[(start + i) % self.readers.len()].try_lock().ok())
-    }
-
-    /// A free reader, or the next in turn; waits for it. A reader whose user panicked is as good as
-    /// before: it only reads.
-    fn reader(&self) -> MutexGuard<'_, Connection> {
-        self.free_reader().unwrap_or_else(|| {
-            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.readers.len();
-            self.readers[next].lock().unwrap_or_else(PoisonError::into_inner)
-        })
+        let ((points, busy_points), (scans, busy_scans)) = (self.points.count(), self.scans.count());
+        (points + scans + 1, busy_points + busy_scans)
     }
 }
 

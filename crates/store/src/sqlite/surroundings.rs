@@ -1,12 +1,13 @@
 //! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{Catalog, Resource, ResourceId};
 use rusqlite::Connection;
 
-use super::{Sqlite, off_thread, read, row};
+use super::{Sqlite, read, row};
 use crate::STATUS_COLUMNS;
 use crate::failure::Failure;
 use crate::surroundings::{MOST, SAID_COLUMNS};
@@ -44,9 +45,10 @@ impl Sqlite {
     pub(crate) async fn surroundings(
         self: &Arc<Self>,
         id: ResourceId,
+        time: Duration,
     ) -> Result<Option<Surroundings>, Failure> {
-        let this = self.clone();
-        off_thread(move || look(&this.reader(), &this.catalog, id)).await
+        let catalog = self.catalog.clone();
+        self.scan(time, move |reader| look(reader, &catalog, id)).await
     }
 }
 
