@@ -52,7 +52,7 @@ async fn what_is_below_or_behind_the_unseen_is_not_read(home: &Home) {
     let [seen, unseen] = [planted(&server.api(), "red").await, planted(&server.api(), "blue").await];
     drop(server);
     home.execute("update resources set ancestors = 'broken' where kind = 'NodePool'").await;
-    home.execute("update changes set undo = 'broken' where undo is not null").await;
+    home.execute("update changes set packed = 'broken'").await;
 
     let server = home.serve().config(REDS).start().await.unwrap();
     server.api().get(&format!("{CLUSTERS}/{seen}")).await.expect_status(200);
