@@ -114,6 +114,7 @@ mod tests {
         assert!(places.take(ann_of("a")).is_none());
         held.clear();
         drop(places.take(ann_of("a")).unwrap());
-        assert_eq!((places.taken().all, places.taken().by.len()), (0, 0));
+        let taken = places.taken();
+        assert_eq!((taken.all, taken.by.len()), (0, 0));
     }
 }
