@@ -175,8 +175,8 @@ async fn a_drain_finishes_http2_requests_that_run() {
 }
 
 /// A large answer at `/large`, whose memory says when it is free, and a small one at `/`.
-fn large_and_small(freed: mpsc::UnboundedSender<()>) -> Router {
-    struct Large(Vec<u8>, mpsc::UnboundedSender<()>);
+fn large_and_small(freed: mpsc::Sender<()>) -> Router {
+    struct Large(Vec<u8>, mpsc::Sender<()>);
 
     impl AsRef<[u8]> for Large {
         fn as_ref(&self) -> &[u8] {
@@ -186,7 +186,7 @@ fn large_and_small(freed: mpsc::UnboundedSender<()>) -> Router {
 
     impl Drop for Large {
         fn drop(&mut self) {
-            let _ = self.1.send(());
+            let _ = self.1.try_send(());
         }
     }
 
@@ -199,7 +199,7 @@ async fn answers_that_an_http2_client_does_not_take_are_ended_while_others_flow(
     let directory = tempfile::tempdir().unwrap();
     let files = files_in(directory.path());
     issue(&files);
-    let (freed, mut free) = mpsc::unbounded_channel();
+    let (freed, mut free) = mpsc::channel(8);
     let options = ListenerOptions { write_timeout: Duration::from_secs(1), ..options(files) };
     let server = Server::start(large_and_small(freed), options).await;
     let (mut sender, connection) = http2_over(handshake(&server, &[b"h2"]).await).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyperfleet_core::{Catalog, ResourceId};
 use hyperfleet_testkit::eventually;
 use rusqlite::Connection;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinSet;
 
 use super::leash::Leash;
@@ -37,20 +37,20 @@ fn store() -> Arc<Sqlite> {
 /// Searches that last until this is dropped.
 struct Standstill {
     searches: JoinSet<Result<(), Failure>>,
-    begun: UnboundedReceiver<()>,
+    begun: Receiver<()>,
     /// Whoever waits for a word from it goes on when it is gone.
     _end: mpsc::Sender<()>,
 }
 
 async fn standstill(sqlite: &Arc<Sqlite>, number: usize) -> Standstill {
     let (_end, end) = mpsc::channel();
-    let (begin, mut begun) = unbounded_channel();
+    let (begin, mut begun) = channel(number);
     let end = Arc::new(Mutex::new(end));
     let mut searches = JoinSet::new();
     for _ in 0..number {
         let (sqlite, begin, end) = (sqlite.clone(), begin.clone(), end.clone());
         let search = move |_: &Connection| {
-            begin.send(()).unwrap();
+            begin.try_send(()).unwrap();
             let _ = end.lock().unwrap().recv();
             Ok(())
         };
@@ -109,9 +109,9 @@ fn a_read_that_comes_too_late_never_begins() {
 #[tokio::test]
 async fn a_search_ends_when_its_caller_leaves() {
     let sqlite = store();
-    let (begin, mut begun) = unbounded_channel();
+    let (begin, mut begun) = channel(1);
     let endless = sqlite.scan(2 * DEADLINE, move |reader| {
-        begin.send(()).unwrap();
+        begin.try_send(()).unwrap();
         let forever = "with recursive n (i) as (select 1 union all select i + 1 from n) select max(i) from n";
         Ok(reader.query_row(forever, (), |_| Ok(()))?)
     });
