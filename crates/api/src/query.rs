@@ -8,6 +8,8 @@ mod slice;
 mod wait;
 mod watch;
 
+use std::collections::HashMap;
+
 use hyperfleet_core::search::SearchError;
 use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, echo, nearest};
 use serde::de::DeserializeOwned;
@@ -154,8 +156,11 @@ impl Query {
             Some(error) => self.faults.push(error.fault().clone()),
             None => {}
         }
-        let order = self.order;
-        self.faults.sort_by_field(|field| order.iter().position(|name| name == field).unwrap_or(order.len()));
+        let mut places = HashMap::new();
+        for (place, name) in self.order.iter().enumerate() {
+            places.entry(name.as_str()).or_insert(place);
+        }
+        self.faults.sort_by_field(|field| places.get(field).copied().unwrap_or(usize::MAX));
         self.faults.or(value)
     }
 }

@@ -24,9 +24,10 @@ impl KeySet {
         self.keys.len()
     }
 
-    /// The next edition, unless nothing has changed.
+    /// The next edition, unless nothing has changed but the order.
     pub(crate) fn followed_by(&self, keys: Vec<Arc<Key>>) -> Option<Self> {
-        (keys != self.keys).then(|| Self { keys, edition: self.edition + 1 })
+        let same = keys.len() == self.keys.len() && keys.iter().all(|key| self.keys.contains(key));
+        (!same).then(|| Self { keys, edition: self.edition + 1 })
     }
 
     /// Checks the signature. [`Refusal::NoKeys`] and [`Refusal::UnknownKey`] say that newer keys could know better.

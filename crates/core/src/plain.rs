@@ -9,6 +9,9 @@ use crate::RawJson;
 use crate::diff::{FieldChange, MAX_PATH};
 use crate::json::{MAX_DEPTH, member, same};
 
+/// Longer ones are read the other way.
+const MAX_BYTES: usize = 64 << 10;
+
 /// The most members of an object: each is looked for among all of the other side.
 const MAX_MEMBERS: usize = 32;
 
@@ -57,7 +60,8 @@ impl<'a> Plain<'a> {
     /// A document that is known to be JSON.
     fn of(document: &'a RawJson) -> Option<Self> {
         let mut rest = document.as_str();
-        if memchr(b'\\', rest.as_bytes()).is_some() {
+        // What is remembered of a document takes many times its length.
+        if rest.len() > MAX_BYTES || memchr(b'\\', rest.as_bytes()).is_some() {
             return None;
         }
         Self::read(&mut rest, 0).filter(|_| rest.is_empty())
@@ -90,11 +94,11 @@ impl<'a> Plain<'a> {
     }
 
     fn read_object(rest: &mut &'a str, depth: usize) -> Option<Vec<(&'a str, Plain<'a>)>> {
-        let mut members: Vec<(&str, Plain<'_>)> = Vec::with_capacity(8);
         *rest = &rest[1..];
         if take(rest, '}') {
-            return Some(members);
+            return Some(Vec::new());
         }
+        let mut members: Vec<(&str, Plain<'_>)> = Vec::with_capacity(8);
         loop {
             let key = read_string(rest)?;
             let is_new = members.iter().all(|(known, _)| *known != key);

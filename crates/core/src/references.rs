@@ -1,7 +1,7 @@
 //! References from one resource to others: ref type → targets. Shape and counts are checked
 //! here; whether a target exists and is active is for the rules, inside the transaction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
@@ -38,16 +38,16 @@ pub fn check_references(entity: &Entity, references: &Value, faults: &mut Vec<Fa
             continue;
         };
         check_count(rule, &field, entries.len(), faults);
-        if entries.len() > MAX_ENTRIES {
+        if rule.max.is_none() && entries.len() > MAX_ENTRIES {
             let message = format!("{field} may have at most {MAX_ENTRIES} items, not {}", entries.len());
             let fault = Fault::new(FaultKind::Value, field, message).rule("max_items");
             faults.push(fault.bounds(None, MAX_ENTRIES as u64));
             continue;
         }
-        let mut ids = Vec::with_capacity(entries.len());
+        let (mut ids, mut known) = (Vec::with_capacity(entries.len()), HashSet::new());
         for (i, entry) in entries.iter().enumerate() {
             if let Some(id) = check_entry(rule, &format!("{field}[{i}]"), entry, faults) {
-                if ids.contains(&id) {
+                if !known.insert(id) {
                     let message = format!("{field}[{i}]: '{id}' is listed twice");
                     faults
                         .push(Fault::value(format!("{field}[{i}].id"), message, &entry["id"]).rule("unique"));

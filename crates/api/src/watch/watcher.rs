@@ -128,6 +128,7 @@ impl Watcher {
             Some(until) => tokio::time::sleep_until(until).await,
             None => pending().await,
         };
+        let told = self.told();
         let app = self.app.clone();
         let mut roles = self.roles.clone();
         let advanced = tokio::select! {
@@ -137,11 +138,15 @@ impl Watcher {
             () = token_ends(self.until) => Err(End::ComeAgain),
             advanced = self.advance() => advanced,
         };
-        // By keys that are withdrawn nothing more is told; whoever has others comes again.
-        let advanced = advanced.and_then(|chunk| match app.gate.still_knows(&self.visitor) {
-            true => Ok(chunk),
-            false => Err(End::ComeAgain),
-        });
+        let advanced = match advanced {
+            // By keys that are withdrawn nothing more is told; whoever has others comes again, for all that was not.
+            Ok(_) if !app.gate.still_knows(&self.visitor) => {
+                (self.position, self.through) = (told, told);
+                self.backlog.clear();
+                Err(End::ComeAgain)
+            }
+            advanced => advanced,
+        };
         let chunk = match advanced {
             Ok(chunk) => chunk,
             Err(end) => self.end(&end).into(),
@@ -206,6 +211,14 @@ impl Watcher {
     }
 
     /// The backlog was empty, so everything up to here is told. A channel may be behind someone who has just come.
+    /// Up to where everything was told.
+    fn told(&self) -> Version {
+        if self.backlog.is_empty() && !matches!(self.stage, Stage::Present(_)) {
+            return self.through;
+        }
+        self.position
+    }
+
     fn reach(&mut self, through: Version) {
         self.position = self.through;
         self.through = self.through.max(through);
@@ -245,9 +258,7 @@ impl Watcher {
                 error.code()
             }
         };
-        if self.backlog.is_empty() && !matches!(self.stage, Stage::Present(_)) {
-            self.position = self.through;
-        }
+        self.position = self.told();
         self.backlog.clear();
         self.stage = Stage::Over;
         self.say(&json!({"type": "ERROR", "version": self.position.0, "code": code}))

@@ -170,7 +170,7 @@ pub fn answered(
         _ => Verb::Write,
     };
     let again = |kept: Resource| {
-        // It shows what this very caller has sent, and how that began: there is nothing in it to be hidden from them.
+        // It shows what this very caller has been shown before: there is nothing in it to be hidden from them.
         let permitted = sight.permit(verb, &kept);
         if permitted.is_err() {
             decide(rulebook, set, command, now)?;

@@ -148,7 +148,10 @@ async fn a_watch_ends_with_the_key_of_its_token(guarded: &Guarded) {
     bob.cluster("unseen", &json!({})).await;
     let rest = stream.rest().await;
     assert!(!rest.iter().any(|event| event.text.contains("unseen")), "{rest:?}");
-    assert_eq!(rest.last().unwrap().json["code"], "HYPERFLEET-SVC-001");
+    let end = &rest.last().unwrap().json;
+    assert_eq!(end["code"], "HYPERFLEET-SVC-001");
+    let mut resumed = bob.get(&watched(&format!("/clusters?since={}", end["version"]))).watch().await;
+    assert_eq!(resumed.change().await.object()["name"], "unseen", "nothing is skipped");
 }
 
 async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {
