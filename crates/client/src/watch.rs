@@ -2,9 +2,11 @@
 //! and expired tokens. A task of its own reads the stream and goes on behind the last version that it was told; whoever
 //! asks for the next event may stop asking at any moment without losing one.
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures_util::FutureExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Limited};
@@ -204,7 +206,9 @@ impl Follower {
         let mut failures = 0;
         loop {
             let before = self.position;
-            let end = self.follow().await;
+            // A server in this process answers within this task, with all its faults.
+            let end = AssertUnwindSafe(self.follow()).catch_unwind().await;
+            let end = end.unwrap_or_else(|_| End::Failed(broken(&self.request.path, "reading it panicked")));
             failures = if self.position == before { failures + 1 } else { 1 };
             let (event, error) = match end {
                 End::Unheard => return,

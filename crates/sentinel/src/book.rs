@@ -113,6 +113,7 @@ impl Book {
 
     /// A resource is gone, or out of the selection.
     pub fn gone(&mut self, id: &str, version: Option<u64>) {
+        self.of_others.forget(id);
         if let Some((id, entry)) = self.entries.remove_entry(id) {
             self.looks.leaves(id, version.or(entry.seen.learned.as_of()));
         }
@@ -143,6 +144,8 @@ impl Book {
     /// a range is gone for which an event is owed.
     pub fn hold(&mut self, ranges: Ranges, stands_in: Ranges, now: Timestamp) -> bool {
         let gained = ranges.minus(self.held);
+        // This runs for every input, and there may be many changes of others; none of them is of what was ours before.
+        let taken_over = ranges.and(stands_in).minus(self.held.and(self.stands_in));
         if self.held != ranges {
             self.held = ranges;
             let custom = self.judge.is_custom();
@@ -150,9 +153,12 @@ impl Book {
         }
         self.stands_in = stands_in;
         self.paused = false;
-        for seen in self.of_others.take(ranges.and(stands_in), now) {
-            self.see(seen, now);
+        if !taken_over.is_empty() {
+            for seen in self.of_others.take(taken_over) {
+                self.see(seen, now);
+            }
         }
+        self.of_others.expire(now);
         !gained.is_empty()
     }
 
@@ -255,6 +261,11 @@ impl Book {
     /// What the configured decision failed with since this was last asked.
     pub fn take_fault(&mut self) -> Option<String> {
         self.judge.fault.take()
+    }
+
+    /// How many changes to resources of others were forgotten for want of room since this was last asked.
+    pub fn take_displaced(&mut self) -> u64 {
+        std::mem::take(&mut self.of_others.displaced)
     }
 
     /// Whether only this moment shows that an event for it is due. A decision of one's own is asked in every look.

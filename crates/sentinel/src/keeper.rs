@@ -132,7 +132,11 @@ impl Keeper {
                 }
             }
             Input::Found(Some(Found::End(end))) => self.looked(end, now),
-            Input::Found(None) => self.looked(Ok(None), now),
+            Input::Found(None) => {
+                // It panicked, so what it did not find may be there.
+                let (url, why) = (self.collection.to_string(), "the look broke off".to_owned());
+                self.looked(Err(Error::Unreachable { url, why }), now);
+            }
             Input::Changed(changed) => self.changed(*changed, now),
         }
     }
@@ -259,6 +263,10 @@ impl Keeper {
         if let Some(skip) = self.book.see(seen, now) {
             let labels = OfReason { resource_type: self.plural.clone(), reason: skip.as_str() };
             self.around.metrics.skipped.get_or_create(&labels).inc();
+        }
+        let displaced = self.book.take_displaced();
+        if displaced > 0 {
+            self.around.metrics.forgotten.get_or_create(&self.labels()).inc_by(displaced);
         }
         if let Some(fault) = self.book.take_fault() {
             tracing::warn!(resource_type = self.plural, fault, "message_decision failed");

@@ -31,6 +31,7 @@ pub struct Metrics {
     pub(crate) pending: Family<OfType, Gauge>,
     pub(crate) published: Family<OfReason, Counter>,
     pub(crate) skipped: Family<OfReason, Counter>,
+    pub(crate) forgotten: Family<OfType, Counter>,
     pub(crate) poll_seconds: Family<OfType, Histogram>,
     pub(crate) last_poll: Family<OfType, Gauge>,
     pub(crate) change_to_publish: Family<OfType, Histogram>,
@@ -47,6 +48,7 @@ impl Default for Metrics {
             pending: Family::default(),
             published: Family::default(),
             skipped: Family::default(),
+            forgotten: Family::default(),
             poll_seconds: Family::new_with_constructor(histogram),
             last_poll: Family::default(),
             change_to_publish: Family::new_with_constructor(histogram),
@@ -69,6 +71,11 @@ impl Metrics {
         );
         r.register("events_published", "Events that the broker confirmed.", self.published.clone());
         r.register("resources_skipped", "Looks at a resource without an event.", self.skipped.clone());
+        r.register(
+            "changes_forgotten",
+            "Changes to resources of other replicas that were forgotten early for want of room.",
+            self.forgotten.clone(),
+        );
         r.register("poll_duration_seconds", "Time of a search for what is due.", self.poll_seconds.clone());
         r.register(
             "last_successful_poll_timestamp_seconds",

@@ -8,9 +8,9 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use hyperfleet_client::{
-    Client, Collection, Error, Inside, ListQuery, Secret, Settings, Token, Watch, WatchQuery,
+    Client, Collection, Error, Inside, ListQuery, Secret, Settings, Token, Watch, WatchEvent, WatchQuery,
 };
 use tokio::sync::{Notify, mpsc};
 
@@ -77,11 +77,31 @@ async fn a_watch_hears_each_event_as_it_is_told_and_its_end_is_noticed_when_it_i
     for version in 1..=3 {
         tell.send(format!("{{\"type\":\"BOOKMARK\",\"version\":{version}}}\n")).await.unwrap();
         let event = watch.next().await.unwrap();
-        assert_eq!(event, hyperfleet_client::WatchEvent::Bookmark { version });
+        assert_eq!(event, WatchEvent::Bookmark { version });
         assert!(watch.is_connected() && goodbye.try_recv().is_err());
     }
     drop(watch);
     goodbye.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_where_it_was_after_the_server_panicked_in_the_middle_of_it() {
+    let router = Router::new().route(
+        "/fleet/api/hyperfleet/v1/clusters",
+        get(async |request: Request| -> Response {
+            let resumed = request.headers().get("last-event-id").map(|id| id.to_str().unwrap().to_owned());
+            let lines = stream::iter(0..).map(move |line| match (line, resumed.as_deref()) {
+                (0, None) => Ok::<_, io::Error>("{\"type\":\"BOOKMARK\",\"version\":1}\n"),
+                (0, Some("1")) => Ok("{\"type\":\"BOOKMARK\",\"version\":2}\n"),
+                _ => panic!("a fault of the server"),
+            });
+            ([("content-type", "application/x-ndjson")], Body::from_stream(lines)).into_response()
+        }),
+    );
+    let mut watch = client(router).watch(&clusters(), &WatchQuery::default());
+    for version in [1, 2] {
+        assert_eq!(watch.next().await.unwrap(), WatchEvent::Bookmark { version });
+    }
 }
 
 #[tokio::test]
