@@ -319,15 +319,25 @@ impl Source {
         }
     }
 
-    pub(crate) async fn close(mut self) {
-        let batch = self.at.take().and_then(|at| at.batch);
-        if let Some(mut batch) = batch {
-            while let Some(Some(Ok(received))) = batch.next().now_or_never() {
-                // Unheard, it is handed out again when the time for its acknowledgement is over.
-                let _ = received.ack_with(AckKind::Nak(None)).await;
-            }
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        let Some(At { batch: Some(mut batch), ack_wait, .. }) = self.at.take() else { return Vec::new() };
+        let mut ahead = Vec::new();
+        while let Some(Some(Ok(received))) = batch.next().now_or_never() {
+            ahead.extend(raw(received, ack_wait));
         }
+        // The server hears of the end of the request before it hears of anything given back. What it sends until then
+        // comes again when the time for its acknowledgement is over.
+        drop(batch);
+        self.flush().await;
+        ahead
+    }
+
+    pub(crate) async fn close(self) {
         // Acknowledgements may still wait to be sent.
+        self.flush().await;
+    }
+
+    async fn flush(&self) {
         let _ = tokio::time::timeout(PULL, self.link.client.flush()).await;
     }
 }
