@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use crate::broker::{Raw, Receipt as AnyReceipt};
 use crate::config;
-use crate::dead_letters::Wanted;
+use crate::dead_letters::{FOUND_AT_MOST, Wanted};
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
@@ -189,7 +189,10 @@ impl PubSub {
         }
         let subscription = self.0.names.subscription(destination);
         let subscribe = self.0.subscriber.subscribe(subscription);
-        let mut stream = subscribe.set_shutdown_behavior(ShutdownBehavior::NackImmediately).build();
+        let mut stream = subscribe
+            .set_max_outstanding_messages(FOUND_AT_MOST)
+            .set_shutdown_behavior(ShutdownBehavior::NackImmediately)
+            .build();
         let mut wait = FIRST_LETTER;
         while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
             let (message, handler) = letter.map_err(|error| failure(&error))?;
