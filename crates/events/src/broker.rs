@@ -243,7 +243,13 @@ impl Source {
         each!(self, source => source.next(room).await)
     }
 
-    /// Gives back what was taken ahead. Everything handed out is settled by now.
+    /// The broker hands out nothing more to this one; what it had taken ahead comes to light. Whatever has been handed
+    /// out can still be settled, and what is given back goes to others.
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        each!(self, source => source.stop_taking().await)
+    }
+
+    /// Everything handed out is settled by now.
     pub(crate) async fn close(self) {
         each!(self, source => source.close().await);
     }
@@ -288,6 +294,15 @@ impl Receipt {
     /// The broker hands the message out again as soon as it likes. Where we count, this time does not.
     pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
         each!(self, receipt => receipt.give_back().await)
+    }
+
+    /// The same by a word alone, where nobody can wait for more: the time may count after all.
+    pub(crate) async fn let_go(self) -> Result<(), BrokerError> {
+        match self {
+            #[cfg(feature = "rabbitmq")]
+            Self::RabbitMq(receipt) => receipt.let_go().await,
+            other => other.give_back().await,
+        }
     }
 }
 

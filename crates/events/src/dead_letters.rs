@@ -12,7 +12,7 @@ use crate::event::{Event, NotAnEvent};
 use crate::message::{ATTEMPTS, FOR, Message, REASON, TIME, TOPIC};
 
 /// Letters that one look finds at most.
-const FOUND_AT_MOST: usize = 10_000;
+pub(crate) const FOUND_AT_MOST: u16 = 10_000;
 /// Letters that are replayed before they are removed: as many come twice if the process ends in between.
 const TOGETHER: usize = 100;
 
@@ -70,7 +70,7 @@ impl DeadLetters {
 
     /// The oldest letters, up to `limit`. They stay where they are.
     pub async fn list(&self, limit: usize) -> Result<Vec<DeadLetter>, BrokerError> {
-        let letters = self.broker.link.letters(&self.destination(), FOUND_AT_MOST).await?;
+        let letters = self.broker.link.letters(&self.destination(), FOUND_AT_MOST.into()).await?;
         let of_topic = |letter: &Message| match (letter.header(TOPIC), &self.topic) {
             (Some(of), Some(wanted)) => of == wanted,
             _ => true,
@@ -80,7 +80,7 @@ impl DeadLetters {
 
     /// One letter.
     pub async fn show(&self, id: &str) -> Result<DeadLetter, BrokerError> {
-        let letters = self.list(FOUND_AT_MOST).await?;
+        let letters = self.list(FOUND_AT_MOST.into()).await?;
         letters
             .into_iter()
             .find(|letter| letter.id == id)

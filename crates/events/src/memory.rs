@@ -177,6 +177,11 @@ impl Source {
         }
     }
 
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        // Only who asks is given anything.
+        Vec::new()
+    }
+
     pub(crate) async fn close(self) {
         // Another user of this subscription waits from now on for what this one was waiting for.
         self.0.arrived.notify_one();

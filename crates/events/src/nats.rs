@@ -14,8 +14,9 @@ use async_nats::jetstream::message::{Acker, PublishMessage};
 use async_nats::jetstream::stream::{Config as StreamConfig, StorageType, Stream};
 use async_nats::jetstream::{AckKind, Context, Message as Received};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr, Subscriber};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::StreamExt as _;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backoff::reconnect_after;
@@ -25,8 +26,10 @@ use crate::error::BrokerError;
 use crate::message::Message;
 
 /// How long one request for messages stays with the server. Short, because a server that went away in between has
-/// forgotten the request.
-const PULL: Duration = Duration::from_secs(5);
+/// forgotten the request, and because a process that ends waits for it to run out.
+const PULL: Duration = Duration::from_secs(1);
+/// Longest wait for what is still to be sent at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Most deliveries of one consumer that are not settled, those that wait for another try included.
 const UNSETTLED_AT_MOST: i64 = 10_000;
 /// Most dead letters; the oldest go first.
@@ -319,16 +322,21 @@ impl Source {
         }
     }
 
-    pub(crate) async fn close(mut self) {
-        let batch = self.at.take().and_then(|at| at.batch);
-        if let Some(mut batch) = batch {
-            while let Some(Some(Ok(received))) = batch.next().now_or_never() {
-                // Unheard, it is handed out again when the time for its acknowledgement is over.
-                let _ = received.ack_with(AckKind::Nak(None)).await;
-            }
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        let Some(At { batch: Some(mut batch), ack_wait, .. }) = self.at.take() else { return Vec::new() };
+        let mut ahead = Vec::new();
+        // A request cannot be taken back. One that nobody listens to any more makes servers of version 2.9 count a
+        // message that was given back without handing it out, so this one is let run out.
+        let ran_out = Instant::now() + 2 * PULL;
+        while let Ok(Some(received)) = timeout_at(ran_out, batch.next()).await {
+            ahead.extend(received.map_err(unavailable).and_then(|received| raw(received, ack_wait)));
         }
+        ahead
+    }
+
+    pub(crate) async fn close(self) {
         // Acknowledgements may still wait to be sent.
-        let _ = tokio::time::timeout(PULL, self.link.client.flush()).await;
+        let _ = timeout(PATIENCE, self.link.client.flush()).await;
     }
 }
 

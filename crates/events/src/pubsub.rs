@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use google_cloud_auth::credentials::anonymous;
 use google_cloud_gax::error::Error;
 use google_cloud_gax::error::rpc::Code;
@@ -17,14 +18,14 @@ use google_cloud_pubsub::client::{BasePublisher, Publisher, Subscriber, Subscrip
 use google_cloud_pubsub::error::PublishError;
 use google_cloud_pubsub::model::Message as PubSubMessage;
 use google_cloud_pubsub::subscriber::handler::Handler;
-use google_cloud_pubsub::subscriber::{MessageStream, ShutdownBehavior};
+use google_cloud_pubsub::subscriber::{MessageStream, ShutdownBehavior, ShutdownToken};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::broker::{Raw, Receipt as AnyReceipt};
 use crate::config;
-use crate::dead_letters::Wanted;
+use crate::dead_letters::{FOUND_AT_MOST, Wanted};
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
@@ -94,7 +95,7 @@ impl PubSub {
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
         let (topic, subscription) = (topic.to_owned(), subscription.to_owned());
         let (options, seen) = (options.clone(), HashMap::new());
-        Source { link: self.clone(), topic, subscription, options, stream: None, seen }
+        Source { link: self.clone(), topic, subscription, options, stream: None, ended: None, seen }
     }
 
     pub(crate) fn look(&self, topic: &str) -> Look {
@@ -188,7 +189,10 @@ impl PubSub {
         }
         let subscription = self.0.names.subscription(destination);
         let subscribe = self.0.subscriber.subscribe(subscription);
-        let mut stream = subscribe.set_shutdown_behavior(ShutdownBehavior::NackImmediately).build();
+        let mut stream = subscribe
+            .set_max_outstanding_messages(FOUND_AT_MOST)
+            .set_shutdown_behavior(ShutdownBehavior::NackImmediately)
+            .build();
         let mut wait = FIRST_LETTER;
         while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
             let (message, handler) = letter.map_err(|error| failure(&error))?;
@@ -197,7 +201,7 @@ impl PubSub {
             }
             wait = NEXT_LETTER;
         }
-        end(&stream).await;
+        end(&stream.shutdown_token()).await;
         Ok(())
     }
 }
@@ -234,8 +238,8 @@ fn read(message: PubSubMessage) -> Message {
 }
 
 /// Sends what is settled, and gives back the rest.
-async fn end(stream: &MessageStream) {
-    let _ = timeout(PATIENCE, stream.shutdown_token().shutdown()).await;
+async fn end(stream: &ShutdownToken) {
+    let _ = timeout(PATIENCE, stream.shutdown()).await;
 }
 
 /// Where a subscription's messages come from.
@@ -246,6 +250,8 @@ pub(crate) struct Source {
     subscription: String,
     options: Options,
     stream: Option<MessageStream>,
+    /// Of the stream when it is no more, while what came by it is still settled.
+    ended: Option<ShutdownToken>,
     /// How often messages came, where the service does not say.
     seen: HashMap<String, u32>,
 }
@@ -258,7 +264,7 @@ impl Source {
         let stream = subscribe
             .set_max_outstanding_messages(i64::try_from(self.options.window()).unwrap_or(i64::MAX))
             .set_max_lease_extension(self.link.0.config.ack_deadline)
-            .set_shutdown_behavior(ShutdownBehavior::NackImmediately)
+            .set_shutdown_behavior(ShutdownBehavior::WaitForProcessing)
             .build();
         self.stream = Some(stream);
         Ok(())
@@ -266,11 +272,14 @@ impl Source {
 
     pub(crate) async fn next(&mut self, _room: usize) -> Result<Raw, BrokerError> {
         let Some(stream) = &mut self.stream else { return Err(unavailable("not attached")) };
-        let (message, handler) = match stream.next().await {
-            Some(Ok(received)) => received,
-            Some(Err(error)) => return Err(failure(&error)),
-            None => return Err(unavailable("the stream ended")),
-        };
+        match stream.next().await {
+            Some(Ok((message, handler))) => Ok(self.raw(message, handler)),
+            Some(Err(error)) => Err(failure(&error)),
+            None => Err(unavailable("the stream ended")),
+        }
+    }
+
+    fn raw(&mut self, message: PubSubMessage, handler: Handler) -> Raw {
         let attempt = match handler.delivery_attempt() {
             Some(attempt) => u32::try_from(attempt).unwrap_or(1),
             None => {
@@ -282,11 +291,21 @@ impl Source {
                 *count
             }
         };
-        Ok(Raw { message: read(message), attempt, receipt: AnyReceipt::PubSub(Receipt(handler)) })
+        Raw { message: read(message), attempt, receipt: AnyReceipt::PubSub(Receipt(handler)) }
+    }
+
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        let Some(mut stream) = self.stream.take() else { return Vec::new() };
+        let mut ahead = Vec::new();
+        while let Some(Some(Ok((message, handler)))) = stream.next().now_or_never() {
+            ahead.push(self.raw(message, handler));
+        }
+        self.ended = Some(stream.shutdown_token());
+        ahead
     }
 
     pub(crate) async fn close(self) {
-        if let Some(stream) = &self.stream {
+        if let Some(stream) = &self.ended {
             end(stream).await;
         }
     }
@@ -351,7 +370,7 @@ impl Look {
 
     pub(crate) async fn close(self) {
         if let Some((name, stream)) = self.at {
-            end(&stream).await;
+            end(&stream.shutdown_token()).await;
             self.link.remove_subscription(&name).await;
         }
     }

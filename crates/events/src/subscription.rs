@@ -1,9 +1,11 @@
 //! A subscription's work: whose turn it is, what a failure leads to, and how it ends. The rules live here, once,
 //! whatever the broker is. Taking ahead is bounded by permits that travel with each message until it is settled.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -18,6 +20,9 @@ use crate::event::Event;
 use crate::lanes::Lanes;
 use crate::message::{FOR, Message};
 use crate::metrics::TopicMetrics;
+
+/// Messages that are given back at one time.
+const GIVEN_BACK_AT_ONCE: usize = 64;
 
 /// How a subscription works.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +80,8 @@ struct Shared {
     /// Rung when nothing is out any more.
     idle: Notify,
     closing: CancellationToken,
+    /// From then on the broker hands out nothing more to this one: what is given back goes to others.
+    stopped: CancellationToken,
     /// Settling goes on when the caller stops waiting for it, and ends before the source is closed.
     settling: TaskTracker,
     runtime: Handle,
@@ -105,6 +112,7 @@ impl Subscription {
             changed: Notify::new(),
             idle: Notify::new(),
             closing: closing.clone(),
+            stopped: CancellationToken::new(),
             settling: TaskTracker::new(),
             runtime: Handle::current(),
         });
@@ -153,6 +161,7 @@ impl Shared {
 
     /// Carries messages from the broker into the lanes until the end.
     async fn feed(self: Arc<Self>, mut source: Source, attached: watch::Sender<bool>) {
+        let stopped = self.stopped.clone().drop_guard();
         let room = Arc::new(Semaphore::new(self.options.window()));
         let mut reconnect = Reconnect::default();
         while let Some(result) = self.closing.run_until_cancelled(source.attach()).await {
@@ -175,12 +184,12 @@ impl Shared {
                 "a subscription lost its broker");
             self.closing.run_until_cancelled(tokio::time::sleep(wait)).await;
         }
-        let waiting = self.lanes().clear();
-        for Taken { message, attempt, receipt, .. } in waiting {
-            if let Err(error) = self.give_back(message, attempt, receipt).await {
-                tracing::debug!(topic = self.topic, %error, "an event could not be given back");
-            }
-        }
+        let ahead = source.stop_taking().await;
+        drop(stopped);
+        let waiting = self.lanes().clear().into_iter();
+        let waiting =
+            waiting.map(|Taken { message, attempt, receipt, .. }| Raw { message, attempt, receipt });
+        self.give_all_back(waiting.chain(ahead)).await;
         while !self.lanes().idle() {
             self.idle.notified().await;
         }
@@ -236,7 +245,12 @@ impl Shared {
                 self.metrics.acknowledged();
                 return Ok(());
             }
-            Word::Undone => return self.give_back(message, attempt, receipt).await,
+            Word::Undone => {
+                if self.closing.is_cancelled() {
+                    self.stopped.cancelled().await;
+                }
+                return self.give_back(message, attempt, receipt).await;
+            }
             Word::Failed(reason) => reason,
         };
         self.metrics.rejected();
@@ -245,6 +259,22 @@ impl Shared {
         }
         tracing::info!(topic = self.topic, subscription = self.name, attempt, reason, "an event failed");
         receipt.retry(self.wait_after(attempt)).await
+    }
+
+    /// Gives back what nobody has begun. A broker that fails once is not waited for again: the process is to end.
+    async fn give_all_back(&self, messages: impl Iterator<Item = Raw>) {
+        let failed = AtomicBool::new(false);
+        let give_back = async |Raw { message, attempt, receipt }| {
+            let given_back = match failed.load(Ordering::Relaxed) {
+                true => receipt.let_go().await,
+                false => self.give_back(message, attempt, receipt).await,
+            };
+            if let Err(error) = given_back {
+                failed.store(true, Ordering::Relaxed);
+                tracing::debug!(topic = self.topic, %error, "an event could not be given back");
+            }
+        };
+        futures_util::stream::iter(messages).for_each_concurrent(GIVEN_BACK_AT_ONCE, give_back).await;
     }
 
     /// Lets somebody else have a message that nobody worked on to its end. Where the broker counts how often it handed

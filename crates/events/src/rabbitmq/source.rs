@@ -120,6 +120,23 @@ impl Source {
         }
     }
 
+    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+        let Some(at) = &mut self.at else { return Vec::new() };
+        if !matches!(timeout(PATIENCE, at.end_consumer()).await, Ok(Ok(()))) {
+            // Without its channel nothing can be settled; the server has everything back when it is gone.
+            return Vec::new();
+        }
+        let ahead = std::mem::take(&mut at.left);
+        let raw = |delivery: Delivery| {
+            let mut receipt = at.receipt(&self.link, &self.queue, &delivery);
+            // It was out before, and nobody has put that into it yet.
+            receipt.attempt = receipt.attempt.saturating_add(u32::from(delivery.redelivered));
+            let (message, attempt) = (receipt.message.clone(), receipt.attempt);
+            Raw { message, attempt, receipt: AnyReceipt::RabbitMq(receipt) }
+        };
+        ahead.into_iter().map(raw).collect()
+    }
+
     pub(crate) async fn close(mut self) {
         if let Some(at) = self.at.take() {
             // What only waits goes back with the connection. What is on its way behind the queue is let go there
@@ -152,12 +169,18 @@ impl At {
         }
     }
 
-    async fn replace_consumer(&mut self, queue: &str) -> Result<(), BrokerError> {
+    /// The server hands out nothing more to the consumer; what it had handed out is in `left`.
+    async fn end_consumer(&mut self) -> Result<(), BrokerError> {
         let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
         cancelled.await.map_err(unavailable)?;
         while let Some(Some(Ok(delivery))) = self.consumer.next().now_or_never() {
             self.left.push_back(delivery);
         }
+        Ok(())
+    }
+
+    async fn replace_consumer(&mut self, queue: &str) -> Result<(), BrokerError> {
+        self.end_consumer().await?;
         self.held.consumer.fetch_add(1, Ordering::Relaxed);
         self.held.of_consumer.store(0, Ordering::Relaxed);
         self.consumer = consume(&self.channel, queue).await?;
@@ -219,14 +242,15 @@ impl Receipt {
     /// The server would say of a message that it takes back only that it was out before, so this is put behind the queue
     /// too, with its count as it was.
     pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
-        match self.put_behind(self.attempt).await {
-            Ok(()) => Ok(()),
-            Err(_) => self.let_go().await,
+        if let Err(error) = self.put_behind(self.attempt).await {
+            self.let_go().await?;
+            return Err(error);
         }
+        Ok(())
     }
 
     /// The server has it back, and it counts as handed out.
-    async fn let_go(&self) -> Result<(), BrokerError> {
+    pub(crate) async fn let_go(&self) -> Result<(), BrokerError> {
         let back = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
         said(self.acker.nack(back).await)
     }

@@ -30,6 +30,7 @@ macro_rules! suite {
             one_resource_is_out_once_in_order_and_no_more_are_out_than_may_be
             events_that_wait_for_another_try_do_not_hold_up_others
             draining_waits_for_what_is_out_and_gives_back_the_rest
+            what_a_process_gives_back_when_it_ends_it_does_not_take_again
             what_is_given_back_comes_again_and_no_try_is_lost
             the_count_of_deliveries_survives_the_process
             what_a_crashed_process_held_comes_again_and_is_counted
@@ -188,6 +189,34 @@ pub(crate) async fn draining_waits_for_what_is_out_and_gives_back_the_rest(world
         left.insert(resource(&delivery.event));
         delivery.acknowledge().await.unwrap();
     }
+}
+
+pub(crate) async fn what_a_process_gives_back_when_it_ends_it_does_not_take_again(world: World) {
+    let one_by_one = Options { parallelism: 1, ..options() };
+    let counted_here = matches!(world.broker.kind(), "memory" | "rabbitmq");
+    let mut subscription = world.subscribe("s", &one_by_one).await;
+    for resource in ["a", "b", "c"] {
+        world.publish(resource).await;
+    }
+    // More often than they may be handed out.
+    for restart in 1..=6 {
+        let out = next(&mut subscription).await;
+        assert!(out.attempt == 1 || !counted_here, "{} after {restart}", out.attempt);
+        let here = async || (world.metric("received_total") >= 3 * restart).then_some(());
+        eventually("one is out and two wait", DEADLINE, here).await;
+        let ((), given_back) = tokio::join!(subscription.drain(), out.give_back());
+        given_back.unwrap();
+        subscription = world.subscribe("s", &one_by_one).await;
+    }
+    let mut all = BTreeSet::new();
+    while all.len() < 3 {
+        let delivery = next(&mut subscription).await;
+        assert!(delivery.attempt == 1 || !counted_here, "{} at the end", delivery.attempt);
+        all.insert(resource(&delivery.event));
+        delivery.acknowledge().await.unwrap();
+    }
+    let letters = world.broker.dead_letters(&world.topic, &world.named("s"));
+    assert_eq!(letters.list(10).await, Ok(Vec::new()));
 }
 
 pub(crate) async fn what_is_given_back_comes_again_and_no_try_is_lost(world: World) {
