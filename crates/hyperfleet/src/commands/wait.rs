@@ -120,11 +120,12 @@ fn meant<'a>(kind: &str, known: &[&'a str]) -> Option<&'a str> {
     if known.contains(&kind) {
         return None;
     }
-    fn stem(kind: &str) -> &str {
-        kind.strip_suffix(SUCCESSFUL).unwrap_or(kind)
-    }
     let near = hyperfleet_core::nearest(stem(kind), known.iter().map(|known| stem(known)))?;
     known.iter().copied().find(|known| stem(known) == near)
+}
+
+fn stem(kind: &str) -> &str {
+    kind.strip_suffix(SUCCESSFUL).unwrap_or(kind)
 }
 
 /// Waits for all of them until one moment, some at a time: of those whose turn comes after it, each is looked at once.
