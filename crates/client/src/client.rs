@@ -1,6 +1,7 @@
 //! The client itself: where the server is, its connections, the token, and on whose behalf a call is made.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub(crate) timeout: Duration,
     pub(crate) retry: Retry,
     pub(crate) watch_silence: Duration,
+    /// For who is told how to call without this client.
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 /// On whose behalf calls are made: what ties them to a trace or to the request that caused them.
@@ -57,6 +60,7 @@ impl Client {
             timeout: settings.timeout,
             retry: settings.retry,
             watch_silence: settings.watch_silence,
+            ca_file: settings.ca_file,
         };
         Ok(Self { shared: Arc::new(shared), context: Arc::default() })
     }

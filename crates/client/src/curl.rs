@@ -18,6 +18,9 @@ impl Client {
         if request.method != Method::GET {
             let _ = write!(command, " -X {}", request.method);
         }
+        if let Some(file) = &self.shared.ca_file {
+            let _ = write!(command, " --cacert {}", quoted(&file.to_string_lossy()));
+        }
         if self.shared.tokens.is_some() {
             command.push_str(" -H \"Authorization: Bearer $HYPERFLEET_TOKEN\"");
         }
@@ -78,6 +81,16 @@ mod tests {
              -H 'content-type: application/json' --data-binary '{\"name\":\"it'\\''s\"}' \
              'https://h.example/api/hyperfleet/v1/clusters?dryRun=true'"
         );
+    }
+
+    #[test]
+    fn the_authorities_that_the_client_trusts_are_named() {
+        let client = Client::new(Settings {
+            ca_file: Some("/etc/our own/ca.pem".into()),
+            ..Settings::of("http://h.example")
+        });
+        let shown = client.unwrap().describe(&Request::get("/clusters")).unwrap();
+        assert!(shown.starts_with("curl -sS --cacert '/etc/our own/ca.pem' "), "{shown}");
     }
 
     proptest! {

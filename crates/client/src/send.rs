@@ -25,6 +25,11 @@ impl Client {
         self.send_within(&request, self.shared.timeout).await
     }
 
+    /// Sends a request once, whatever the settings say, for an answer that is of use only if it comes soon.
+    pub async fn send_once(&self, request: &Request, timeout: Duration) -> Result<Answer, Error> {
+        self.attempt(request, timeout).await.into_result()
+    }
+
     /// The answer, if it is a success.
     pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Error> {
         self.send(request).await?.accepted()

@@ -131,6 +131,7 @@ fn serve() -> Command {
             "Run the API as configured: by flags, over environment variables, over the configuration file, over \
              defaults. Many replicas may share one PostgreSQL database.",
         )
+        .arg(print_config())
         .args(configuration())
         .after_help("Try it:\n  hyperfleet serve --server-jwt-enabled=false --database-url postgres://me@localhost/hyperfleet")
 }
@@ -142,6 +143,7 @@ fn sentinel() -> Command {
             "Run the Sentinel as configured: it follows the API, decides when a resource needs work, and publishes an \
              event for the adapters. Replicas of one name share the work.",
         )
+        .arg(print_config())
         .args(configuration_of(SENTINEL_KEYS, SENTINEL_FILE))
         .after_help("Try it:\n  hyperfleet sentinel serve --clients-hyperfleet-api-base-url http://localhost:8000 --broker-type nats --broker-nats-url nats://localhost:4222");
     let config = Command::new("config")
@@ -212,6 +214,14 @@ fn version() -> Command {
 const API_FILE: &str =
     "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/config.yaml or ./configs/config.yaml]";
 const SENTINEL_FILE: &str = "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/sentinel.yaml or ./configs/sentinel.yaml]";
+
+/// `--print-config`.
+pub(crate) fn print_config() -> Arg {
+    Arg::new("print-config")
+        .long("print-config")
+        .action(ArgAction::SetTrue)
+        .help("Print the effective configuration as YAML, secrets masked, and exit")
+}
 
 /// `--config` and a flag per key of the API.
 fn configuration() -> Vec<Arg> {

@@ -76,7 +76,7 @@ impl From<Exit> for ExitCode {
 }
 
 /// Why a command ends without success.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     /// For the person.
     pub(crate) text: String,

@@ -13,7 +13,7 @@ use hyperfleet_service::settings::Sources;
 use hyperfleet_service::shutdown::Signals;
 use tokio_util::sync::CancellationToken;
 
-use super::{Failure, block_on};
+use super::{Failure, block_on, config};
 use crate::remote::session::duration;
 use crate::{BUILD, cli};
 
@@ -28,13 +28,14 @@ pub(crate) fn command() -> Command {
              outside is touched. Several processes of one name share the work.",
         )
         .args([
-            Arg::new("name").long("name").value_name("NAME").required(true).value_parser(name).help("Name that it reports under, as kinds require it"),
+            Arg::new("name").long("name").value_name("NAME").required_unless_present("print-config").value_parser(name).help("Name that it reports under, as kinds require it"),
             Arg::new("delay").long("delay").value_name("DURATION").value_parser(duration).default_value("2s").help("How long it works for a new generation, a quarter more or less"),
             Arg::new("fail").long("fail").value_name("RATE").value_parser(value_parser!(Rate)).default_value("0%").help("How many attempts fail, such as 5%"),
             Arg::new("outage").long("outage").value_name("DURATION").value_parser(duration).default_value("20s").help("How long a failure lasts before another attempt may succeed"),
             Arg::new("kind").long("kind").value_name("KIND").action(ArgAction::Append).help("Only this kind; may be given again [default: every kind of the server]"),
             Arg::new("seed").long("seed").value_name("NUMBER").value_parser(value_parser!(u64)).help("Makes the same resources fail again [default: another one each time]"),
         ])
+        .arg(cli::print_config())
         .args(cli::configuration_of(KEYS, FILE))
         .after_help("Try it:\n  hyperfleet adapter simulate --name dns --delay 2s --fail 5% --broker-type nats");
     Command::new("adapter")
@@ -61,6 +62,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn simulate(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&sources(matches))?;
+    if matches.get_flag("print-config") {
+        return Ok(config::print(&config.settings));
+    }
     config.check_serving().map_err(Failure::usage)?;
     let time = |name: &str| matches.get_one::<Duration>(name).copied().unwrap_or_default();
     let simulation = Simulation {

@@ -68,7 +68,10 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
         if run.interrupted.is_some() {
             break;
         }
-        run.level(level).await?;
+        if let Err(failure) = run.level(level).await {
+            run.progress.break_off();
+            return Err(failure);
+        }
     }
     Ok(run.progress.finish(run.interrupted))
 }
@@ -87,7 +90,14 @@ impl Run<'_> {
     /// What needs nothing of each other, side by side.
     async fn level(&mut self, steps: Vec<Step>) -> Result<(), Failure> {
         let (session, way) = (self.session, self.way);
-        let situation = write::situation(session, &self.known, &steps).await?;
+        // To look changes nothing, so the first signal ends it.
+        let situation = tokio::select! {
+            situation = write::situation(session, &self.known, &steps) => situation?,
+            signal = self.signals.next() => {
+                self.interrupted = Some(signal);
+                return Ok(());
+            }
+        };
         let known = &self.known;
         let situation = &situation;
         let mut left = steps.iter();

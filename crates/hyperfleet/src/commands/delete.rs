@@ -85,7 +85,7 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     }
     if matches.get_flag("wait") && !dry {
         let timeout = matches.get_one::<Duration>("timeout").copied().unwrap_or_default();
-        wait::all(session, &asked, &Awaited::Deletion, timeout).await?;
+        failures.extend(wait::all(session, &asked, &Awaited::Deletion, timeout).await?);
     }
     Ok(common_exit(&failures))
 }

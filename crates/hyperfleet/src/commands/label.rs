@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use hyperfleet_client::Resource;
 use serde_json::{Map, Value};
 
 use super::apply::{common_exit, dry_run, tell_failure};
@@ -10,7 +11,7 @@ use super::{Failure, patch};
 use crate::output;
 use crate::output::form::Form;
 use crate::remote::change::{self, Changed};
-use crate::remote::resources::{output_argument, print_outcome};
+use crate::remote::resources::{self, Look, output_argument, print_outcome};
 use crate::remote::target::{self, Found, selection};
 use crate::remote::{Session, session};
 
@@ -41,9 +42,21 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     if found.is_empty() {
         output::talk("nothing found");
     }
-    let mut failures = Vec::new();
+    let form = matches.get_one::<Form>("output");
+    // Many are one list, as `get` has them, and not documents that run into each other.
+    let list = form.filter(|form| form.is_data() && (found.len() > 1 || selection::is_one(matches)));
+    let (mut failures, mut labelled) = (Vec::new(), Vec::new());
     for one in &found {
-        if let Err(failure) = label(session, matches, one, &wished).await {
+        let outcome = match label(session, matches, one, &wished).await {
+            Ok(Some((resource, _))) if list.is_some() => {
+                labelled.push(resource);
+                Ok(())
+            }
+            Ok(Some((resource, verb))) => print_outcome(&resource, verb, form),
+            Ok(None) => Ok(()),
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = outcome {
             if found.len() == 1 {
                 return Err(failure);
             }
@@ -51,21 +64,25 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
             failures.push(failure.code);
         }
     }
+    if let Some(form) = list.filter(|_| !session.prints_curl()) {
+        resources::print(session, &labelled, true, form, &Look::default()).await?;
+    }
     Ok(common_exit(&failures))
 }
 
+/// The resource as it is then, and what became of it; `None` if the request was printed instead.
 async fn label(
     session: &Session,
     matches: &ArgMatches,
     found: &Found,
     wished: &Map<String, Value>,
-) -> Result<(), Failure> {
-    let (dry, form) = (matches.get_flag("dry-run"), matches.get_one::<Form>("output"));
-    match change::carry_out(session, found, dry, |_| wished.clone()).await? {
-        Changed::No(resource) => print_outcome(&resource, "unchanged", form),
-        Changed::Yes(resource) => print_outcome(&resource, patch::verb(dry), form),
-        Changed::Printed => Ok(()),
-    }
+) -> Result<Option<(Resource, &'static str)>, Failure> {
+    let dry = matches.get_flag("dry-run");
+    Ok(match change::carry_out(session, found, dry, |_| wished.clone()).await? {
+        Changed::No(resource) => Some((resource, "unchanged")),
+        Changed::Yes(resource) => Some((resource, patch::verb(dry))),
+        Changed::Printed => None,
+    })
 }
 
 /// The words that name the resource, and the labels behind them.

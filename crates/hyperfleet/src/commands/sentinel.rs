@@ -7,16 +7,14 @@ use hyperfleet_sentinel::config::Config;
 use hyperfleet_sentinel::serve::{self, StartError};
 use hyperfleet_service::logging;
 
-use super::{Failure, block_on};
-use crate::{BUILD, cli, output};
+use super::{Failure, block_on, config};
+use crate::{BUILD, cli};
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match matches.subcommand() {
         Some(("serve", matches)) => serve(matches),
         Some(("config", matches)) => {
-            let config = Config::load(&cli::sentinel_sources(matches))?;
-            output::data(&config.settings.to_yaml());
-            Ok(ExitCode::SUCCESS)
+            Ok(config::print(&Config::load(&cli::sentinel_sources(matches))?.settings))
         }
         _ => Err(Failure::usage("no such command; see hyperfleet sentinel --help")),
     }
@@ -24,6 +22,9 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 fn serve(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&cli::sentinel_sources(matches))?;
+    if matches.get_flag("print-config") {
+        return Ok(config::print(&config.settings));
+    }
     config.check_serving().map_err(Failure::usage)?;
     logging::init(config.log_config(BUILD.version)).map_err(Failure::new)?;
     block_on(|mut signals| async move {

@@ -9,11 +9,14 @@ use hyperfleet_service::logging;
 use hyperfleet_service::shutdown::Signals;
 use prometheus_client::registry::Registry;
 
-use super::{Failure, block_on};
+use super::{Failure, block_on, config};
 use crate::{BUILD, cli};
 
 pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let config = Config::load(&cli::sources(matches))?;
+    if matches.get_flag("print-config") {
+        return Ok(config::print(&config.settings));
+    }
     config.check_serving().map_err(Failure::usage)?;
     logging::init(config.log_config("api", BUILD.version)).map_err(Failure::new)?;
     block_on(|mut signals| async move {

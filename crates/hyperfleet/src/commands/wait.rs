@@ -4,15 +4,24 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Command};
-use hyperfleet_client::{Request, Waited};
+use futures_util::StreamExt as _;
+use hyperfleet_client::{Request, Resource, Waited};
+use tokio::time::Instant;
 
+use super::apply::common_exit;
 use super::{Exit, Failure};
 use crate::output;
+use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::remote::session::{duration, spoken};
 use crate::remote::target::{self, Found, Prefer};
 use crate::remote::{Session, session};
+
+/// Each is a connection, of which neither this machine nor the server has any number.
+const PARALLEL: usize = 64;
+/// What the conditions of adapters end in.
+const SUCCESSFUL: &str = "Successful";
 
 pub(crate) fn command() -> Command {
     let command = Command::new("wait")
@@ -23,7 +32,7 @@ pub(crate) fn command() -> Command {
             Arg::new("for").long("for").value_name("WHAT").default_value("condition=Reconciled").value_parser(Awaited::parse).help("condition=NAME, condition=NAME=True|False, or delete"),
             timeout(),
         ])
-        .after_help("Try it:\n  hyperfleet wait cluster prod-1 --for condition=Reconciled --timeout 10m\n  hyperfleet wait cluster/prod-1 --for delete\n\nIt ends with 0 when all hold, with 7 when the time is over, and with 3 when one is gone that should not be.");
+        .after_help("Try it:\n  hyperfleet wait cluster prod-1 --for condition=Reconciled --timeout 10m\n  hyperfleet wait cluster/prod-1 --for delete\n\nIt ends with 0 when all hold, with 7 when the time is over, and with 3 when one is gone that should not be; with 1 when several end differently.");
     session::arguments(command)
 }
 
@@ -94,67 +103,92 @@ pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitC
     if let Awaited::Condition(kind, _) = &awaited {
         found.iter().for_each(|one| doubt(one, kind));
     }
-    all(session, &found, &awaited, timeout).await?;
-    Ok(ExitCode::SUCCESS)
+    Ok(common_exit(&all(session, &found, &awaited, timeout).await?))
 }
 
 /// A condition may still come, but one that is spelt nearly like another most likely will not.
 fn doubt(one: &Found, kind: &str) {
     let conditions = one.resource.conditions();
-    let known = || conditions.iter().map(|condition| condition.kind.as_str());
-    if let Some(meant) =
-        hyperfleet_core::nearest(kind, known()).filter(|_| !known().any(|known| known == kind))
-    {
+    let known: Vec<&str> = conditions.iter().map(|condition| condition.kind.as_str()).collect();
+    if let Some(meant) = meant(kind, &known) {
         output::talk(&clean(&format!("{} has no condition {kind} yet; did you mean {meant}?", one.called())));
     }
 }
 
-/// Waits for all of them, as long as the slowest takes.
+/// The condition that was most likely meant. What all adapters' conditions end in makes no two of them alike.
+fn meant<'a>(kind: &str, known: &[&'a str]) -> Option<&'a str> {
+    if known.contains(&kind) {
+        return None;
+    }
+    let near = hyperfleet_core::nearest(stem(kind), known.iter().map(|known| stem(known)))?;
+    known.iter().copied().find(|known| stem(known) == near)
+}
+
+fn stem(kind: &str) -> &str {
+    kind.strip_suffix(SUCCESSFUL).unwrap_or(kind)
+}
+
+/// Waits for all of them until one moment, some at a time: of those whose turn comes after it, each is looked at once.
+/// Failures are told as they come; their exit codes come back.
 pub(crate) async fn all(
     session: &Session,
     found: &[Found],
     awaited: &Awaited,
     timeout: Duration,
-) -> Result<(), Failure> {
-    let waits = found.iter().map(|one| async move {
+) -> Result<Vec<u8>, Failure> {
+    let mut signals = hyperfleet_service::shutdown::signals().map_err(Failure::new)?;
+    let deadline = Instant::now() + timeout;
+    let waits = futures_util::stream::iter(found).map(|one| async move {
         session.tell(&format!("GET {}?waitFor={}", one.item(), awaited.spelt()));
-        (one, session.client.get_waiting(&one.item(), &awaited.spelt(), timeout).await)
+        let left = deadline.saturating_duration_since(Instant::now());
+        (one, session.client.get_waiting(&one.item(), &awaited.spelt(), left).await)
     });
-    let mut worst: Option<Failure> = None;
-    for (one, waited) in futures_util::future::join_all(waits).await {
-        let failure = match (waited, awaited) {
-            (Err(error), _) => Failure::from(error),
-            (Ok(Waited::Holds(_)), _) => {
-                told(one, &awaited.spelt());
-                continue;
-            }
-            (Ok(Waited::Gone), Awaited::Deletion) => {
-                told(one, "gone");
-                continue;
-            }
-            (Ok(Waited::Gone), Awaited::Condition(..)) => {
-                Failure::with(Exit::NotFound, format!("{} is gone", one.called()))
-            }
-            (Ok(Waited::TimedOut(resource)), _) => {
-                let state =
-                    resource.condition("Reconciled").map(|condition| condition.message).unwrap_or_default();
-                let why = if state.is_empty() { String::new() } else { format!("\n  {}", clean(&state)) };
-                let awaited = match awaited {
-                    Awaited::Deletion => "is still there".to_owned(),
-                    Awaited::Condition(..) => format!("has no {}", awaited.spelt()),
-                };
-                Failure::with(
-                    Exit::TimedOut,
-                    format!("{} {awaited} after {}{why}", one.called(), spoken(timeout)),
-                )
+    let mut waits = waits.buffer_unordered(PARALLEL);
+    let mut bar = if found.len() > 1 { Bar::new("Waiting", found.len()) } else { Bar::unseen(found.len()) };
+    let mut failures = Vec::new();
+    loop {
+        let (one, waited) = tokio::select! {
+            waited = waits.next() => match waited {
+                Some(waited) => waited,
+                None => return Ok(failures),
+            },
+            signal = signals.next() => {
+                let left = found.len() - bar.done();
+                let text = format!("{signal}: {left} of {} were still waited for", found.len());
+                return Err(Failure { text, code: signal.exit_code() });
             }
         };
-        if let Some(known) = &worst {
-            output::talk(&format!("{} {}", output::red("error:"), known.text));
+        let ended = match (waited, awaited) {
+            (Err(error), _) => {
+                let Failure { text, code } = error.into();
+                Err(Failure { text: format!("{}: {text}", one.called()), code })
+            }
+            (Ok(Waited::Holds(_)), _) => Ok(awaited.spelt()),
+            (Ok(Waited::Gone), Awaited::Deletion) => Ok("gone".to_owned()),
+            (Ok(Waited::Gone), Awaited::Condition(..)) => {
+                Err(Failure::with(Exit::NotFound, format!("{} is gone", one.called())))
+            }
+            (Ok(Waited::TimedOut(resource)), _) => Err(timed_out(one, &resource, awaited, timeout)),
+        };
+        match ended {
+            Ok(what) => told(one, &what),
+            Err(failure) => {
+                output::talk(&format!("{} {}", output::red("error:"), failure.text));
+                failures.push(failure.code);
+            }
         }
-        worst = Some(failure);
+        bar.advance();
     }
-    worst.map_or(Ok(()), Err)
+}
+
+fn timed_out(one: &Found, resource: &Resource, awaited: &Awaited, timeout: Duration) -> Failure {
+    let state = resource.condition("Reconciled").map(|condition| condition.message).unwrap_or_default();
+    let why = if state.is_empty() { String::new() } else { format!("\n  {}", clean(&state)) };
+    let missed = match awaited {
+        Awaited::Deletion => "is still there".to_owned(),
+        Awaited::Condition(..) => format!("has no {}", awaited.spelt()),
+    };
+    Failure::with(Exit::TimedOut, format!("{} {missed} after {}{why}", one.called(), spoken(timeout)))
 }
 
 fn told(one: &Found, what: &str) {
@@ -165,6 +199,20 @@ fn told(one: &Found, what: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn conditions_are_alike_by_what_they_do_not_share() {
+        let known = ["Reconciled", "ValidatorSuccessful", "DnsSuccessful"];
+        for (kind, likely) in [
+            ("Reconcild", Some("Reconciled")),
+            ("DnSuccessful", Some("DnsSuccessful")),
+            ("Validator", Some("ValidatorSuccessful")),
+            ("NetSuccessful", None),
+            ("DnsSuccessful", None),
+        ] {
+            assert_eq!(meant(kind, &known), likely, "{kind}");
+        }
+    }
 
     #[test]
     fn what_to_wait_for_is_read_as_people_write_it() {

@@ -87,6 +87,11 @@ impl Form {
         }
     }
 
+    /// Whether it needs neither columns nor names.
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self, Self::Json | Self::Yaml | Self::JsonPath(_))
+    }
+
     /// The value as data with a line feed at its end; `None` for the forms that need columns or names.
     pub(crate) fn value(&self, value: &Value) -> Option<Result<String, String>> {
         match self {

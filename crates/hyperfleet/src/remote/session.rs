@@ -23,6 +23,8 @@ pub(crate) use server::{DEFAULT_SERVER, settings_of};
 use server::{TOKEN_TTL, chosen, warn_of_open_token};
 
 const HEADING: &str = "Connection";
+/// How long somebody waits for what they did not ask for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Adds what every command has that speaks to a server.
 pub(crate) fn arguments(command: Command) -> Command {
@@ -155,6 +157,12 @@ impl Session {
         self.send(request).await?.accepted()
     }
 
+    /// Asks for something that only helps a person: once, and not for long. `None` if it did not come.
+    pub(crate) async fn glance(&self, request: Request) -> Option<Answer> {
+        let sent = tokio::time::timeout(PATIENCE, self.send_in(Hurry::Great, request));
+        sent.await.ok()?.ok()?.accepted().ok()
+    }
+
     /// Does what was asked for. `None` if it was printed instead.
     pub(crate) async fn call(&self, request: Request) -> Result<Option<Answer>, hyperfleet_client::Error> {
         if self.curl {
@@ -165,26 +173,37 @@ impl Session {
     }
 
     /// Sends a request; the answer may be a refusal. Pages get smaller once the server says that they are too large.
-    pub(crate) async fn send(&self, mut request: Request) -> Result<Answer, hyperfleet_client::Error> {
+    pub(crate) async fn send(&self, request: Request) -> Result<Answer, hyperfleet_client::Error> {
+        self.send_in(Hurry::None, request).await
+    }
+
+    async fn send_in(&self, hurry: Hurry, mut request: Request) -> Result<Answer, hyperfleet_client::Error> {
         if self.small_pages.get() {
             shrink(&mut request);
         }
-        let answer = self.send_once(request.clone()).await?;
+        let answer = self.send_as_it_is(hurry, request.clone()).await?;
         if refuses_size(&answer) && shrink(&mut request) {
             self.small_pages.set(true);
-            return self.send_once(request).await;
+            return self.send_as_it_is(hurry, request).await;
         }
         Ok(answer)
     }
 
     /// Sends a request as it is, and tells of it if asked to.
-    async fn send_once(&self, request: Request) -> Result<Answer, hyperfleet_client::Error> {
-        if !self.verbose {
-            return self.client.send(request).await;
-        }
+    async fn send_as_it_is(
+        &self,
+        hurry: Hurry,
+        request: Request,
+    ) -> Result<Answer, hyperfleet_client::Error> {
         let asked = asked(&request);
         let started = Instant::now();
-        let result = self.client.send(request).await;
+        let result = match hurry {
+            Hurry::None => self.client.send(request).await,
+            Hurry::Great => self.client.send_once(&request, PATIENCE).await,
+        };
+        if !self.verbose {
+            return result;
+        }
         let outcome = match &result {
             Ok(answer) => answer.status.to_string(),
             Err(error) => text::clean(&error.to_string()).into_owned(),
@@ -219,6 +238,14 @@ impl Session {
     pub(crate) fn resource(answer: &Answer) -> Result<Resource, Failure> {
         Ok(answer.resource()?)
     }
+}
+
+/// How much a request hurries.
+#[derive(Debug, Clone, Copy)]
+enum Hurry {
+    None,
+    /// One attempt, and a short one.
+    Great,
 }
 
 /// A request on one line.

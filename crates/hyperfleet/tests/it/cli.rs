@@ -12,11 +12,13 @@ mod events;
 mod examining;
 mod listing;
 mod logging_in;
+mod looking_up;
 mod manners;
 mod naming;
 mod newcomer;
 mod reporting;
 mod terminal;
+mod waiting;
 mod wholesale;
 
 use std::process::Stdio;

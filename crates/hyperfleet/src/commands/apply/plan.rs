@@ -35,7 +35,11 @@ impl Step {
 
 /// Where things are, as far as this call has learnt it.
 #[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<(String, Vec<String>), Place>);
+pub(crate) struct Known {
+    places: HashMap<(String, Vec<String>), Place>,
+    /// What names led nowhere, so that a thousand documents with one wrong owner ask for it once.
+    failures: HashMap<(String, Vec<String>), Failure>,
+}
 
 /// Where a resource is.
 #[derive(Debug, Clone)]
@@ -47,11 +51,20 @@ pub(crate) enum Place {
 
 impl Known {
     pub(crate) fn get(&self, kind: &Kind, path: &[String]) -> Option<&Place> {
-        self.0.get(&(kind.kind.clone(), path.to_vec()))
+        self.places.get(&(kind.kind.clone(), path.to_vec()))
     }
 
     pub(crate) fn learn(&mut self, kind: &Kind, path: &[String], place: Place) {
-        self.0.insert((kind.kind.clone(), path.to_vec()), place);
+        self.places.insert((kind.kind.clone(), path.to_vec()), place);
+    }
+
+    /// Why it was not found, unless it was made since.
+    pub(crate) fn failure(&self, kind: &Kind, path: &[String]) -> Option<&Failure> {
+        self.failures.get(&(kind.kind.clone(), path.to_vec()))
+    }
+
+    pub(crate) fn learn_failure(&mut self, kind: &Kind, path: &[String], failure: Failure) {
+        self.failures.insert((kind.kind.clone(), path.to_vec()), failure);
     }
 }
 

@@ -62,8 +62,14 @@ impl Progress {
         )));
     }
 
-    /// The summary, and how the command ends.
-    pub(super) fn finish(mut self, interrupted: Option<Signal>) -> ExitCode {
+    /// The summary of what was done before something went wrong for all.
+    pub(super) fn break_off(mut self) {
+        if self.bar.done() > 0 {
+            self.sum_up();
+        }
+    }
+
+    fn sum_up(&mut self) {
         self.bar.hide();
         if self.printed == 0 {
             let failed = format!("{} failed", self.failures.len());
@@ -73,6 +79,11 @@ impl Progress {
                 self.created, self.changed, self.unchanged
             ));
         }
+    }
+
+    /// The summary, and how the command ends.
+    pub(super) fn finish(mut self, interrupted: Option<Signal>) -> ExitCode {
+        self.sum_up();
         if let Some(signal) = interrupted {
             output::talk(&format!(
                 "interrupted: {} not done; run it again, and it goes on from here",

@@ -95,6 +95,9 @@ pub(super) async fn place(
     if let Some(place) = already {
         return Ok(place);
     }
+    if let Some(failure) = known.borrow().failure(kind, path) {
+        return Err(failure.clone());
+    }
     let wanted = Wanted { kind: kind.clone(), path: path.to_vec() };
     let place = match target::resolve(session, &wanted, None, Prefer::Active).await {
         Ok(found) => Place::Found(Box::new(found)),
@@ -102,7 +105,12 @@ pub(super) async fn place(
             output::talk(&format!("{}: {} stands for its id", failure.text, stand_in(kind, path)));
             Place::Pretended
         }
-        Err(failure) => return Err(failure),
+        Err(failure) => {
+            if failure.code == u8::from(Exit::NotFound) {
+                known.borrow_mut().learn_failure(kind, path, failure.clone());
+            }
+            return Err(failure);
+        }
     };
     known.borrow_mut().learn(kind, path, place.clone());
     Ok(place)

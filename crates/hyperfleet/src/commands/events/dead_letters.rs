@@ -160,9 +160,23 @@ async fn drop(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failu
     let Some(chosen) = chosen(&letters, matches, "Throw away").await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    letters.drop_all(&chosen).await?;
-    told(&chosen, "dropped");
-    Ok(ExitCode::SUCCESS)
+    // One by one, each is told when it is gone; of many together the broker only counts.
+    let step = if matches.get_flag("all") { chosen.len() } else { 1 };
+    let mut found = 0;
+    for some in chosen.chunks(step) {
+        let dropped = letters.drop_all(some).await?.min(some.len());
+        if dropped == some.len() {
+            told(some, "dropped");
+        }
+        found += dropped;
+    }
+    match chosen.len() - found {
+        0 => Ok(ExitCode::SUCCESS),
+        missing => Err(Failure::new(format!(
+            "{missing} of {} were not found: somebody else has dealt with them",
+            chosen.len()
+        ))),
+    }
 }
 
 /// The letters that are meant, after a question where it takes one: what is thrown away does not come back, and who

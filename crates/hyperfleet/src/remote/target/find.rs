@@ -132,6 +132,9 @@ async fn find(
 
 /// A name that may have been meant. A slip leaves the front or the end of a name as it is, so few have to be asked for.
 async fn meant(session: &Session, lists: &[Collection], name: &str) -> Option<String> {
+    if session.prints_curl() {
+        return None;
+    }
     let third = name.chars().count() / 3;
     let place = |number: usize| name.char_indices().nth(number).map(|(at, _)| at).filter(|_| third > 0);
     let (front, end) = (&name[..place(third)?], &name[place(name.chars().count() - third)?..]);
@@ -142,7 +145,7 @@ async fn meant(session: &Session, lists: &[Collection], name: &str) -> Option<St
         ..ListQuery::default()
     };
     // It is for help only: whatever fails here does not matter.
-    let answer = session.look(Request::list(lists.first()?, &query)).await.ok()?;
+    let answer = session.glance(Request::list(lists.first()?, &query)).await?;
     let near = Page::<Resource>::read(&answer).ok()?.items;
     // Who asks for prod-2 has not misspelt prod-1.
     let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");

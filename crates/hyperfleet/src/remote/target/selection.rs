@@ -24,6 +24,11 @@ pub(crate) fn arguments() -> [Arg; 3] {
     ]
 }
 
+/// Whether these flags select, so that any number may be found.
+pub(crate) fn is_one(matches: &ArgMatches) -> bool {
+    matches.contains_id("selector") || matches.contains_id("search") || matches.get_flag("all")
+}
+
 /// Those that the words name, or all of a kind that is selected.
 pub(crate) async fn found(
     session: &Session,

@@ -156,6 +156,30 @@ async fn many_are_labelled_at_once(app: &App) {
     assert_eq!(cli.ok("get clusters -l team=blue -o name").await.lines().count(), 3);
 }
 
+async fn many_that_are_labelled_are_one_list_as_data(app: &App) {
+    let cli = Cli::of(app);
+    for name in ["prod-1", "prod-2"] {
+        cli.ok(&format!("create cluster {name}")).await;
+    }
+    let list = cli.json("label cluster prod-1 prod-2 team=blue -o json").await;
+    assert_eq!(list, cli.json("get clusters -o json").await);
+    assert_eq!(
+        cli.ok("label clusters --all team=red -o yaml").await,
+        cli.ok("get cluster prod-1 prod-2 -o yaml").await
+    );
+    assert_eq!(
+        cli.ok("label clusters -l team=red team=blue -o 'jsonpath={.items[*].labels.team}'").await,
+        "blue blue\n"
+    );
+    let one = cli.json("label cluster prod-1 team=red -o json").await;
+    assert_eq!(one, cli.json("get cluster prod-1 -o json").await);
+    assert_eq!(
+        cli.json("label clusters -l team=red a=b -o json").await["items"].as_array().unwrap().len(),
+        1
+    );
+    assert_eq!(cli.ok("label clusters --all a=c -o name").await, "cluster/prod-1\ncluster/prod-2\n");
+}
+
 async fn a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way(app: &App) {
     let cluster = json!({"kind": "Cluster", "name": "prod-1", "spec": {}, "labels": {"old": "1"}});
     let (href, api) = (href(&app.create("/clusters", &cluster).await).to_owned(), app.api());
@@ -240,6 +264,7 @@ both_stores!(
     patches_merge_or_follow_operations,
     labels_are_set_and_removed,
     many_are_labelled_at_once,
+    many_that_are_labelled_are_one_list_as_data,
     a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way,
     wait_ends_when_it_holds_and_says_how_it_ended,
 );

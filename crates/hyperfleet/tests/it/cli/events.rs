@@ -7,9 +7,9 @@ use hyperfleet_service::settings::Sources;
 use hyperfleet_testkit::{Nats, RabbitMq, eventually};
 use serde_json::{Value, json};
 
-use super::{Cli, DEADLINE, steady, transcript};
+use super::{BINARY, Cli, DEADLINE, steady, transcript};
 use crate::operations::program::Running;
-use crate::support::{App, DEFAULT, unique};
+use crate::support::{App, DEFAULT, Terminal, unique};
 
 /// A broker of some type, with a topic that no other test uses, and a command line that knows both.
 struct Place {
@@ -227,6 +227,24 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
     --- stderr
     there are no dead letters
     "); }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_that_somebody_else_dropped_meanwhile_is_told_of() {
+    let place = on_nats("http://127.0.0.1:1").await;
+    let (adapter, _subscription) = place.given_up(&["a1", "b2"]).await;
+    let terminal = Terminal::open(&place.cli.program, 120, 30);
+    terminal.type_line(&format!(
+        "{BINARY} events dead-letters drop --adapter {adapter} --all; echo it ended with $?"
+    ));
+    terminal.shows("[y/N]").await;
+    let letters = place.broker.all_dead_letters(&adapter);
+    let first = letters.list(1).await.unwrap().remove(0);
+    letters.drop(&first.id).await.unwrap();
+    terminal.type_line("y");
+    let screen = terminal.shows_all(&["1 of 2 were not found", "it ended with 1"], &[]).await;
+    assert!(!screen.contains(" dropped"), "{screen}");
+    assert!(letters.list(100).await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

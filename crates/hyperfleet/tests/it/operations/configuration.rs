@@ -21,6 +21,31 @@ async fn config_masks_every_secret() {
 }
 
 #[tokio::test]
+async fn whatever_serves_prints_its_configuration_as_config_does_instead_of_serving() {
+    let program = Program::new()
+        .env("HYPERFLEET_DATABASE_PASSWORD", "hunter2")
+        .env("HYPERFLEET_BROKER_RABBITMQ_URL", "amqp://me:hunter2@broker");
+    for (printing, shown) in [
+        (&["serve", "--print-config", "--server-port", "3001"][..], &["config", "--server-port", "3001"][..]),
+        (
+            &["sentinel", "serve", "--print-config", "--broker-type", "rabbitmq"],
+            &["sentinel", "config", "--broker-type", "rabbitmq"],
+        ),
+    ] {
+        let (printed, shown) = (program.run(printing).await, program.run(shown).await);
+        assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""), "{printing:?}");
+        assert_eq!(printed.stdout, shown.stdout, "{printing:?}");
+        assert!(printed.stdout.contains("***") && !printed.stdout.contains("hunter2"), "{}", printed.stdout);
+    }
+    let adapter = program.run(&["adapter", "simulate", "--print-config", "--broker-type", "rabbitmq"]).await;
+    assert_eq!((adapter.code, adapter.stderr.as_str()), (Some(0), ""));
+    assert!(adapter.stdout.contains("type: rabbitmq  # flag --broker-type"), "{}", adapter.stdout);
+    assert!(adapter.stdout.contains("***") && !adapter.stdout.contains("hunter2"), "{}", adapter.stdout);
+    let faulty = program.run(&["serve", "--print-config", "--server-port", "x"]).await;
+    assert_eq!((faulty.code, faulty.stdout.as_str()), (Some(2), ""));
+}
+
+#[tokio::test]
 async fn flags_beat_the_environment_which_beats_the_file_which_beats_defaults() {
     let program = Program::new()
         .file("configs/config.yaml", "server: {port: 1001, host: file.test}\nmetrics: {port: 1002}\n")
