@@ -54,6 +54,13 @@ macro_rules! over_brokers {
             }
 
             #[tokio::test(flavor = "multi_thread")]
+            async fn nats_and_postgres() {
+                let app = crate::support::App::on_postgres(crate::support::DEFAULT).await;
+                let broker = crate::sentinel::nats(hyperfleet_testkit::Nats::shared().url());
+                super::$name(&app, broker).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
             async fn rabbitmq_and_postgres() {
                 let app = crate::support::App::on_postgres(crate::support::DEFAULT).await;
                 let broker = crate::sentinel::rabbitmq(hyperfleet_testkit::RabbitMq::shared().url());

@@ -3,16 +3,41 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards() {
-    let app = App::on_sqlite(DEFAULT).await;
+async fn nats_that_is_away_for_a_while_gets_everything_afterwards() {
     let server = Nats::start().await.unwrap();
-    let broker = nats(server.url());
+    let url = server.url();
+    a_broker_that_is_away_for_a_while_gets_everything_afterwards(
+        nats(url),
+        || server.kill(),
+        async || server.start_again().await.unwrap(),
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rabbitmq_that_is_away_for_a_while_gets_everything_afterwards() {
+    let server = RabbitMq::start().await.unwrap();
+    let url = server.url();
+    a_broker_that_is_away_for_a_while_gets_everything_afterwards(
+        rabbitmq(url),
+        || server.kill(),
+        async || server.start_again().await.unwrap(),
+    )
+    .await;
+}
+
+async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards(
+    broker: Variables,
+    kill: impl Fn(),
+    start_again: impl AsyncFn(),
+) {
+    let app = App::on_postgres(DEFAULT).await;
     let mut ear = Ear::on(&broker).await;
     let running = start(&sentinel(&app, &broker, &ear)).await;
     let before = app.create_cluster(&unique("before")).await;
     ear.hears(&before, 1).await;
 
-    server.kill();
+    kill();
     let mut clusters = Vec::new();
     for _ in 0..5 {
         clusters.push(app.create_cluster(&unique("meanwhile")).await);
@@ -25,7 +50,7 @@ async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards() {
     .await;
     health.get("/healthz").send().await.unwrap().expect_status(200);
 
-    server.start_again().await.unwrap();
+    start_again().await;
     for cluster in &clusters {
         ear.hears(cluster, 1).await;
     }
@@ -33,9 +58,18 @@ async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_that_is_away_for_a_while_is_followed_afterwards() {
-    let mut app = App::launched(at_one_port(DEFAULT), None).await;
-    let broker = rabbitmq(RabbitMq::shared().url());
+async fn an_api_that_is_away_for_a_while_is_followed_afterwards_over_rabbitmq() {
+    an_api_that_is_away_for_a_while_is_followed_afterwards(rabbitmq(RabbitMq::shared().url())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_that_is_away_for_a_while_is_followed_afterwards_over_nats() {
+    an_api_that_is_away_for_a_while_is_followed_afterwards(nats(Nats::shared().url())).await;
+}
+
+async fn an_api_that_is_away_for_a_while_is_followed_afterwards(broker: Variables) {
+    let database = std::sync::Arc::new(hyperfleet_testkit::Postgres::shared().database().await);
+    let mut app = App::on_database(at_one_port(DEFAULT), database).await;
     let mut ear = Ear::on(&broker).await;
     let running = start(&sentinel(&app, &broker, &ear)).await;
     let cluster = app.create_cluster(&unique("cluster")).await;
@@ -62,12 +96,11 @@ async fn an_api_that_is_away_for_a_while_is_followed_afterwards() {
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_sentinel_that_was_killed_publishes_what_it_missed() {
-    let app = App::on_postgres(DEFAULT).await;
-    let broker = nats(Nats::shared().url());
+over_brokers!(a_sentinel_that_was_killed_publishes_what_it_missed);
+
+async fn a_sentinel_that_was_killed_publishes_what_it_missed(app: &App, broker: Variables) {
     let mut ear = Ear::on(&broker).await;
-    let program = sentinel(&app, &broker, &ear);
+    let program = sentinel(app, &broker, &ear);
     let running = start(&program).await;
     let cluster = app.create_cluster(&unique("cluster")).await;
     ear.hears(&cluster, 1).await;

@@ -111,7 +111,7 @@ tracing_enabled: true
 
 #[tokio::test(flavor = "multi_thread")]
 async fn over_pub_sub_it_is_the_same() {
-    let app = App::on_sqlite(DEFAULT).await;
+    let app = App::on_postgres(DEFAULT).await;
     every_change_of_a_wish_is_an_event(&app, googlepubsub(hyperfleet_pubsub_stand_in::host())).await;
 }
 
