@@ -10,6 +10,7 @@ use hyperfleet_auth::{KeyMetrics, Pace, Verifier};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Error, SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
+use hyperfleet_service::descriptors;
 use hyperfleet_service::health::{self, Health};
 use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
 use hyperfleet_service::metrics;
@@ -154,6 +155,7 @@ pub async fn run<L: Future<Output = ()>>(
         tls: config.server.bind.tls.clone(),
         ..ListenerOptions::default()
     };
+    descriptors::provide_for(config.server.limits.connections);
     let api_listener = bind("api", &config.server.bind, api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;

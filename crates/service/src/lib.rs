@@ -5,6 +5,7 @@
 pub mod accept;
 pub mod authorities;
 pub mod build_info;
+pub mod descriptors;
 pub mod health;
 pub mod idempotency_key;
 pub mod listener;

@@ -2,15 +2,16 @@
 //! refuse it does.
 
 use std::future::IntoFuture as _;
+use std::os::unix::fs::PermissionsExt as _;
 
-use hyperfleet_testkit::{Answer, Call, Client, Server, eventually};
+use hyperfleet_testkit::{Answer, Call, Client, Launch, Server, eventually};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::home::Home;
-use super::{CLUSTERS, DEADLINE, cluster, create_cluster, id};
+use super::{BINARY, CLUSTERS, DEADLINE, cluster, create_cluster, id};
 
 on_both_stores!(
     lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost,
@@ -309,4 +310,22 @@ async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
     create.await.unwrap().expect_status(201);
     in_flight(&server, [0, 0, 0]).await;
     assert_eq!(api.get(CLUSTERS).await.expect_status(200).json()["total"], 3);
+}
+
+#[test]
+fn a_server_that_is_given_few_descriptors_takes_as_many_as_its_connections_need() {
+    crate::support::run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("hyperfleet");
+        std::fs::write(&script, format!("#!/bin/sh\nulimit -Sn 64\nexec '{BINARY}' \"$@\"\n")).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let server = Launch::new(script).start().await.unwrap();
+        let mut open = Vec::new();
+        for _ in 0..200 {
+            let mut socket = TcpStream::connect(server.api().authority()).await.unwrap();
+            socket.write_all(b"GET /api/hyperfleet HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+            assert_ne!(socket.read(&mut [0; 16]).await.unwrap(), 0);
+            open.push(socket);
+        }
+    });
 }
