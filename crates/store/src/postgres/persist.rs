@@ -34,7 +34,8 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let statements = &session.persist;
     let differences = Differences::of(set)?;
     let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
-    let mut position: Vec<&(dyn ToSql + Sync)> = vec![&left.version.0, &left.commits];
+    let is_changed = !set.changes().is_empty();
+    let mut position: Vec<&(dyn ToSql + Sync)> = vec![&left.version.0, &left.commits, &is_changed];
     let advance = match &feed {
         Feed::Locked { .. } => &statements.advance_feed,
         Feed::Expected { found, predicted, .. } => {
@@ -120,7 +121,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     if !kinds.is_empty() {
         flight.push((&statements.change_counts, vec![&kinds, &active, &finalizing, &pending.0, &pending.1]));
     }
-    if !set.changes().is_empty() {
+    if is_changed {
         flight.push((&statements.insert_changes, changes.all()));
     }
     if !answers.keys.is_empty() {

@@ -105,14 +105,10 @@ statements! {
             "kind text, active bigint, finalizing bigint, pending_active bigint, pending_finalizing bigint",
         )
     ),
-    // Every replica hears of it once it is committed.
-    insert_changes: format!(
-        "with added as ({} returning version) select pg_notify('{CHANNEL}', max(version)::text) from added",
-        insert(
-            "changes",
-            "version bigint, resource_id uuid, kind text, at timestamptz, actor text, request_id text,
-             packed bytea, size integer, tenancy text, touched integer",
-        )
+    insert_changes: insert(
+        "changes",
+        "version bigint, resource_id uuid, kind text, at timestamptz, actor text, request_id text, packed bytea,
+         size integer, tenancy text, touched integer",
     ),
     // One that is there is too old to count.
     keep_answers: format!(
@@ -120,17 +116,23 @@ statements! {
          set body = excluded.body, at = excluded.at, answer = excluded.answer",
         insert("retries", "key bytea, body bytea, at timestamptz, answer text")
     ),
-    advance_feed: "update feed set version = $1, commits = $2".into(),
+    advance_feed: format!("update feed set version = $1, commits = $2 returning {}", ring("$3")),
     // Fails unless the feed is where it is expected, and with it everything behind it in the
     // flight: a division by zero is the one error that a plain statement can raise at will.
     claim_feed: format!(
         "with advanced as (
              update feed set version = $1, commits = $2
-             where version = $3 and commits = $4 and ({OURS} or not $5)
-             returning set_config('hyperfleet.commits', commits::text, false)
+             where version = $4 and commits = $5 and ({OURS} or not $6)
+             returning set_config('hyperfleet.commits', commits::text, false), {}
          )
-         select 1 / count(*) from advanced"
+         select 1 / count(*) from advanced",
+        ring("$3")
     ),
+}
+
+/// Every replica hears of it once it is committed, if there is something to hear of.
+fn ring(if_changed: &str) -> String {
+    format!("case when {if_changed} then pg_notify('{CHANNEL}', version::text) end")
 }
 
 /// Whether this session itself brought the feed to where it is. Each commit that claims the feed notes down in the
