@@ -1,7 +1,7 @@
 //! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
 //! never waits for more, so a lone read pays no delay; under load one query answers many requests,
-//! and requests for the same resource share one row. Tenants share no query: each has its own, behind the wall, and
-//! all of them leave in one flight.
+//! and requests for the same resource share one row. Tenants share no query: each has its own, and all of them leave in
+//! one flight. They are asked on a connection that is behind the wall from its first moment to its last.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
@@ -18,8 +18,7 @@ use uuid::Uuid;
 
 use super::connect::Address;
 use super::row;
-use super::wall::{CONFINE, Wall, Within};
-use super::writer::prepare;
+use super::wall::{Wall, confined};
 use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
 use crate::migrations::OpenError;
@@ -58,7 +57,7 @@ impl Lane {
         wall: Option<Arc<Wall>>,
     ) -> Result<Self, OpenError> {
         let (queue, reads) = mpsc::channel(QUEUE);
-        let task = Task { address, catalog, timeout, wall, session: None, reads };
+        let task = Task { address, catalog, timeout, wall, sessions: Sessions::default(), reads };
         run_on_own_thread("lane", supervise(task))?;
         Ok(Self { queue })
     }
@@ -76,24 +75,30 @@ struct Task {
     catalog: Arc<Catalog>,
     timeout: Duration,
     wall: Option<Arc<Wall>>,
-    session: Option<Session>,
+    sessions: Sessions,
     reads: mpsc::Receiver<Read>,
 }
 
-/// A connection with its prepared statements. PostgreSQL analyses a statement anew when another role comes with it, so
-/// those behind the wall have their own.
+/// Connections, each made when it is first needed.
+#[derive(Default)]
+struct Sessions {
+    /// For those who see all.
+    open: Option<Session>,
+    /// For tenants.
+    confined: Option<Session>,
+}
+
+/// A connection with its prepared statement.
 struct Session {
     client: Client,
-    confine: Statement,
-    of_all: Statement,
-    of_tenant: Statement,
+    read: Statement,
 }
 
 /// Runs the task for as long as anyone may ask, whatever happens inside.
 async fn supervise(mut task: Task) {
     while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
         tracing::error!("the read lane failed and is started again");
-        task.session = None;
+        task.sessions = Sessions::default();
     }
 }
 
@@ -118,7 +123,7 @@ impl Task {
             .await
             .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
         if result.is_err() {
-            self.session = None;
+            self.sessions = Sessions::default();
         }
         for read in reads {
             let answer = result
@@ -129,12 +134,12 @@ impl Task {
         }
     }
 
-    /// Reads them all. The server may have been restarted since the last use: then once more on a
-    /// new connection.
+    /// Reads them all. The server may have been restarted since the last use: then once more on new connections.
     async fn load(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+        let is_new = self.sessions.open.is_none() && self.sessions.confined.is_none();
         match self.attempt(asked).await {
-            Err(failure) if failure.kind == FailureKind::Unavailable && self.session.is_some() => {
-                self.session = None;
+            Err(failure) if failure.kind == FailureKind::Unavailable && !is_new => {
+                self.sessions = Sessions::default();
                 self.attempt(asked).await
             }
             other => other,
@@ -142,15 +147,21 @@ impl Task {
     }
 
     async fn attempt(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
-        let session = match &mut self.session {
-            Some(session) => session,
-            slot => slot.insert(Session::open(&self.address).await?),
-        };
-        let (session, wall, catalog) = (&*session, self.wall.as_deref(), &*self.catalog);
+        let Sessions { open, confined } = &mut self.sessions;
+        if open.is_none() && asked.contains_key(&None) {
+            *open = Some(Session::open(&self.address, None).await?);
+        }
+        if confined.is_none() && asked.keys().any(Option::is_some) {
+            *confined = Some(Session::open(&self.address, self.wall.as_deref()).await?);
+        }
+        let (open, confined, catalog) = (open.as_ref(), confined.as_ref(), &*self.catalog);
         let answers = asked.iter().map(async |(tenant, ids)| {
-            let within = wall.zip(tenant.as_ref()).map(|(wall, tenant)| Within { wall, tenant });
+            let rows = match tenant {
+                Some(tenant) => there(confined)?.ask(&[&tenant.as_str(), ids]).await?,
+                None => there(open)?.ask(&[ids]).await?,
+            };
             let mut found = HashMap::with_capacity(ids.len());
-            for row in &session.ask(within, ids).await? {
+            for row in &rows {
                 if let Some(resource) = row::resource(catalog, row)? {
                     found.insert(resource.id, resource);
                 }
@@ -161,22 +172,32 @@ impl Task {
     }
 }
 
+fn there(session: Option<&Session>) -> Result<&Session, Failure> {
+    session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))
+}
+
 impl Session {
-    async fn open(address: &Address) -> Result<Self, Failure> {
+    /// Connects, behind the wall if one is given.
+    async fn open(address: &Address, wall: Option<&Wall>) -> Result<Self, Failure> {
         let client = address.connect_by_key().await?;
-        let read = format!(
-            "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
-             where r.id = any($1)"
-        );
-        let [confine, of_all, of_tenant] = prepare(&client, [CONFINE.to_owned(), read.clone(), read]).await?;
-        Ok(Self { client, confine, of_all, of_tenant })
+        let read = |ids: &str| {
+            format!(
+                "select {COLUMNS} from resources r join resource_status s on s.resource_id = r.id
+                 where r.id = any({ids})"
+            )
+        };
+        let read = match wall {
+            None => read("$1"),
+            Some(wall) => {
+                wall.enter(&client).await?;
+                confined(&read("$2"))
+            }
+        };
+        let read = client.prepare(&read).await?;
+        Ok(Self { client, read })
     }
 
-    async fn ask(&self, within: Option<Within<'_>>, ids: &[Uuid]) -> Result<Vec<Row>, Failure> {
-        let values: [&(dyn ToSql + Sync); 1] = [&ids];
-        match within {
-            Some(within) => within.query(&self.client, &self.confine, &self.of_tenant, &values).await,
-            None => Ok(self.client.query(&self.of_all, &values).await?),
-        }
+    async fn ask(&self, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
+        Ok(self.client.query(&self.read, values).await?)
     }
 }

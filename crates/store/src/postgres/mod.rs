@@ -298,11 +298,11 @@ impl Postgres {
         on_lease!(self.lists, |client| read::prune_retries(client, before))
     }
 
-    /// Open connections, and those at work. The committer's, the lane's and the bell's always count as open.
+    /// Open connections, and those at work. The committer's, the bell's and those of the lane always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let all = [&self.lists, &self.feed, &self.health].map(|connections| connections.pool.status());
         let at_work = all.iter().map(|status| status.size.saturating_sub(status.available)).sum();
-        (all.iter().map(|status| status.size).sum::<usize>() + 3, at_work)
+        (all.iter().map(|status| status.size).sum::<usize>() + 3 + usize::from(self.wall.is_some()), at_work)
     }
 }
 
