@@ -21,7 +21,9 @@ pub fn provide_for(connections: usize) {
         tracing::warn!(
             connections,
             descriptors = if raised { wanted } else { current },
-            remedy = format!("allow {needed} open files (LimitNOFILE, ulimit -n), or lower server.limits.connections"),
+            remedy = format!(
+                "allow {needed} open files (LimitNOFILE, ulimit -n), or lower server.limits.connections"
+            ),
             "fewer connections than the limit can be open"
         );
     }
