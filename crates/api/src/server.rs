@@ -155,7 +155,7 @@ pub async fn run<L: Future<Output = ()>>(
         tls: config.server.bind.tls.clone(),
         ..ListenerOptions::default()
     };
-    descriptors::provide_for(config.server.limits.connections);
+    descriptors::provide_for(config.server.limits.connections + config.database.pool.max_connections);
     let api_listener = bind("api", &config.server.bind, api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;

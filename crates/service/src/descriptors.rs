@@ -3,11 +3,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// For everything but accepted connections: files, databases, brokers, other listeners.
+/// For files, other listeners and whatever else is open.
 const OTHERS: u64 = 1_024;
 
-/// Takes as many as `connections` need, and warns if that is not allowed. Takes no more than that: whatever this process
-/// starts is given as many, and some programs go through all that they could have.
+/// Takes as many as `connections`, accepted and made, need, and warns if that is not allowed. Takes no more than that:
+/// whatever this process starts is given as many, and some programs go through all that they could have.
 pub fn provide_for(connections: usize) {
     let needed = OTHERS.saturating_add(connections as u64);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

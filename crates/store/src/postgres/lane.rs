@@ -1,15 +1,15 @@
 //! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
 //! never waits for more, so a lone read pays no delay; under load one query answers many requests,
 //! and requests for the same resource share one row. Tenants share no query: each has its own, and all of them leave in
-//! one flight. They are asked on a connection that is behind the wall from its first moment to its last.
+//! one flight, over a connection that stays behind the wall.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::try_join_all;
+use futures_util::{FutureExt, join};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::types::ToSql;
@@ -51,13 +51,20 @@ struct Read {
 
 impl Lane {
     pub(super) fn start(
-        address: Address,
-        catalog: Arc<Catalog>,
+        address: &Address,
+        catalog: &Arc<Catalog>,
         timeout: Duration,
         wall: Option<Arc<Wall>>,
     ) -> Result<Self, OpenError> {
         let (queue, reads) = mpsc::channel(QUEUE);
-        let task = Task { address, catalog, timeout, wall, sessions: Sessions::default(), reads };
+        let connection = |wall| Connection {
+            address: address.clone(),
+            catalog: catalog.clone(),
+            timeout,
+            wall,
+            session: None,
+        };
+        let task = Task { of_all: connection(None), of_tenants: connection(wall), reads };
         run_on_own_thread("lane", supervise(task))?;
         Ok(Self { queue })
     }
@@ -71,21 +78,20 @@ impl Lane {
 }
 
 struct Task {
+    /// For those who see all.
+    of_all: Connection,
+    /// For tenants, behind the wall.
+    of_tenants: Connection,
+    reads: mpsc::Receiver<Read>,
+}
+
+/// A connection that is made when it is first needed, and again when it failed.
+struct Connection {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
     wall: Option<Arc<Wall>>,
-    sessions: Sessions,
-    reads: mpsc::Receiver<Read>,
-}
-
-/// Connections, each made when it is first needed.
-#[derive(Default)]
-struct Sessions {
-    /// For those who see all.
-    open: Option<Session>,
-    /// For tenants.
-    confined: Option<Session>,
+    session: Option<Session>,
 }
 
 /// A connection with its prepared statement.
@@ -98,7 +104,8 @@ struct Session {
 async fn supervise(mut task: Task) {
     while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
         tracing::error!("the read lane failed and is started again");
-        task.sessions = Sessions::default();
+        task.of_all.session = None;
+        task.of_tenants.session = None;
     }
 }
 
@@ -115,17 +122,15 @@ impl Task {
     }
 
     async fn answer(&mut self, reads: Vec<Read>) {
-        let mut asked: ByTenant<Vec<Uuid>> = BTreeMap::new();
+        let mut of_tenants: ByTenant<Vec<Uuid>> = BTreeMap::new();
         for read in &reads {
-            asked.entry(read.tenant.clone()).or_default().push(read.id.uuid());
+            of_tenants.entry(read.tenant.clone()).or_default().push(read.id.uuid());
         }
-        let result = tokio::time::timeout(self.timeout, self.load(&asked))
-            .await
-            .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
-        if result.is_err() {
-            self.sessions = Sessions::default();
-        }
+        let of_all = of_tenants.remove_entry(&None).into_iter().collect();
+        // What fails for some is no failure for the others.
+        let (of_all, of_tenants) = join!(self.of_all.load(&of_all), self.of_tenants.load(&of_tenants));
         for read in reads {
+            let result = if read.tenant.is_some() { &of_tenants } else { &of_all };
             let answer = result
                 .as_ref()
                 .map_err(Clone::clone)
@@ -133,13 +138,28 @@ impl Task {
             let _ = read.reply.send(answer);
         }
     }
+}
 
-    /// Reads them all. The server may have been restarted since the last use: then once more on new connections.
+impl Connection {
+    /// Reads them all, in time.
     async fn load(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
-        let is_new = self.sessions.open.is_none() && self.sessions.confined.is_none();
+        if asked.is_empty() {
+            return Ok(Found::default());
+        }
+        let result = tokio::time::timeout(self.timeout, self.try_twice(asked))
+            .await
+            .unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
+        if result.is_err() {
+            self.session = None;
+        }
+        result
+    }
+
+    /// The server may have been restarted since the last use: then once more on a new connection.
+    async fn try_twice(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
         match self.attempt(asked).await {
-            Err(failure) if failure.kind == FailureKind::Unavailable && !is_new => {
-                self.sessions = Sessions::default();
+            Err(failure) if failure.kind == FailureKind::Unavailable && self.session.is_some() => {
+                self.session = None;
                 self.attempt(asked).await
             }
             other => other,
@@ -147,18 +167,17 @@ impl Task {
     }
 
     async fn attempt(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
-        let Sessions { open, confined } = &mut self.sessions;
-        if open.is_none() && asked.contains_key(&None) {
-            *open = Some(Session::open(&self.address, None).await?);
-        }
-        if confined.is_none() && asked.keys().any(Option::is_some) {
-            *confined = Some(Session::open(&self.address, self.wall.as_deref()).await?);
-        }
-        let (open, confined, catalog) = (open.as_ref(), confined.as_ref(), &*self.catalog);
+        let wall = self.wall.as_deref();
+        let session = match &mut self.session {
+            Some(session) => session,
+            slot => slot.insert(Session::open(&self.address, wall).await?),
+        };
+        let (session, catalog) = (&*session, &*self.catalog);
         let answers = asked.iter().map(async |(tenant, ids)| {
-            let rows = match tenant {
-                Some(tenant) => there(confined)?.ask(&[&tenant.as_str(), ids]).await?,
-                None => there(open)?.ask(&[ids]).await?,
+            let rows = match (tenant, wall) {
+                (Some(tenant), Some(_)) => session.ask(&[&tenant.as_str(), ids]).await?,
+                (None, None) => session.ask(&[ids]).await?,
+                _ => return Err(Failure::new(FailureKind::Defect, "a read on the other side of the wall")),
             };
             let mut found = HashMap::with_capacity(ids.len());
             for row in &rows {
@@ -170,10 +189,6 @@ impl Task {
         });
         Ok(try_join_all(answers).await?.into_iter().collect())
     }
-}
-
-fn there(session: Option<&Session>) -> Result<&Session, Failure> {
-    session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))
 }
 
 impl Session {

@@ -1,7 +1,8 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads share one connection that carries many in one query, lists take one from a pool, and the
-//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again by whoever needs it next; nothing has to be restarted.
+//! Point reads share a connection that carries many in one query, lists take one from a pool, and the committer has its
+//! own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again
+//! by whoever needs it next; nothing has to be restarted.
 
 mod columns;
 mod connect;
@@ -74,7 +75,7 @@ pub(crate) async fn open(
     let connections = |most| Connections::new(&address, options, most);
     let (lists, feed_connection, health) =
         (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
-    let lane = Lane::start(address.clone(), catalog.clone(), options.request_timeout, wall.clone())?;
+    let lane = Lane::start(&address, &catalog, options.request_timeout, wall.clone())?;
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
     Ok((Postgres { lane, lists, feed: feed_connection, health, wall, catalog }, writer))

@@ -56,9 +56,9 @@ const READABLE: &str = "resources, changes, resource_status, reports, resource_r
 pub(super) const CONFINE: &str = "select set_config('role', $1, true), set_config('search_path', $2, true),
                                          set_config('hyperfleet.tenant', $3, true)";
 
-/// A statement that ends with its conditions, for a connection that has [entered](Wall::enter) the wall, with the tenant as
-/// its first parameter. It is a transaction by itself, and the tenant is set for that. What follows is asked for each row of the setting, of which
-/// there is one, so whatever the plan is, nothing is looked at before the tenant is set.
+/// A statement that ends with its conditions, for a connection that is [behind the wall](Wall::enter), with the tenant
+/// as its first parameter. It is a transaction by itself, and the tenant is set for that. What follows is asked for each
+/// row of the setting, of which there is one, so whatever the plan is, nothing is looked at before the tenant is set.
 pub(super) fn confined(text: &str) -> String {
     format!(
         "select found.*
@@ -163,9 +163,13 @@ impl<'a> Prepared<'a> {
 }
 
 impl Wall {
-    /// Puts a connection behind the wall, for as long as it lasts. Until a statement names a tenant it sees nothing.
+    /// Puts a connection behind the wall, for as long as it lasts. Until a statement names a tenant, no resource is seen.
     pub(super) async fn enter(&self, client: &Client) -> Result<(), Failure> {
-        client.batch_execute("set default_transaction_read_only = on").await?;
+        client
+            .batch_execute(
+                "set default_transaction_read_only = on; set default_transaction_isolation = 'read committed'",
+            )
+            .await?;
         let place: [&(dyn ToSql + Sync); 2] = [&self.role, &self.schema];
         client
             .execute("select set_config('role', $1, false), set_config('search_path', $2, false)", &place)

@@ -2,7 +2,6 @@
 //! refuse it does.
 
 use std::future::IntoFuture as _;
-use std::os::unix::fs::PermissionsExt as _;
 
 use hyperfleet_testkit::{Answer, Call, Client, Launch, Server, eventually};
 use serde_json::{Value, json};
@@ -315,11 +314,8 @@ async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
 #[test]
 fn a_server_that_is_given_few_descriptors_takes_as_many_as_its_connections_need() {
     crate::support::run(async {
-        let directory = tempfile::tempdir().unwrap();
-        let script = directory.path().join("hyperfleet");
-        std::fs::write(&script, format!("#!/bin/sh\nulimit -Sn 64\nexec '{BINARY}' \"$@\"\n")).unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let server = Launch::new(script).start().await.unwrap();
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/operations/few_descriptors.sh");
+        let server = Launch::new(script).env("BINARY", BINARY).start().await.unwrap();
         let mut open = Vec::new();
         for _ in 0..200 {
             let mut socket = TcpStream::connect(server.api().authority()).await.unwrap();

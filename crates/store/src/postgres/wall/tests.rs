@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::join;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{self, Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
@@ -233,6 +234,20 @@ async fn a_read_by_id_for_one_tenant_does_not_find_what_is_anothers() {
         let owner = if here.own().contains(&id) { here } else { there };
         assert_eq!(found, tenant.is_none_or(|tenant| *tenant == owner.tenant), "{id} for {tenant:?}");
     }
+}
+
+#[tokio::test]
+async fn a_read_by_id_that_fails_for_tenants_fails_for_nobody_else_and_leaves_nothing_behind() {
+    let all = Neighbours::settle().await;
+    let role = &all.postgres().wall.as_deref().unwrap().role;
+    let get = async |tenant| all.postgres().get(tenant, all.here.cluster).await;
+    let (here, there) = (Some(&all.here.tenant), Some(&all.there.tenant));
+    assert!(get(here).await.unwrap().is_some());
+    all.as_owner(&format!("revoke select on resources from {role}")).await;
+    let (tenants, systems) = join!(get(here), get(None));
+    assert!(tenants.unwrap_err().cause.contains("permission denied") && systems.unwrap().is_some());
+    all.as_owner(&format!("grant select on resources to {role}")).await;
+    assert!(get(there).await.unwrap().is_none() && get(here).await.unwrap().is_some());
 }
 
 #[tokio::test]
