@@ -108,6 +108,7 @@ pub(super) struct StatusColumns<'a> {
     conditions: Vec<Cow<'a, str>>,
     pending_since: Vec<Option<DateTime<Utc>>>,
     confirmed_after: Vec<Option<DateTime<Utc>>>,
+    tenancies: Vec<Option<&'a str>>,
 }
 
 impl<'a> StatusColumns<'a> {
@@ -119,10 +120,19 @@ impl<'a> StatusColumns<'a> {
             versions: resources.iter().map(|r| r.version.0).collect(),
             conditions: resources.iter().map(|r| shorthand::shorten(r.conditions.as_str())).collect(),
             pending_since: resources.iter().map(|r| r.pending_since.map(Timestamp::utc)).collect(),
+            tenancies: resources.iter().map(|r| r.tenancy.as_ref().map(Tenant::as_str)).collect(),
         })
     }
 
+    /// In the order of `insert_status`.
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
+        let mut all = self.changing();
+        all.push(&self.tenancies);
+        all
+    }
+
+    /// In the order of `update_status`.
+    pub(super) fn changing(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![&self.ids, &self.versions, &self.conditions, &self.pending_since, &self.confirmed_after]
     }
 }

@@ -22,6 +22,11 @@ const MIGRATIONS: &[Migration] = &[
     Migration { number: 6, name: "0006_history", sql: include_str!("migrations/0006_history.sql") },
     Migration { number: 7, name: "0007_leases", sql: include_str!("migrations/0007_leases.sql") },
     Migration { number: 8, name: "0008_packed", sql: include_str!("migrations/0008_packed.sql") },
+    Migration {
+        number: 9,
+        name: "0009_status_tenancy",
+        sql: include_str!("migrations/0009_status_tenancy.sql"),
+    },
 ];
 
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the

@@ -89,7 +89,7 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
         flight.push((&statements.insert_status, new_status.all()));
     }
     if !restated.is_empty() {
-        flight.push((&statements.update_status, moved_status.all()));
+        flight.push((&statements.update_status, moved_status.changing()));
     }
     if !refreshed.ids.is_empty() {
         flight.push((&statements.refresh_status, refreshed.all()));

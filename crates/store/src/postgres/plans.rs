@@ -272,5 +272,6 @@ fn spelling() -> Spelling {
             format!("to_char(to_timestamp({seconds}), 'YYYY-MM-DD\"T\"HH24:MI:SS\".000000Z\"')")
         },
         facet: |facet| format!("cast('{}' as uuid)", facet.uuid()),
+        tenancy_of_status: Some("tenancy"),
     }
 }

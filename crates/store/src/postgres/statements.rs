@@ -33,7 +33,8 @@ statements! {
     ),
     insert_status: insert(
         "resource_status",
-        "resource_id uuid, version bigint, conditions text, pending_since timestamptz, confirmed_after timestamptz",
+        "resource_id uuid, version bigint, conditions text, pending_since timestamptz, confirmed_after timestamptz,
+         tenancy text",
     ),
     update_resources: format!(
         "update resources r

@@ -33,7 +33,7 @@ const POLICIES: [(&str, &str); 8] = [
     ("resources", OWN),
     ("changes", OWN),
     ("leases", OWN),
-    ("resource_status", about!("resource_status.resource_id")),
+    ("resource_status", OWN),
     ("reports", about!("reports.resource_id")),
     ("resource_references", about!("resource_references.source_id")),
     ("resource_facets", about!("resource_facets.resource_id")),

@@ -36,6 +36,8 @@ pub(crate) struct Spelling {
     pub(crate) time: fn(seconds: &str) -> String,
     pub(crate) printed_time: fn(seconds: &str) -> String,
     pub(crate) facet: fn(Facet) -> String,
+    /// The column of a status that says whom it belongs to, where there is one.
+    pub(crate) tenancy_of_status: Option<&'static str>,
 }
 
 /// A query that runs all day, and its answer.
@@ -68,7 +70,9 @@ pub(crate) enum Index {
 
 /// The statements that make the fleet: four fifths clusters, one fifth node pools.
 pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
-    let Spelling { numbers, id, time, printed_time, facet } = spelling;
+    let Spelling { numbers, id, time, printed_time, facet, tenancy_of_status } = spelling;
+    let tenancy = format!("case when {IS_SMALL} then '{SMALL}' else '{LARGE}' end");
+    let and = |text: &str| tenancy_of_status.map_or_else(String::new, |_| format!(", {text}"));
     let owner = format!("case when n % 5 = 0 then {} end", id("case when n % 100 = 0 then 1 else n - 1 end"));
     let (created, confirmed) = (
         format!("{CREATED} + n"),
@@ -94,16 +98,18 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
                         || '\",\"team\":\"' || case when n % 5003 = 1 then 'few' else 'fleet' end || '\"}}',
                     '{{}}', {created}, 'someone', {created}, 'someone',
                     case when n % 997 = 0 then {created} end, case when n % 997 = 0 then 'someone' end,
-                    case when {IS_SMALL} then '{SMALL}' else '{LARGE}' end
+                    {tenancy}
              from {numbers}",
             id = id("n"),
             created = time(&created),
         ),
         format!(
-            "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
+            "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after{column})
              select {id}, n, case when n % 2003 = 0 then {false} else {true} end,
-                    case when n % 2003 = 0 then {created} end, {confirmed}
+                    case when n % 2003 = 0 then {created} end, {confirmed}{tenancy}
              from {numbers}",
+            column = and(tenancy_of_status.unwrap_or_default()),
+            tenancy = and(&tenancy),
             id = id("n"),
             created = time(&created),
             confirmed = time(&confirmed),

@@ -151,5 +151,6 @@ fn spelling() -> Spelling {
         time: |seconds| format!("({seconds}) * 1000000"),
         printed_time: |seconds| format!("strftime('%Y-%m-%dT%H:%M:%S.000000Z', {seconds}, 'unixepoch')"),
         facet: |facet| format!("x'{}'", facet.uuid().simple()),
+        tenancy_of_status: None,
     }
 }

@@ -14,7 +14,7 @@ use super::{DEADLINE, create_cluster};
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
 /// What it says when all steps are done.
-const APPLIED: [[&str; 2]; 8] = [
+const APPLIED: [[&str; 2]; 9] = [
     ["1", "0001_resources"],
     ["2", "0002_reports"],
     ["3", "0003_search"],
@@ -23,6 +23,7 @@ const APPLIED: [[&str; 2]; 8] = [
     ["6", "0006_history"],
     ["7", "0007_leases"],
     ["8", "0008_packed"],
+    ["9", "0009_status_tenancy"],
 ];
 
 #[tokio::test]
@@ -88,7 +89,7 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let first = said.remove(0);
     assert_eq!(
         first,
-        "schema 8: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed\n"
+        "schema 9: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy\n"
     );
     assert_eq!(said, ["schema 8: nothing to do\n"; 15]);
 }
@@ -115,7 +116,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 8 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed): \
+                "error: the database's schema is number 0 and lacks 9 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
@@ -123,7 +124,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
-        "schema 8: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed\n",
+        "schema 9: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy\n",
         "schema 8: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;

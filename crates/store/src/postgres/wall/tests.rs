@@ -366,11 +366,16 @@ async fn a_tenants_transaction_reads_what_answers_need_and_writes_nothing() {
 #[tokio::test]
 async fn a_wall_with_a_hole_is_found_at_the_next_start_and_closed_or_not_relied_on() {
     let all = Neighbours::settle().await;
-    let leaks = async || all.list(Some(&all.here), "name like '%'", false).await.unwrap().items.len() > 2;
-    for hole in ["drop policy one_tenant on resources", "alter table resources disable row level security"] {
+    let leaks = async || {
+        all.list(Some(&all.here), "name like '%'", false).await.is_ok_and(|page| page.items.len() > 2)
+    };
+    for hole in ["drop policy one_tenant on TABLE", "alter table TABLE disable row level security"] {
         assert!(!leaks().await);
-        all.as_owner(hole).await;
-        assert!(leaks().await, "{hole}");
+        // A resource is shown with its status, and each is behind the wall.
+        for (table, leaking) in [("resources", false), ("resource_status", true)] {
+            all.as_owner(&hole.replace("TABLE", table)).await;
+            assert_eq!(leaks().await, leaking, "{hole}: {table}");
+        }
         open(&all.database).await;
         assert!(!leaks().await, "{hole}");
     }
@@ -378,4 +383,19 @@ async fn a_wall_with_a_hole_is_found_at_the_next_start_and_closed_or_not_relied_
     let wall = all.postgres().wall.as_deref().unwrap();
     all.as_owner(&format!("alter role {} bypassrls", wall.role)).await;
     assert!(postgres(&open(&all.database).await).wall.is_none());
+}
+
+#[tokio::test]
+async fn a_database_whose_statuses_do_not_know_their_tenant_yet_is_brought_up_to_date_with_its_wall() {
+    let all = Neighbours::settle().await;
+    // The policy goes with the column.
+    all.as_owner("alter table resource_status drop column tenancy cascade").await;
+    all.as_owner("delete from schema_migrations where number = 9").await;
+    let store = open(&all.database).await;
+    for (side, found) in [(&all.here, true), (&all.there, false)] {
+        let resource = postgres(&store).get(Some(&side.tenant), all.here.cluster).await.unwrap();
+        assert_eq!(resource.is_some(), found);
+    }
+    let rows = "select resource_id::text from resource_status";
+    assert_eq!(all.ask(&all.here, rows).await.unwrap().len(), 2);
 }
