@@ -131,19 +131,18 @@ impl Committer {
         let (reply, answer) = oneshot::channel();
         let deadline = Instant::now() + timeout;
         let job = Job { command, caller: Waiting { deadline, reply } };
-        match self.queue.try_send(job) {
-            Ok(()) => {}
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                return Err(Error::new(
-                    ErrorKind::Overloaded,
-                    "Too many writes are waiting. Please try again later.",
-                ));
-            }
-            Err(mpsc::error::TrySendError::Closed(_)) => return Err(stopping()),
+        // Counted before it is there, because the committer may have taken it before this goes on.
+        self.metrics.queue_length.inc();
+        if let Err(refused) = self.queue.try_send(job) {
+            self.metrics.queue_length.dec();
+            return Err(match refused {
+                mpsc::error::TrySendError::Full(_) => {
+                    Error::new(ErrorKind::Overloaded, "Too many writes are waiting. Please try again later.")
+                }
+                mpsc::error::TrySendError::Closed(_) => stopping(),
+            });
         }
-        let waiting = self.queue.max_capacity() - self.queue.capacity();
-        self.metrics.queue_length.set(waiting as i64);
-        self.doorbell.tell(waiting);
+        self.doorbell.tell(self.queue.max_capacity() - self.queue.capacity());
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(answer)) => answer,
             // After a pause of the whole process the committer may see that it is too late before this does.
@@ -190,16 +189,20 @@ impl Task {
                 for (batch, failure) in flights.failed() {
                     self.settle_after(failure, batch).await;
                 }
-                if jobs.is_empty() && self.jobs.recv_many(&mut jobs, MAX_BATCH).await == 0 {
-                    return;
+                if jobs.is_empty() {
+                    let taken = self.jobs.recv_many(&mut jobs, MAX_BATCH).await;
+                    if taken == 0 {
+                        return;
+                    }
+                    self.metrics.queue_length.dec_by(taken as i64);
                 }
             }
             while jobs.len() < MAX_BATCH
                 && let Ok(job) = self.jobs.try_recv()
             {
+                self.metrics.queue_length.dec();
                 jobs.push(job);
             }
-            self.metrics.queue_length.set(self.jobs.len() as i64);
             jobs.retain(|job| !job.caller.is_over());
             match self.board(&mut jobs, &flights) {
                 Boarding::Ready(batch) => self.take_off(batch, &mut flights).await,

@@ -91,7 +91,7 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
         first,
         "schema 9: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy\n"
     );
-    assert_eq!(said, ["schema 8: nothing to do\n"; 15]);
+    assert_eq!(said, ["schema 9: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -99,7 +99,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 8: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 9: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
@@ -125,7 +125,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
         "schema 9: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy\n",
-        "schema 8: nothing to do\n",
+        "schema 9: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);
