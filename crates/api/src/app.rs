@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Catalog, Contract};
 use hyperfleet_service::build_info::BuildInfo;
@@ -12,6 +13,8 @@ use hyperfleet_store::Store;
 
 use crate::gate::Gate;
 use crate::page_token::Seal;
+use crate::resources::ListKey;
+use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
 /// The API's parts. Cheap to clone.
@@ -26,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) rulebook: Arc<Rulebook>,
     /// Who comes in.
     pub(crate) gate: Gate,
+    /// Lists that are asked for by many at the same time.
+    pub(crate) lists: Sharing<ListKey, Bytes>,
     /// What watchers share.
     pub(crate) channels: Channels,
     /// What is told about watches.

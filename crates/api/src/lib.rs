@@ -24,6 +24,7 @@ mod resources;
 mod retry;
 mod router;
 pub mod server;
+mod sharing;
 mod statuses;
 mod timeline;
 mod unmatched;

@@ -1,6 +1,7 @@
 //! The handlers of resources. Each decodes, calls the store, and renders; whatever is decided is
 //! decided by the rules.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use axum::Extension;
@@ -39,15 +40,36 @@ pub(crate) async fn list(
     if query::is_watch(raw.as_deref()) {
         return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
     }
-    let sight = visitor.sight();
+    let asked = ListKey { list: path.list_name(), raw, sight: visitor.sight().clone() };
+    let page = app.lists.answer(&asked, async || page(&app, &path, &asked).await).await?;
+    Ok(json(StatusCode::OK, page))
+}
+
+/// What makes two lists the same: the list with its owners, every parameter, and who sees.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ListKey {
+    list: String,
+    raw: Option<String>,
+    sight: Sight,
+}
+
+/// Sights are compared only where all else is equal.
+impl Hash for ListKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.list.hash(state);
+        self.raw.hash(state);
+    }
+}
+
+/// A page of a list, as it is answered.
+async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
+    let (sight, raw) = (&asked.sight, asked.raw.as_deref());
+    let route = list_name(path, sight);
+    let (sealed, options) = ((&app.seal, route.as_str()), Options { tenancy: app.rulebook.tenancy });
     let any_kind = path.place.entity.is_none();
-    let route = list_name(&path, sight);
-    let sealed = (&app.seal, route.as_str());
-    let options = Options { tenancy: app.rulebook.tenancy };
-    let list =
-        ListParameters::parse(raw.as_deref(), app.catalog(), app.contract(), options, any_kind, sealed)?;
-    let owner = owner(&app, &path, sight).await?;
-    let kinds = kinds_of(&app, &path);
+    let list = ListParameters::parse(raw, app.catalog(), app.contract(), options, any_kind, sealed)?;
+    let owner = owner(app, path, sight).await?;
+    let kinds = kinds_of(app, path);
     let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
@@ -77,8 +99,7 @@ pub(crate) async fn list(
         }
         None => None,
     };
-    let fields = list.fields.as_ref();
-    Ok(json(StatusCode::OK, render::list(app.rulebook.view(), &frame, &found, next.as_deref(), fields)?))
+    render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())
 }
 
 /// The kinds that a list is of.

@@ -28,6 +28,7 @@ use crate::observe::Observer;
 use crate::openapi::Document;
 use crate::page_token::Seal;
 use crate::router;
+use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
@@ -134,6 +135,7 @@ pub async fn run<L: Future<Output = ()>>(
     };
     let app = App::new(Parts {
         gate: gate(config, room, &key_metrics, &rest_down)?,
+        lists: Sharing::default(),
         channels: Channels::default(),
         watch_metrics,
         shutdown: api_down.clone(),

@@ -16,6 +16,7 @@ use super::*;
 use crate::app::Parts;
 use crate::gate::{Gate, Room};
 use crate::page_token::Seal;
+use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
@@ -42,6 +43,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
         gate: Gate::new(Room::register(&mut Registry::default(), 1), None, None, None, None),
+        lists: Sharing::default(),
         channels: Channels::default(),
         watch_metrics: WatchMetrics::register(&mut Registry::default()),
         shutdown: Shutdown::new(),
