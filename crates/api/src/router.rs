@@ -34,9 +34,12 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
         .with_state(app.clone())
-        .layer(middleware::from_fn_with_state(observer, observe::observe))
-        .layer(CompressionLayer::new().compress_when(worth_compressing()))
-        .layer(MapRequestLayer::new(encoding::or_plain))
+        // Together, outermost first: axum boxes what it is given, and clones every box for every request.
+        .layer((
+            MapRequestLayer::new(encoding::or_plain),
+            CompressionLayer::new().compress_when(worth_compressing()),
+            middleware::from_fn_with_state(observer, observe::observe),
+        ))
 }
 
 /// What is not told at once: a compressor would hold events back until it has more of them.
@@ -70,9 +73,8 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
     routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
     // Behind the gate. Another method on the same path is refused before it, as another path is.
-    let guarded = |methods: MethodRouter<App>| {
-        methods.route_layer(middleware::from_fn_with_state(app.clone(), gate::admit))
-    };
+    let gate = || middleware::from_fn_with_state(app.clone(), gate::admit);
+    let guarded = |methods: MethodRouter<App>| methods.route_layer(gate());
     routes.add(&format!("{BASE}/whoami"), guarded(get(whoami::whoami)));
     routes.add(&format!("{BASE}/authz/check"), guarded(post(whoami::check)));
     routes.add(&format!("{BASE}/{LEASES}"), guarded(get(leases::list)));
@@ -82,7 +84,7 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
         let collection = format!("{BASE}{}", place.collection_path());
         let item = format!("{BASE}{}", place.item_path());
         let place = Extension(Arc::new(place));
-        let at = |methods: MethodRouter<App>| guarded(methods).layer(place.clone());
+        let at = |methods: MethodRouter<App>| methods.route_layer((place.clone(), gate()));
 
         routes.add(&collection, at(get(resources::list).post(resources::create)));
         routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));
