@@ -1,7 +1,7 @@
 //! A resource as the API shows it, as JSON text. What the store kept as JSON goes from the column to the
 //! answer without being parsed; only a `fields` path into it makes that necessary.
 
-use std::io::Write as _;
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
@@ -39,10 +39,11 @@ impl View<'_> {
         if self.contract.nests_children {
             let owners = self.catalog.lineage(entity);
             for (owner, id) in owners.iter().zip(ancestors) {
-                path.push_str(&format!("/{}/{id}", owner.plural));
+                let _ = write!(path, "/{}/{id}", owner.plural);
             }
         }
-        path + &format!("/{}/{id}", entity.plural)
+        let _ = write!(path, "/{}/{id}", entity.plural);
+        path
     }
 
     /// Prints a resource, or the parts of it that are asked for.
@@ -122,8 +123,16 @@ pub fn printed_size(resource: &Resource) -> usize {
     raw.iter().map(|json| json.as_str().len()).sum::<usize>() + 640
 }
 
+/// Prints into memory, which cannot fail, without the detour of a writer that might.
 fn print(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    out.write_fmt(text).expect("writing to memory cannot fail");
+    struct Text<'a>(&'a mut Vec<u8>);
+    impl std::fmt::Write for Text<'_> {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            self.0.extend_from_slice(text.as_bytes());
+            Ok(())
+        }
+    }
+    let _ = Text(out).write_fmt(text);
 }
 
 /// An object in the making, of which only the wanted members are written.
@@ -141,7 +150,9 @@ impl<'a> Object<'a> {
     fn key(&mut self, name: &str) {
         self.out.push(if self.empty { b'{' } else { b',' });
         self.empty = false;
-        print(self.out, format_args!("\"{name}\":"));
+        self.out.push(b'"');
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
     }
 
     /// A value that needs no escaping.
@@ -182,9 +193,16 @@ impl<'a> Object<'a> {
     }
 
     fn status(&mut self, conditions: &str) -> Result<(), Error> {
-        if let Wanted::Parts(_) = self.wanted("status") {
-            return self.json("status", &format!("{{\"conditions\":{conditions}}}"));
+        match self.wanted("status") {
+            Wanted::No => {}
+            Wanted::Parts(_) => self.json("status", &format!("{{\"conditions\":{conditions}}}"))?,
+            Wanted::Whole => {
+                self.key("status");
+                self.out.extend_from_slice(b"{\"conditions\":");
+                self.out.extend_from_slice(conditions.as_bytes());
+                self.out.push(b'}');
+            }
         }
-        self.plain("status", format_args!("{{\"conditions\":{conditions}}}"))
+        Ok(())
     }
 }

@@ -112,9 +112,6 @@ pub(crate) fn in_full(kept: &str) -> Cow<'_, str> {
         let mut updated = "";
         for (index, (before, part)) in BEFORE.iter().zip(condition.split(NEXT)).enumerate() {
             full.push_str(before);
-            let word = |part: &str| {
-                WORDS.iter().find(|(letter, _)| part.starts_with(*letter)).map(|(_, word)| *word)
-            };
             full.push_str(match index {
                 REASON | MESSAGE => word(part).unwrap_or(part),
                 CREATED if part.is_empty() => created,
@@ -131,6 +128,12 @@ pub(crate) fn in_full(kept: &str) -> Cow<'_, str> {
     }
     full.push(']');
     Cow::Owned(full)
+}
+
+/// What a reason or a message is kept as a letter for. The letters follow one another.
+fn word(part: &str) -> Option<&'static str> {
+    let place = part.bytes().next()?.checked_sub(WORDS[0].0 as u8)?;
+    WORDS.get(usize::from(place)).map(|(_, word)| *word)
 }
 
 #[cfg(test)]
@@ -200,6 +203,14 @@ mod tests {
         let printed = RawJson::from_value(&all);
         let (short, long) = (shorten(printed.as_str()).len(), printed.as_str().len());
         assert!(short * 3 < long, "{short} of {long}");
+    }
+
+    #[test]
+    fn every_letter_is_found_by_its_place() {
+        for (letter, text) in WORDS {
+            assert_eq!(word(&letter.to_string()), Some(text));
+        }
+        assert_eq!((word(""), word("\x0d"), word("Ready"), word("é")), (None, None, None, None));
     }
 
     #[test]
