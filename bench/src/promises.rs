@@ -110,6 +110,13 @@ pub(crate) const PROMISES: &[Promise] = &[
         "--only \"page of 20\"",
     ),
     promise(
+        "the same, each of 32 another page",
+        Of::One("postgresql any page of 20 @32 / bare list"),
+        Is::AtLeast(0.5),
+        "",
+        "--only \"page of 20\"",
+    ),
+    promise(
         "patch, 32 connections, PostgreSQL, to pgbench with as many",
         Of::One("postgresql patch @32 / pgbench update"),
         Is::AtLeast(0.6),
@@ -133,6 +140,13 @@ pub(crate) const PROMISES: &[Promise] = &[
     promise(
         "page of 20, 32 connections, SQLite to PostgreSQL",
         Of::One("sqlite / postgresql: page of 20 @32"),
+        Is::AtLeast(1.0),
+        "",
+        "--only \"page of 20\"",
+    ),
+    promise(
+        "any page of 20, 32 connections, SQLite to PostgreSQL",
+        Of::One("sqlite / postgresql: any page of 20 @32"),
         Is::AtLeast(1.0),
         "",
         "--only \"page of 20\"",

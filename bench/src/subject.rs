@@ -23,6 +23,8 @@ pub(crate) struct Subject {
     loaded: Server,
     empty: Server,
     ids: Arc<[String]>,
+    /// The tokens of all pages but the first.
+    pages: Arc<[String]>,
     /// Size of the body of one cluster.
     pub(crate) one: usize,
     /// Size of the body of a page of twenty.
@@ -50,13 +52,15 @@ impl Subject {
         let ids = load(&api, clusters).await?;
         let one = get(&api, &format!("{CLUSTERS}/{}", ids[0])).await?;
         let list = get(&api, &format!("{CLUSTERS}?pageSize=20")).await?;
-        Ok(Self { store, loaded, empty, ids: ids.into(), one, list })
+        let pages = pages(&api).await?.into();
+        Ok(Self { store, loaded, empty, ids: ids.into(), pages, one, list })
     }
 
     /// Where a verb is measured, and with what.
     pub(crate) fn target(&self, verb: Verb) -> Result<Target> {
         let server = if verb == Verb::Create { &self.empty } else { &self.loaded };
-        let workload = Workload::Clusters { verb, ids: Arc::clone(&self.ids) };
+        let ids = if verb == Verb::Page { &self.pages } else { &self.ids };
+        let workload = Workload::Clusters { verb, ids: Arc::clone(ids) };
         let process = Some(process(server)?);
         Ok(Target { address: server.api().authority().parse()?, process, workload })
     }
@@ -108,6 +112,29 @@ pub(crate) async fn load(api: &Client, clusters: usize) -> Result<Vec<String>> {
         ids.extend(loader.await??);
     }
     Ok(ids)
+}
+
+/// The tokens of all full pages of twenty but the first.
+async fn pages(api: &Client) -> Result<Vec<String>> {
+    let mut tokens: Vec<String> = Vec::new();
+    loop {
+        let token = tokens.last().map_or_else(String::new, |token| format!("&pageToken={token}"));
+        let path = format!("{CLUSTERS}?pageSize=20&total=none{token}");
+        let answer = api.get(&path).send().await?;
+        if answer.status != 200 {
+            bail!("GET {path}: {answer}");
+        }
+        let page = answer.json();
+        match page["next_page_token"].as_str() {
+            Some(next) => tokens.push(next.to_owned()),
+            None => {
+                if page["size"] != 20 {
+                    tokens.pop();
+                }
+                return Ok(tokens);
+            }
+        }
+    }
 }
 
 async fn get(api: &Client, path: &str) -> Result<usize> {

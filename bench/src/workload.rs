@@ -34,15 +34,18 @@ pub(crate) enum Verb {
     Create,
     Get,
     Patch,
+    /// The first page, the same for everyone.
     List,
+    /// Any page.
+    Page,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Self; 4] = [Self::Create, Self::Get, Self::Patch, Self::List];
+    pub(crate) const ALL: [Self; 5] = [Self::Create, Self::Get, Self::Patch, Self::List, Self::Page];
 }
 
 impl Operation {
-    pub(crate) fn on_clusters() -> [Self; 4] {
+    pub(crate) fn on_clusters() -> [Self; 5] {
         Verb::ALL.map(Self::Cluster)
     }
 
@@ -56,6 +59,7 @@ impl Operation {
             Self::Cluster(Verb::Get) => "get",
             Self::Cluster(Verb::Patch) => "patch",
             Self::Cluster(Verb::List) => "page of 20",
+            Self::Cluster(Verb::Page) => "any page of 20",
             Self::Report(Moves::Content) => "report changing",
             Self::Report(Moves::Time) => "report time only",
         }
@@ -74,6 +78,7 @@ pub(crate) struct Target {
 /// One operation on a set of clusters, a question, or a plain GET of one path.
 #[derive(Debug)]
 pub(crate) enum Workload {
+    /// On clusters with these ids, or on pages with these tokens.
     Clusters {
         verb: Verb,
         ids: Arc<[String]>,
@@ -235,6 +240,11 @@ impl ClusterRequests {
                 None => write!(bytes, "GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n"),
             },
             Verb::List => write!(bytes, "GET {path}?pageSize=20 HTTP/1.1\r\nhost: bench\r\n\r\n"),
+            Verb::Page => {
+                let token = random.choose(ids).map_or("", String::as_str);
+                let head = "HTTP/1.1\r\nhost: bench\r\n\r\n";
+                write!(bytes, "GET {path}?pageSize=20&pageToken={token} {head}")
+            }
             Verb::Create => {
                 let body = cluster(&format!("c-{}", UNIQUE.fetch_add(1, Ordering::Relaxed)));
                 write_body(bytes, format_args!("POST {path}"), "application/json", &body)
