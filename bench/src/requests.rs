@@ -49,7 +49,7 @@ pub(crate) fn clusters(
 ) -> Result<()> {
     for verb in Verb::ALL {
         let operation = Operation::Cluster(verb);
-        if options.measures_with(subject.store, operation, connections) {
+        if options.measures_with(subject.store, operation, connections) && subject.is_enough_for(verb) {
             let outcome = options.load(connections, options.rate).run(&subject.target(verb)?)?;
             keep(findings, subject.store, operation, connections, outcome);
         }

@@ -83,7 +83,7 @@ impl Samples {
         let goal = match self.operation {
             Operation::Cluster(Verb::Create | Verb::Patch) => Some(0.6),
             Operation::Cluster(Verb::Get) => (self.connections >= SEVERAL).then_some(0.6),
-            Operation::Cluster(Verb::List | Verb::Page) => (self.connections >= SEVERAL).then_some(0.5),
+            Operation::Cluster(Verb::List | Verb::AnyPage) => (self.connections >= SEVERAL).then_some(0.5),
             Operation::Report(Moves::Content) => (self.connections >= MANY).then_some(0.9),
             Operation::Report(Moves::Time) => (self.connections >= MANY).then_some(1.5),
         };
@@ -93,7 +93,7 @@ impl Samples {
     /// The part of PostgreSQL's rate that the same row shall reach on SQLite, where there is a goal.
     pub(crate) fn goal_on_sqlite(&self) -> Option<f64> {
         match self.operation {
-            Operation::Cluster(Verb::Get | Verb::List | Verb::Page) => {
+            Operation::Cluster(Verb::Get | Verb::List | Verb::AnyPage) => {
                 (self.connections >= SEVERAL).then_some(1.0)
             }
             Operation::Report(_) => (self.connections >= MANY).then_some(0.5),
@@ -143,6 +143,6 @@ pub(crate) fn limit_of(operation: Operation) -> &'static str {
     match operation {
         Operation::Cluster(Verb::Create | Verb::Patch) | Operation::Report(_) => UPDATE,
         Operation::Cluster(Verb::Get) => BARE_ONE,
-        Operation::Cluster(Verb::List | Verb::Page) => BARE_LIST,
+        Operation::Cluster(Verb::List | Verb::AnyPage) => BARE_LIST,
     }
 }

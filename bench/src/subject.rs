@@ -15,6 +15,8 @@ pub(crate) const LOADERS: usize = 32;
 /// How long a server is left alone before its memory counts as idle.
 const SETTLE: Duration = Duration::from_secs(1);
 const STARTS: usize = 5;
+/// How many pages there must be for any of them to be asked for.
+const PAGES: usize = 200;
 
 /// One store with its servers.
 #[derive(Debug)]
@@ -59,10 +61,15 @@ impl Subject {
     /// Where a verb is measured, and with what.
     pub(crate) fn target(&self, verb: Verb) -> Result<Target> {
         let server = if verb == Verb::Create { &self.empty } else { &self.loaded };
-        let ids = if verb == Verb::Page { &self.pages } else { &self.ids };
+        let ids = if verb == Verb::AnyPage { &self.pages } else { &self.ids };
         let workload = Workload::Clusters { verb, ids: Arc::clone(ids) };
         let process = Some(process(server)?);
         Ok(Target { address: server.api().authority().parse()?, process, workload })
+    }
+
+    /// Whether there are so many pages that two connections seldom ask for the same.
+    pub(crate) fn is_enough_for(&self, verb: Verb) -> bool {
+        verb != Verb::AnyPage || self.pages.len() >= PAGES
     }
 
     /// The most memory that one of the servers has held so far, in bytes.

@@ -37,11 +37,11 @@ pub(crate) enum Verb {
     /// The first page, the same for everyone.
     List,
     /// Any page.
-    Page,
+    AnyPage,
 }
 
 impl Verb {
-    pub(crate) const ALL: [Self; 5] = [Self::Create, Self::Get, Self::Patch, Self::List, Self::Page];
+    pub(crate) const ALL: [Self; 5] = [Self::Create, Self::Get, Self::Patch, Self::List, Self::AnyPage];
 }
 
 impl Operation {
@@ -59,7 +59,7 @@ impl Operation {
             Self::Cluster(Verb::Get) => "get",
             Self::Cluster(Verb::Patch) => "patch",
             Self::Cluster(Verb::List) => "page of 20",
-            Self::Cluster(Verb::Page) => "any page of 20",
+            Self::Cluster(Verb::AnyPage) => "any page of 20",
             Self::Report(Moves::Content) => "report changing",
             Self::Report(Moves::Time) => "report time only",
         }
@@ -240,7 +240,7 @@ impl ClusterRequests {
                 None => write!(bytes, "GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n"),
             },
             Verb::List => write!(bytes, "GET {path}?pageSize=20 HTTP/1.1\r\nhost: bench\r\n\r\n"),
-            Verb::Page => {
+            Verb::AnyPage => {
                 let token = random.choose(ids).map_or("", String::as_str);
                 let head = "HTTP/1.1\r\nhost: bench\r\n\r\n";
                 write!(bytes, "GET {path}?pageSize=20&pageToken={token} {head}")

@@ -126,7 +126,8 @@ impl Path {
     /// The list that the path names, as a text that no other list has.
     pub(crate) fn list_name(&self) -> String {
         let owners = self.owners.iter().map(|(kind, id)| format!("{kind}/{id}/"));
-        owners.collect::<String>() + self.place.kind()
+        // That of every kind has a name that no kind can have.
+        owners.collect::<String>() + self.place.entity.as_ref().map_or("*", |entity| &entity.kind)
     }
 
     /// What a page token of a list below one resource is bound to: which list, the route, the resource, and the tenant

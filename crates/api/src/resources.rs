@@ -40,13 +40,13 @@ pub(crate) async fn list(
     if query::is_watch(raw.as_deref()) {
         return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
     }
-    let asked = ListKey { list: path.list_name(), raw, sight: visitor.sight().clone() };
+    let asked = Arc::new(ListKey { list: path.list_name(), raw, sight: visitor.sight().clone() });
     let page = app.lists.answer(&asked, async || page(&app, &path, &asked).await).await?;
     Ok(json(StatusCode::OK, page))
 }
 
 /// What makes two lists the same: the list with its owners, every parameter, and who sees.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub(crate) struct ListKey {
     list: String,
     raw: Option<String>,

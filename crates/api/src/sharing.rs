@@ -1,12 +1,17 @@
 //! Equal questions that wait at the same time are asked once. While one is asked, whoever comes with the same waits, and
-//! the first of them then asks for all who wait by that time: so nobody is told of a state from before they came, a lone
+//! one of them then asks for all who wait by that time: so nobody is told of a state from before they came, a lone
 //! caller waits for nobody, and a thousand dashboards with the same page cost as much as two.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// How long anyone waits for another's read. What takes longer is better asked at once than after that one.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Questions by what makes two of them equal, with answers that are cheap to clone.
 pub(crate) struct Sharing<K: Eq + Hash, V> {
@@ -14,14 +19,14 @@ pub(crate) struct Sharing<K: Eq + Hash, V> {
     asked: Arc<Asked<K, V>>,
 }
 
-type Asked<K, V> = Mutex<HashMap<K, Waiting<K, V>>>;
+type Asked<K, V> = Mutex<HashMap<Arc<K>, Waiting<K, V>>>;
 type Waiting<K, V> = Vec<oneshot::Sender<Told<K, V>>>;
 
 /// What someone who waits is told.
 enum Told<K: Eq + Hash, V> {
     Answer(V),
-    /// To ask, for these as well.
-    Ask(Turn<K, V>, Waiting<K, V>),
+    /// To ask.
+    Ask(Turn<K, V>),
 }
 
 impl<K: Eq + Hash, V> Default for Sharing<K, V> {
@@ -30,19 +35,24 @@ impl<K: Eq + Hash, V> Default for Sharing<K, V> {
     }
 }
 
-impl<K: Eq + Hash + Clone, V: Clone> Sharing<K, V> {
-    /// The answer to a question, by `ask` or by whoever asks the same. A failure is nobody else's: those who waited for
-    /// this one, or for one who went away, ask by themselves.
-    pub(crate) async fn answer<E>(&self, key: &K, ask: impl AsyncFnOnce() -> Result<V, E>) -> Result<V, E> {
-        let (turn, others) = match self.line_up(key) {
-            Ok(turn) => (turn, Vec::new()),
-            Err(told) => match told.await {
-                Ok(Told::Answer(answer)) => return Ok(answer),
-                Ok(Told::Ask(turn, others)) => (turn, others),
-                Err(_) => return ask().await,
+impl<K: Eq + Hash, V: Clone> Sharing<K, V> {
+    /// The answer to a question, by `ask` or by whoever asks the same. A failure is nobody else's: the next of those who
+    /// waited for it asks for the others.
+    pub(crate) async fn answer<E>(
+        &self,
+        key: &Arc<K>,
+        ask: impl AsyncFnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        let mut turn = match self.line_up(key) {
+            Ok(turn) => turn,
+            Err(told) => match timeout(PATIENCE, told).await {
+                Ok(Ok(Told::Answer(answer))) => return Ok(answer),
+                Ok(Ok(Told::Ask(turn))) => turn,
+                Ok(Err(_)) | Err(_) => return ask().await,
             },
         };
         let answer = ask().await?;
+        let others = std::mem::take(&mut turn.others);
         drop(turn);
         for other in others {
             // Who does not wait any more needs none.
@@ -52,40 +62,45 @@ impl<K: Eq + Hash + Clone, V: Clone> Sharing<K, V> {
     }
 
     /// The turn to ask, or where to wait for it.
-    fn line_up(&self, key: &K) -> Result<Turn<K, V>, oneshot::Receiver<Told<K, V>>> {
+    fn line_up(&self, key: &Arc<K>) -> Result<Turn<K, V>, oneshot::Receiver<Told<K, V>>> {
         let mut asked = lock(&self.asked);
         if let Some(waiting) = asked.get_mut(key) {
+            // Those who went away must not pile up behind a slow answer.
+            if waiting.len() == waiting.capacity() {
+                waiting.retain(|sender| !sender.is_closed());
+            }
             let (sender, receiver) = oneshot::channel();
             waiting.push(sender);
             return Err(receiver);
         }
-        asked.insert(key.clone(), Vec::new());
-        Ok(Turn { asked: Arc::clone(&self.asked), key: Some(key.clone()) })
+        asked.insert(Arc::clone(key), Vec::new());
+        Ok(Turn { asked: Arc::clone(&self.asked), key: Arc::clone(key), others: Vec::new() })
     }
 }
 
 /// The right to ask a question, of which there is one. However it ends, it goes on to someone who waits, if anyone does.
 struct Turn<K: Eq + Hash, V> {
     asked: Arc<Asked<K, V>>,
-    /// `None` once it went on.
-    key: Option<K>,
+    key: Arc<K>,
+    /// Who gets the answer too.
+    others: Waiting<K, V>,
 }
 
 impl<K: Eq + Hash, V> Drop for Turn<K, V> {
     fn drop(&mut self) {
-        let Some(key) = self.key.take() else { return };
-        let mut map = lock(&self.asked);
-        let Some(waiting) = map.get_mut(&key) else { return };
-        let mut waiting = std::mem::take(waiting);
-        waiting.retain(|sender| !sender.is_closed());
-        let Some(next) = waiting.pop() else {
-            map.remove(&key);
+        let mut asked = lock(&self.asked);
+        let Some(waiting) = asked.get_mut(&self.key) else { return };
+        let mut others = std::mem::take(&mut self.others);
+        others.append(waiting);
+        others.retain(|sender| !sender.is_closed());
+        let Some(next) = others.pop() else {
+            asked.remove(&self.key);
             return;
         };
-        drop(map);
-        let turn = Self { asked: Arc::clone(&self.asked), key: Some(key) };
+        drop(asked);
+        let turn = Self { asked: Arc::clone(&self.asked), key: Arc::clone(&self.key), others };
         // If that one has just gone, the turn is dropped with what could not be sent, and goes on from there.
-        let _ = next.send(Told::Ask(turn, waiting));
+        let _ = next.send(Told::Ask(turn));
     }
 }
 
@@ -124,7 +139,7 @@ mod tests {
                     this.gate.acquire().await.map_err(|_| "closed")?.forget();
                     Ok(number)
                 };
-                this.sharing.answer(&key, ask).await
+                this.sharing.answer(&Arc::new(key), ask).await
             });
             yield_now().await;
             task
@@ -171,16 +186,41 @@ mod tests {
     #[tokio::test]
     async fn a_turn_that_reaches_nobody_goes_on() {
         let sharing: Sharing<&str, u64> = Sharing::default();
-        let Ok(turn) = sharing.line_up(&"a") else { panic!("nobody asks yet") };
-        let Err(mut waits) = sharing.line_up(&"a") else { panic!("someone asks") };
-        let Err(goes) = sharing.line_up(&"a") else { panic!("someone asks") };
+        let key = Arc::new("a");
+        let Ok(turn) = sharing.line_up(&key) else { panic!("nobody asks yet") };
+        let Err(mut waits) = sharing.line_up(&key) else { panic!("someone asks") };
+        let Err(goes) = sharing.line_up(&key) else { panic!("someone asks") };
         drop(turn);
         // The last in line has the turn, and goes without looking.
         assert!(waits.try_recv().is_err());
         drop(goes);
+        let Ok(Told::Ask(turn)) = waits.try_recv() else { panic!("the turn went on") };
+        drop(turn);
         assert!(lock(&sharing.asked).is_empty());
-        // The other was among those whom it would have asked for, and knows to ask by itself.
-        assert_eq!(waits.try_recv().err(), Some(oneshot::error::TryRecvError::Closed));
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_long_for_another() {
+        let oracle = Oracle::new();
+        let first = oracle.ask("a").await;
+        let second = oracle.ask("a").await;
+        while oracle.asked.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(PATIENCE / 10).await;
+        }
+        oracle.gate.add_permits(2);
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (Ok(1), Ok(2)));
+        assert!(oracle.is_at_rest());
+    }
+
+    #[tokio::test]
+    async fn those_who_went_away_do_not_pile_up() {
+        let sharing: Sharing<&str, u64> = Sharing::default();
+        let key = Arc::new("a");
+        let _turn = sharing.line_up(&key);
+        for _ in 0..1000 {
+            drop(sharing.line_up(&key));
+        }
+        assert!(lock(&sharing.asked)[&key].len() < 10);
     }
 
     #[tokio::test]
@@ -211,7 +251,7 @@ mod tests {
                             yield_now().await;
                             Ok::<_, ()>(seen)
                         };
-                        let key = caller % 3;
+                        let key = Arc::new(caller % 3);
                         let answer = sharing.answer(&key, ask);
                         // Now and then someone has no patience.
                         if (caller + round).is_multiple_of(7) {

@@ -39,11 +39,10 @@ impl View<'_> {
         if self.contract.nests_children {
             let owners = self.catalog.lineage(entity);
             for (owner, id) in owners.iter().zip(ancestors) {
-                let _ = write!(path, "/{}/{id}", owner.plural);
+                path.push_str(&format!("/{}/{id}", owner.plural));
             }
         }
-        let _ = write!(path, "/{}/{id}", entity.plural);
-        path
+        path + &format!("/{}/{id}", entity.plural)
     }
 
     /// Prints a resource, or the parts of it that are asked for.
@@ -132,7 +131,7 @@ fn print(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
             Ok(())
         }
     }
-    let _ = Text(out).write_fmt(text);
+    Text(out).write_fmt(text).expect("writing to memory cannot fail");
 }
 
 /// An object in the making, of which only the wanted members are written.
