@@ -28,6 +28,8 @@ pub(crate) struct Differences<'a> {
     pub(crate) changed_reports: Vec<(ResourceId, &'a Report)>,
     /// Reports that only moved their time.
     pub(crate) moved_reports: Vec<(ResourceId, &'a Report)>,
+    /// Of those that say something new, the ones from before the last, for a store that keeps its time elsewhere.
+    pub(crate) set_back: Vec<(ResourceId, &'a Report)>,
     /// Resources that are gone.
     pub(crate) removed: Vec<ResourceId>,
     /// Resources whose references are to be forgotten before `links` are written.
@@ -126,7 +128,12 @@ impl<'a> Differences<'a> {
             match before {
                 None => all.new_reports.push((id, after)),
                 Some(before) if moved_alone(before, after) => all.moved_reports.push((id, after)),
-                Some(_) => all.changed_reports.push((id, after)),
+                Some(before) => {
+                    all.changed_reports.push((id, after));
+                    if after.last_report_time < before.last_report_time {
+                        all.set_back.push((id, after));
+                    }
+                }
             }
         }
         all.counts.retain(|_, change| *change != Counts::default());

@@ -83,6 +83,9 @@ const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, 
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
      s.conditions, s.version, s.refreshed, s.pending_since, r.tenancy";
 
+/// Where the `moved` column of PostgreSQL stands, where it follows them.
+const BEHIND_COLUMNS: usize = 19;
+
 /// The same without the wish but for its labels, for resources whose conditions alone are at stake.
 static STATUS_COLUMNS: LazyLock<String> =
     LazyLock::new(|| COLUMNS.replace("r.spec, r.labels, r.refs", "'{}', r.labels, '{}'"));

@@ -3,6 +3,7 @@
 mod fields;
 mod order;
 pub(crate) mod pages;
+mod shared;
 
 use serde_json::{Value, json};
 

@@ -9,6 +9,7 @@ use hyperfleet_core::{Change, Phase, Resource, ResourceId, Tenant, Timestamp, js
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::moved::Moves;
 use crate::differences::Refreshed;
 use crate::facets::{Facet, FacetRow};
 use crate::failure::Failure;
@@ -138,17 +139,19 @@ impl<'a> StatusColumns<'a> {
 }
 
 /// The moved times of narrow rows.
-pub(super) struct RefreshedColumns {
+pub(super) struct RefreshedColumns<'a> {
     pub(super) ids: Vec<Uuid>,
     confirmed_after: Vec<Option<DateTime<Utc>>>,
+    /// When adapters reported.
+    moved: Vec<Option<&'a str>>,
     /// The times of all rows, one row after the other, and the numbers of the last of each row.
     times: Vec<i64>,
     last: Vec<i32>,
     count: Vec<i32>,
 }
 
-impl RefreshedColumns {
-    pub(super) fn of(refreshed: &[Refreshed<'_>]) -> Self {
+impl<'a> RefreshedColumns<'a> {
+    pub(super) fn of(refreshed: &[Refreshed<'_>], moves: &'a Moves<'_>) -> Self {
         let count = |r: &Refreshed<'_>| r.times.len() as i32;
         let last = |end: &mut i32, r: &Refreshed<'_>| {
             *end += count(r);
@@ -157,6 +160,7 @@ impl RefreshedColumns {
         Self {
             ids: refreshed.iter().map(|r| r.id.uuid()).collect(),
             confirmed_after: refreshed.iter().map(|r| r.confirmed_after.map(Timestamp::utc)).collect(),
+            moved: refreshed.iter().map(|r| moves.noted(r.id)).collect(),
             times: refreshed.iter().flat_map(|r| &r.times).map(|time| time.micros()).collect(),
             last: refreshed.iter().scan(0, last).collect(),
             count: refreshed.iter().map(count).collect(),
@@ -164,7 +168,7 @@ impl RefreshedColumns {
     }
 
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
-        vec![&self.ids, &self.confirmed_after, &self.last, &self.count, &self.times]
+        vec![&self.ids, &self.confirmed_after, &self.moved, &self.last, &self.count, &self.times]
     }
 }
 

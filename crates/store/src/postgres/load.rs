@@ -1,23 +1,24 @@
 //! The first flight: lock the feed, and load every row that a batch can touch, one query per
 //! table. Each statement sees what was committed when the lock was granted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
-use hyperfleet_core::rules::{Needs, WorkingSet};
+use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, KEPT_FOR, Place, ResourceId, Tenant, Timestamp, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
+use super::moved::Noted;
 use super::row;
 use super::statements::OURS;
 use super::writer::{Session, prepare};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
-use crate::{COLUMNS, STATUS_COLUMNS, retries};
+use crate::{BEHIND_COLUMNS, COLUMNS, STATUS_COLUMNS, retries};
 
 pub(super) struct Statements {
     lock: Statement,
@@ -27,6 +28,7 @@ pub(super) struct Statements {
     standings: Statement,
     reports: Statement,
     all_reports: Statement,
+    moved: Statement,
     names: Statement,
     trees: Statement,
     child_counts: Statement,
@@ -60,7 +62,7 @@ impl Statements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Failure> {
         let resources_by = |columns: &str, scope: &str| {
             format!(
-                "select {columns} from resources r join resource_status s on s.resource_id = r.id
+                "select {columns}, s.moved::text from resources r join resource_status s on s.resource_id = r.id
                  where r.id {scope}"
             )
         };
@@ -72,6 +74,7 @@ impl Statements {
             standings,
             reports,
             all_reports,
+            moved,
             names,
             trees,
             child_counts,
@@ -96,6 +99,7 @@ impl Statements {
                      join reports on resource_id = id and adapter = name"
                 ),
                 format!("select {REPORT_COLUMNS} from reports where resource_id = any($1)"),
+                "select resource_id, moved::text from resource_status where resource_id = any($1)".to_owned(),
                 // By resources_active_name.
                 "select kind, owner_id, name, id, tenancy from resources
                  where kind || '/' || coalesce(owner_id::text, tenancy, '') || '/' || name = any($1)
@@ -143,6 +147,7 @@ impl Statements {
             standings,
             reports,
             all_reports,
+            moved,
             names,
             trees,
             child_counts,
@@ -181,6 +186,10 @@ pub(super) async fn load(
     let statuses = uuids(&needs.statuses);
     let adapters: Vec<&str> = catalog.required_adapters().collect();
     let reported: Vec<Uuid> = needs.reports.iter().map(|(id, _)| id.uuid()).collect();
+    // A resource may be remembered without this report.
+    let is_read = |id: &ResourceId| needs.statuses.contains(id) || needs.ids.contains(id);
+    let recalled_alone: Vec<Uuid> =
+        needs.reports.iter().filter(|(id, _)| !is_read(id)).map(|(id, _)| id.uuid()).collect();
     let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| &**adapter).collect();
     let names: Vec<String> =
         needs.names.iter().map(|(kind, place, name)| format!("{kind}/{place}/{name}")).collect();
@@ -190,31 +199,41 @@ pub(super) async fn load(
 
     let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
-    let ((), lock, resources, statuses, standings, reports, names, answers) = try_join!(
+    let ((), lock, resources, statuses, standings, reports, moved, names, answers) = try_join!(
         begin,
         lock,
         ask(client, &statements.resources, ids.is_empty(), [&ids]),
         ask(client, &statements.statuses, light.is_empty(), [&light]),
         ask(client, &statements.standings, statuses.is_empty(), [&statuses, &adapters]),
         ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
+        ask(client, &statements.moved, recalled_alone.is_empty(), [&recalled_alone]),
         ask(client, &statements.names, names.is_empty(), [&names]),
         ask(client, &statements.retries, retries.is_empty(), [&retries, &kept_since]),
     )?;
     let mark = Mark { version: Version(lock.try_get(0)?), commits: lock.try_get(1)? };
     let mut set = WorkingSet::new(mark.version);
+    let mut remembered = HashSet::new();
     if let Some(recalled) = recalled {
         if recalled.mark != mark {
             client.batch_execute("rollback").await?;
             return Err(outdated());
         }
+        remembered.extend(recalled.dossiers.iter().map(Dossier::id));
         recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
     }
-    take_resources(catalog, &resources, &mut set)?;
+    let mut noted = Noted::default();
+    take_resources(catalog, &resources, &mut set, &mut noted)?;
     for found in &statuses {
-        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load_light(resource));
+        if let Some(resource) = row::resource(catalog, found)? {
+            noted.read(resource.id, found, BEHIND_COLUMNS)?;
+            set.load_light(resource);
+        }
     }
-    take_standings(&standings, &mut set)?;
-    take_reports(&reports, &mut set)?;
+    for found in &moved {
+        noted.read(found.try_get::<_, Uuid>(0)?.into(), found, 1)?;
+    }
+    take_standings(&standings, &mut set, &noted)?;
+    take_reports(&reports, &mut set, &noted)?;
     for found in &names {
         if let Some(entity) = catalog.get(found.try_get(0)?) {
             let owner: Option<Uuid> = found.try_get(1)?;
@@ -236,7 +255,7 @@ pub(super) async fn load(
     let roots = needs.roots(&set);
     let trees = uuids(&roots);
     if !trees.is_empty() {
-        load_trees(session, catalog, &trees, &mut set).await?;
+        load_trees(session, catalog, &trees, &mut set, &mut noted).await?;
     }
     let finalizing: Vec<Uuid> = set
         .loaded()
@@ -244,17 +263,20 @@ pub(super) async fn load(
         .map(|r| r.id.uuid())
         .collect();
     if !finalizing.is_empty() {
-        load_owners(session, catalog, &finalizing, &mut set).await?;
+        load_owners(session, catalog, &finalizing, &mut set, &mut noted).await?;
     }
     if !trees.is_empty() || !finalizing.is_empty() {
-        let all: Vec<Uuid> = set.loaded().map(|r| r.id.uuid()).collect();
-        take_standings(&client.query(&statements.standings, &[&all, &adapters]).await?, &mut set)?;
+        // Of what is remembered they are known, and later than their rows may say.
+        let all = set.loaded().map(|r| r.id).filter(|id| !remembered.contains(id));
+        let all: Vec<Uuid> = all.map(ResourceId::uuid).collect();
+        let standings = client.query(&statements.standings, &[&all, &adapters]).await?;
+        take_standings(&standings, &mut set, &noted)?;
     }
     if whole {
         let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
         let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
         let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
-        take_reports(&reports, &mut set)?;
+        take_reports(&reports, &mut set, &noted)?;
     }
     Ok((mark, set))
 }
@@ -275,25 +297,34 @@ fn uuids(ids: &BTreeSet<ResourceId>) -> Vec<Uuid> {
     ids.iter().map(|id| id.uuid()).collect()
 }
 
-fn take_resources(catalog: &Catalog, rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+fn take_resources(
+    catalog: &Catalog,
+    rows: &[Row],
+    set: &mut WorkingSet,
+    noted: &mut Noted,
+) -> Result<(), Failure> {
     for found in rows {
-        row::resource(catalog, found)?.into_iter().for_each(|resource| set.load(resource));
+        if let Some(resource) = row::resource(catalog, found)? {
+            noted.read(resource.id, found, BEHIND_COLUMNS)?;
+            set.load(resource);
+        }
     }
     Ok(())
 }
 
-fn take_standings(rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+fn take_standings(rows: &[Row], set: &mut WorkingSet, noted: &Noted) -> Result<(), Failure> {
     for found in rows {
-        let (id, standing) = row::standing(found)?;
+        let (id, mut standing) = row::standing(found)?;
+        standing.time = noted.latest(id, &standing.adapter, standing.time);
         set.load_standing(id, standing);
     }
     Ok(())
 }
 
-fn take_reports(rows: &[Row], set: &mut WorkingSet) -> Result<(), Failure> {
+fn take_reports(rows: &[Row], set: &mut WorkingSet, noted: &Noted) -> Result<(), Failure> {
     for found in rows {
         let (id, report) = row::report(found)?;
-        set.load_report(id, report);
+        set.load_report(id, noted.applied(id, report));
     }
     Ok(())
 }
@@ -312,6 +343,7 @@ async fn load_trees(
     catalog: &Catalog,
     trees: &[Uuid],
     set: &mut WorkingSet,
+    noted: &mut Noted,
 ) -> Result<(), Failure> {
     let Session { client, load: statements, .. } = session;
     let roots: [&(dyn ToSql + Sync); 1] = [&trees];
@@ -320,7 +352,7 @@ async fn load_trees(
         client.query(&statements.child_counts, &roots),
         client.query(&statements.referrers, &roots),
     )?;
-    take_resources(catalog, &resources, set)?;
+    take_resources(catalog, &resources, set, noted)?;
     take_child_counts(&counts, set)?;
     for found in &referrers {
         let (target, source): (Uuid, Uuid) = (found.try_get(0)?, found.try_get(1)?);
@@ -334,6 +366,7 @@ async fn load_owners(
     catalog: &Catalog,
     of: &[Uuid],
     set: &mut WorkingSet,
+    noted: &mut Noted,
 ) -> Result<(), Failure> {
     let Session { client, load: statements, .. } = session;
     let roots: [&(dyn ToSql + Sync); 1] = [&of];
@@ -341,6 +374,6 @@ async fn load_owners(
         client.query(&statements.owners, &roots),
         client.query(&statements.owners_child_counts, &roots),
     )?;
-    take_resources(catalog, &owners, set)?;
+    take_resources(catalog, &owners, set, noted)?;
     take_child_counts(&counts, set)
 }

@@ -27,6 +27,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "0009_status_tenancy",
         sql: include_str!("migrations/0009_status_tenancy.sql"),
     },
+    Migration {
+        number: 10,
+        name: "0010_moved_reports",
+        sql: include_str!("migrations/0010_moved_reports.sql"),
+    },
 ];
 
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the

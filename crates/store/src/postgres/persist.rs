@@ -1,8 +1,8 @@
 //! The second flight: the differences of a batch, one statement per table, and the commit.
 
 use futures_util::future::try_join_all;
-use hyperfleet_core::ResourceId;
 use hyperfleet_core::rules::WorkingSet;
+use hyperfleet_core::{Catalog, ResourceId};
 use tokio_postgres::Statement;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -12,6 +12,7 @@ use super::columns::{
     AnswerColumns, ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
 };
 use super::load::outdated;
+use super::moved::{self, Moves};
 use super::report_columns::ReportColumns;
 use super::writer::Session;
 use crate::differences::{Counts, Differences};
@@ -30,7 +31,12 @@ pub(super) enum Feed {
 
 /// Writes the differences and commits. Everything is sent before the first answer is awaited; if
 /// a statement fails, PostgreSQL turns the commit at the end into a rollback.
-pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> Result<(), Failure> {
+pub(super) async fn persist(
+    session: &Session,
+    catalog: &Catalog,
+    set: &WorkingSet,
+    feed: Feed,
+) -> Result<(), Failure> {
     let statements = &session.persist;
     let differences = Differences::of(set)?;
     let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
@@ -60,12 +66,14 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     let number = |of: fn(&Counts) -> i64| counts.values().map(of).collect::<Vec<i64>>();
     let (active, finalizing) = (number(|c| c.active), number(|c| c.finalizing));
     let pending = (number(|c| c.pending_active), number(|c| c.pending_finalizing));
-    let refreshed = RefreshedColumns::of(refreshed);
+    let moves = Moves::of(catalog, set, &differences);
+    let refreshed = RefreshedColumns::of(refreshed, &moves);
     let (old_facets, new_facets) = (FacetColumns::of(&facets.gone), FacetColumns::of(&facets.new));
     let facet_counts = FacetCountColumns::of(&facets.counts);
     let new_reports = ReportColumns::of(&differences.new_reports)?;
     let changed_reports = ReportColumns::of(&differences.changed_reports)?;
-    let moved_reports = ReportColumns::times_of(&differences.moved_reports);
+    let moved_reports = ReportColumns::times_of(&moves.in_rows);
+    let (set_back, reporters) = moved::set_back(&differences.set_back);
     let changes = ChangeColumns::of(set)?;
     let answers = AnswerColumns::of(set);
 
@@ -93,6 +101,9 @@ pub(super) async fn persist(session: &Session, set: &WorkingSet, feed: Feed) -> 
     }
     if !refreshed.ids.is_empty() {
         flight.push((&statements.refresh_status, refreshed.all()));
+    }
+    if !set_back.is_empty() {
+        flight.push((&statements.set_back_reports, vec![&set_back, &reporters]));
     }
     if !old_facets.facets.is_empty() {
         flight.push((&statements.delete_facets, old_facets.all()));

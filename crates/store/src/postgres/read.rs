@@ -7,6 +7,7 @@ use hyperfleet_core::{ResourceId, Timestamp, Version, View};
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::moved::Noted;
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
@@ -143,7 +144,8 @@ pub(super) async fn reports(
 ) -> Result<ReportPage, Failure> {
     let text = format!(
         "select {REPORT_COLUMNS}, f.version,
-                case when $2 then (select count(*) from reports where resource_id = $1) end
+                case when $2 then (select count(*) from reports where resource_id = $1) end,
+                (select moved::text from resource_status where resource_id = $1)
          from feed f left join (
              select * from reports where resource_id = $1 and adapter > $3 order by adapter limit $4 offset $5
          ) page on true
@@ -154,11 +156,15 @@ pub(super) async fn reports(
     let values: [&(dyn ToSql + Sync); 5] = [&resource.uuid(), &slice.count, &after, &limit, &offset];
     let rows = statement.query(client, &values).await?;
     let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
+    let mut noted = Noted::default();
+    if let Some(first) = rows.first() {
+        noted.read(resource, first, 11)?;
+    }
     for found in &rows {
         page.version = Version(found.try_get(9)?);
         page.total = found.try_get::<_, Option<i64>>(10)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
-            page.items.push(row::report(found)?.1);
+            page.items.push(noted.applied(resource, row::report(found)?.1));
         }
     }
     page.more = slice.cut(&mut page.items);

@@ -59,9 +59,16 @@ statements! {
     // An array of arrays cannot be unnested by rows, so each is cut out of one for all.
     refresh_status: format!(
         "update resource_status s
-         set confirmed_after = n.confirmed_after, refreshed = ($5::bigint[])[n.last - n.count + 1 : n.last]
+         set confirmed_after = n.confirmed_after, refreshed = ($6::bigint[])[n.last - n.count + 1 : n.last],
+             moved = coalesce(s.moved || n.moved::jsonb, n.moved::jsonb, s.moved)
          from ({}) n where s.resource_id = n.id",
-        rows("id uuid, confirmed_after timestamptz, last integer, count integer")
+        rows("id uuid, confirmed_after timestamptz, moved text, last integer, count integer")
+    ),
+    set_back_reports: format!(
+        "update resource_status s
+         set moved = s.moved - array(select jsonb_array_elements_text(n.adapters::jsonb))
+         from ({}) n where s.resource_id = n.id and s.moved is not null",
+        rows("id uuid, adapters text")
     ),
     delete_facets: format!(
         "delete from resource_facets f using ({}) n

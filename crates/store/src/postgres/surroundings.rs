@@ -9,15 +9,16 @@ use hyperfleet_core::{Catalog, Resource, ResourceId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::moved::Noted;
 use super::row;
 use super::wall::{Within, spelled};
-use crate::STATUS_COLUMNS;
 use crate::failure::Failure;
 use crate::surroundings::{MOST, SAID_COLUMNS};
+use crate::{BEHIND_COLUMNS, STATUS_COLUMNS};
 
 static RESOURCE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {} from resources r join resource_status s on s.resource_id = r.id where r.id = $1",
+        "select {}, s.moved::text from resources r join resource_status s on s.resource_id = r.id where r.id = $1",
         *STATUS_COLUMNS
     )
 });
@@ -80,16 +81,16 @@ async fn look(
         within.confine(client).await?;
     }
     let ask = |statement: &'static str| ask(client, within, statement, id);
-    let resource = ask(&RESOURCE).await?;
-    let Some(resource) = resource.first().map(|found| row::resource(catalog, found)).transpose()?.flatten()
-    else {
-        return Ok(None);
-    };
+    let rows = ask(&RESOURCE).await?;
+    let Some(found) = rows.first() else { return Ok(None) };
+    let Some(resource) = row::resource(catalog, found)? else { return Ok(None) };
+    let mut noted = Noted::default();
+    noted.read(resource.id, found, BEHIND_COLUMNS)?;
     let mut around = Surroundings::of(resource);
     let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
     let statement = client.prepare_cached(&spelled(&REPORTS, within)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
-        around.reports.push(row::report(&found)?.1);
+        around.reports.push(noted.applied(id.into(), row::report(&found)?.1));
     }
     if around.resource.is_active() {
         return Ok(Some(around));

@@ -102,7 +102,7 @@ impl Writer {
             return Ok(Committed { verdicts, found, left: found });
         }
         let left = found.after(&verdicts.set);
-        persist::persist(session, &verdicts.set, Feed::Locked { left }).await?;
+        persist::persist(session, &self.catalog, &verdicts.set, Feed::Locked { left }).await?;
         Ok(Committed { verdicts, found, left })
     }
 
@@ -120,7 +120,7 @@ impl Writer {
         found: Mark,
         predicted: bool,
     ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
-        let (session, timeout) = (self.session.clone(), self.timeout);
+        let (session, catalog, timeout) = (self.session.clone(), self.catalog.clone(), self.timeout);
         async move {
             let work = async {
                 let session = session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
@@ -128,7 +128,7 @@ impl Writer {
                     return load::check(&session, found, predicted).await;
                 }
                 let feed = Feed::Expected { found, predicted, left: found.after(&set) };
-                persist::persist(&session, &set, feed).await
+                persist::persist(&session, &catalog, &set, feed).await
             };
             let result = within(timeout, work).await;
             (set, result)

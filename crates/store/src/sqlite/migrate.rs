@@ -19,6 +19,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "0009_status_tenancy",
         sql: include_str!("migrations/0009_status_tenancy.sql"),
     },
+    Migration {
+        number: 10,
+        name: "0010_moved_reports",
+        sql: include_str!("migrations/0010_moved_reports.sql"),
+    },
 ];
 
 /// Brings the schema up to date, or checks it when migrations are manual.

@@ -31,6 +31,7 @@ fn before() -> String {
 both_stores!(
     owned, config = &before();
     an_adapter_that_is_no_longer_required_is_no_longer_waited_for,
+    when_an_adapter_reported_last_outlives_that_it_was_required,
     a_new_adapter_is_waited_for,
     without_any_adapter_everything_is_reconciled_or_gone,
     only_what_changes_is_written,
@@ -97,6 +98,35 @@ async fn an_adapter_that_is_no_longer_required_is_no_longer_waited_for(mut app: 
     assert_eq!(app.read(&pool).await, pool);
     // What it reported is still there.
     assert_eq!(app.reports(&done).await.as_array().unwrap().len(), 2);
+}
+
+async fn when_an_adapter_reported_last_outlives_that_it_was_required(mut app: App) {
+    let cluster = reported(&app, "confirmed", &["validator", "dns"]).await;
+    let confirm = async |app: &App, adapter: &str, second: u32| {
+        app.report(&cluster, &report(adapter, 1, "True", &at(second))).await.expect_status(201);
+    };
+    let last = async |app: &App| -> Vec<Value> {
+        let reports = app.reports(&cluster).await;
+        reports.as_array().unwrap().iter().map(|report| report["last_report_time"].clone()).collect()
+    };
+    confirm(&app, "dns", 5).await;
+    confirm(&app, "validator", 6).await;
+    assert_eq!(last(&app).await, [at(5), at(6)]);
+    // What is left of the required ones goes on reporting before and after the conditions are computed anew.
+    app.restart_with(&config("validator", "site, power")).await;
+    confirm(&app, "validator", 7).await;
+    assert_eq!(last(&app).await, [at(5), at(7)]);
+    settled(&app, &cluster, "ReconciledAll").await;
+    confirm(&app, "validator", 8).await;
+    assert_eq!(last(&app).await, [at(5), at(8)]);
+    // And the other one may do so too, without being heard.
+    app.report(&cluster, &report("dns", 1, "True", &at(4))).await.expect_status(204);
+    confirm(&app, "dns", 9).await;
+    assert_eq!(last(&app).await, [at(9), at(8)]);
+    app.restart_with(&before()).await;
+    assert_eq!(last(&app).await, [at(9), at(8)]);
+    confirm(&app, "dns", 10).await;
+    assert_eq!(last(&app).await, [at(10), at(8)]);
 }
 
 async fn a_new_adapter_is_waited_for(mut app: App) {

@@ -16,6 +16,7 @@ both_stores!(
     reports_and_patches_at_once_end_consistent,
     reports_and_deletions_at_once_leave_nothing_behind,
     a_deletion_beside_reports_keeps_the_wish_of_what_waits,
+    a_deletion_beside_reports_takes_no_confirmation_back,
 );
 
 /// Sends them all at once; how many answers of each status came back.
@@ -54,6 +55,34 @@ async fn the_newest_of_one_adapters_reports_wins(app: &App) {
         let now = app.read(&cluster).await;
         let shown = condition(&now, "DnsSuccessful");
         assert_eq!((&shown["status"], &shown["last_updated_time"]), (&"False".into(), &at(last).into()));
+    }
+}
+
+/// One commit may hold reports on what is remembered and on what has to be loaded with everything around it.
+async fn a_deletion_beside_reports_takes_no_confirmation_back(app: &App) {
+    let (mut staying, mut going) = (Vec::new(), Vec::new());
+    for number in 0..6 {
+        let cluster = app.create_cluster(&format!("staying-{number}")).await;
+        for (adapter, second) in [("dns", 1), ("validator", 1), ("dns", 50)] {
+            app.report(&cluster, &report(adapter, 1, "True", &at(second))).await.expect_status(201);
+        }
+        staying.push(cluster);
+        let cluster = app.create_cluster(&format!("going-{number}")).await;
+        app.remove(&cluster).await;
+        going.push(cluster);
+    }
+    for round in 1..=5 {
+        let confirmed =
+            staying.iter().map(|it| app.report(it, &report("validator", 1, "True", &at(50 + round))));
+        let waiting = going.iter().map(|it| app.report(it, &report("validator", 2, "False", &at(round))));
+        let calls = confirmed.zip(waiting).flat_map(|(one, other)| [one, other]).collect();
+        assert_eq!(send(calls).await, BTreeMap::from([(201, 12)]));
+        for cluster in &staying {
+            let now = app.read(cluster).await;
+            for kind in ["DnsSuccessful", "Reconciled"] {
+                assert_eq!(condition(&now, kind)["last_updated_time"], at(50), "{kind} {now}");
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ both_stores!(
     a_restart_changes_nothing_that_is_to_be_read,
     a_crash_loses_nothing_that_was_answered,
     adapters_that_reported_before_a_restart_report_again_after_it_one_by_one,
+    a_newer_generation_may_be_reported_on_with_an_older_time,
 );
 
 /// Two clusters and a host in different states, with times that confirmations moved.
@@ -75,6 +76,26 @@ async fn a_crash_loses_nothing_that_was_answered(mut app: App) {
     app.server.kill9();
     app.restart().await;
     assert_eq!(everything(&app, &fleet).await, before);
+}
+
+async fn a_newer_generation_may_be_reported_on_with_an_older_time(mut app: App) {
+    let cluster = app.create_cluster("slow-clock").await;
+    for second in [1, 9] {
+        for adapter in ["validator", "dns"] {
+            app.report(&cluster, &report(adapter, 1, "True", &at(second))).await.expect_status(201);
+        }
+    }
+    app.patch(href(&cluster)).json(&json!({"spec": {"nodes": 7}})).await.expect_status(200);
+    app.report(&cluster, &report("dns", 2, "True", &at(5))).await.expect_status(201);
+    for _ in 0..2 {
+        let reports = app.reports(&cluster).await;
+        assert_eq!(reports[0]["last_report_time"], at(5), "{reports}");
+        assert_eq!(reports[1]["last_report_time"], at(9), "{reports}");
+        app.restart().await;
+    }
+    app.report(&cluster, &report("dns", 2, "True", &at(4))).await.expect_status(204);
+    app.report(&cluster, &report("dns", 2, "True", &at(6))).await.expect_status(201);
+    assert_eq!(app.reports(&cluster).await[0]["last_report_time"], at(6));
 }
 
 /// What one adapter's report brings back to mind must not hide what another one said before.

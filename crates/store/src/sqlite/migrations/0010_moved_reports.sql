@@ -1,0 +1,2 @@
+-- Nothing: what this step saves is PostgreSQL's.
+select 1;
