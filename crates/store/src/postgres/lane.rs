@@ -1,14 +1,14 @@
 //! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
 //! never waits for more, so a lone read pays no delay; under load one query answers many requests,
-//! and requests for the same resource share one row. There are two ways, which an id chooses between. Tenants share no
-//! query: each has its own, and all of them leave in one flight, over a connection that stays behind the wall.
+//! and requests for the same resource share one row. Tenants share no query: each has its own, and all of them leave in
+//! one flight, over a connection that stays behind the wall.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use futures_util::{FutureExt, join};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
 use tokio::sync::{mpsc, oneshot};
@@ -24,13 +24,10 @@ use crate::failure::{Failure, FailureKind};
 use crate::migrations::OpenError;
 use crate::thread::run_on_own_thread;
 
-/// How many queries are on their way at a time: while PostgreSQL looks one up, another is sent or handed out.
-const WAYS: usize = 2;
-
 /// Reads that one query may carry.
 const MAX_BATCH: usize = 128;
 
-/// Reads that may wait on one way; callers beyond wait for room, within their own deadline.
+/// Reads that may wait; callers beyond wait for room, within their own deadline.
 const QUEUE: usize = 4096;
 
 type Answer = Result<Option<Resource>, Failure>;
@@ -42,7 +39,7 @@ type Found = ByTenant<HashMap<ResourceId, Resource>>;
 
 /// The way in. The lane ends when it is dropped.
 pub(super) struct Lane {
-    ways: [mpsc::Sender<Read>; WAYS],
+    queue: mpsc::Sender<Read>,
 }
 
 struct Read {
@@ -57,8 +54,9 @@ impl Lane {
         address: &Address,
         catalog: &Arc<Catalog>,
         timeout: Duration,
-        wall: Option<&Arc<Wall>>,
+        wall: Option<Arc<Wall>>,
     ) -> Result<Self, OpenError> {
+        let (queue, reads) = mpsc::channel(QUEUE);
         let connection = |wall| Connection {
             address: address.clone(),
             catalog: catalog.clone(),
@@ -66,26 +64,15 @@ impl Lane {
             wall,
             session: None,
         };
-        let mut tasks = Vec::with_capacity(WAYS);
-        let ways = std::array::from_fn(|_| {
-            let (queue, reads) = mpsc::channel(QUEUE);
-            tasks.push(supervise(Task {
-                of_all: connection(None),
-                of_tenants: connection(wall.cloned()),
-                reads,
-            }));
-            queue
-        });
-        run_on_own_thread("lane", join_all(tasks).map(drop))?;
-        Ok(Self { ways })
+        let task = Task { of_all: connection(None), of_tenants: connection(wall), reads };
+        run_on_own_thread("lane", supervise(task))?;
+        Ok(Self { queue })
     }
 
     pub(super) async fn get(&self, tenant: Option<Tenant>, id: ResourceId) -> Answer {
         let (reply, answer) = oneshot::channel();
         let lost = |_| Failure::new(FailureKind::Defect, "a read was dropped without an answer");
-        // One resource goes one way, so that all who ask for it can share its row.
-        let way = &self.ways[id.uuid().as_u128() as usize % WAYS];
-        way.send(Read { tenant, id, reply }).await.map_err(|_| lost(()))?;
+        self.queue.send(Read { tenant, id, reply }).await.map_err(|_| lost(()))?;
         answer.await.map_err(|_| lost(()))?
     }
 }

@@ -76,7 +76,7 @@ pub(crate) async fn open(
     let connections = |most| Connections::new(&address, options, most);
     let (lists, feed_connection, health) =
         (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
-    let lane = Lane::start(&address, &catalog, options.request_timeout, wall.as_ref())?;
+    let lane = Lane::start(&address, &catalog, options.request_timeout, wall.clone())?;
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
     Ok((Postgres { lane, lists, feed: feed_connection, health, wall, catalog }, writer))
