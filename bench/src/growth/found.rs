@@ -176,7 +176,6 @@ impl Found for Growth {
 
 impl Display for Growth {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(smallest), Some(largest)) = (self.sizes.first(), self.sizes.last()) else { return Ok(()) };
         write!(out, "{:<11} {:<24}", "store", "median ms, clusters")?;
         for size in &self.sizes {
             write!(out, " {size:>9}")?;
@@ -189,7 +188,10 @@ impl Display for Growth {
                     let cost = self.cost(store, request, *size);
                     write!(out, " {:>9}", cost.map_or_else(String::new, |cost| format!("{cost:.3}")))?;
                 }
-                let ends = self.cost(store, request, *largest).zip(self.cost(store, request, *smallest));
+                // A store may not have been asked with all of them.
+                let costs: Vec<f64> =
+                    self.sizes.iter().filter_map(|size| self.cost(store, request, *size)).collect();
+                let ends = costs.last().zip(costs.first());
                 writeln!(out, "  {:.2}", ends.map_or(f64::NAN, |(large, small)| large / small))?;
             }
         }
