@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod flights;
+mod replica;
+mod scouts;
 mod search;
 
 use std::path::Path;
