@@ -23,6 +23,7 @@ mod report_columns;
 mod row;
 mod statements;
 mod surroundings;
+mod together;
 mod wall;
 mod writer;
 

@@ -1,4 +1,4 @@
-//! The second flight: the differences of a batch, one statement per table, and the commit.
+//! The second flight: the differences of a batch, most of them in one statement, and the commit.
 
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::WorkingSet;
@@ -14,10 +14,14 @@ use super::columns::{
 use super::load::outdated;
 use super::moved::{self, Moves};
 use super::report_columns::ReportColumns;
+use super::together::Write;
 use super::writer::Session;
 use crate::differences::{Counts, Differences};
 use crate::failure::Failure;
 use crate::memory::Mark;
+
+/// What is bound to a statement.
+type Values<'a> = Vec<&'a (dyn ToSql + Sync)>;
 
 /// How a batch comes to hold the feed, and where it leaves it.
 #[derive(Clone, Copy)]
@@ -39,16 +43,6 @@ pub(super) async fn persist(
 ) -> Result<(), Failure> {
     let statements = &session.persist;
     let differences = Differences::of(set)?;
-    let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
-    let is_changed = !set.changes().is_empty();
-    let mut position: Vec<&(dyn ToSql + Sync)> = vec![&left.version.0, &left.commits, &is_changed];
-    let advance = match &feed {
-        Feed::Locked { .. } => &statements.advance_feed,
-        Feed::Expected { found, predicted, .. } => {
-            position.extend::<[&(dyn ToSql + Sync); 3]>([&found.version.0, &found.commits, predicted]);
-            &statements.claim_feed
-        }
-    };
     let Differences {
         inserted, updated, restated, refreshed, facets, removed, unlinked, links, counts, ..
     } = &differences;
@@ -75,79 +69,81 @@ pub(super) async fn persist(
     let moved_reports = ReportColumns::times_of(&moves.in_rows);
     let (set_back, reporters) = moved::set_back(&differences.set_back);
     let changes = ChangeColumns::of(set)?;
+    let is_changed = !set.changes().is_empty();
+    let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
     let answers = AnswerColumns::of(set);
 
-    let mut flight: Vec<(&Statement, Vec<&(dyn ToSql + Sync)>)> = Vec::with_capacity(16);
-    flight.push((advance, position));
+    let writes: [(Write, bool, Values<'_>); 15] = [
+        (Write::NewResources, !inserted.is_empty(), wide.all()),
+        (Write::NewStatuses, !inserted.is_empty(), new_status.all()),
+        (Write::Resources, !updated.is_empty() && !frees_names, changed.changing()),
+        (Write::Statuses, !restated.is_empty(), moved_status.changing()),
+        (Write::Times, !refreshed.ids.is_empty(), refreshed.all()),
+        (Write::OldFacets, !old_facets.facets.is_empty(), old_facets.all()),
+        (Write::NewFacets, !new_facets.facets.is_empty(), new_facets.all()),
+        (Write::FacetCounts, !facet_counts.facets.is_empty(), facet_counts.all()),
+        (Write::Counts, !kinds.is_empty(), vec![&kinds, &active, &finalizing, &pending.0, &pending.1]),
+        (Write::NewReports, !new_reports.ids.is_empty(), new_reports.all()),
+        (Write::Reports, !changed_reports.ids.is_empty(), changed_reports.all()),
+        (Write::ReportTimes, !moved_reports.ids.is_empty(), moved_reports.moving()),
+        (Write::References, !sources.is_empty(), vec![&sources, &ref_types, &targets]),
+        (Write::Changes, is_changed, changes.all()),
+        (Write::Answers, !answers.keys.is_empty(), answers.all()),
+    ];
+
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
+    let mut before: Vec<(&Statement, Values<'_>)> = Vec::new();
     if !unlinked.is_empty() {
-        flight.push((&statements.delete_references, vec![&unlinked]));
+        before.push((&statements.delete_references, vec![&unlinked]));
     }
     if !removed.is_empty() {
-        flight.push((&statements.delete_resources, vec![&removed]));
-        flight.push((&statements.delete_status, vec![&removed]));
-        flight.push((&statements.delete_reports, vec![&removed]));
+        before.push((&statements.delete_resources, vec![&removed]));
+        before.push((&statements.delete_status, vec![&removed]));
+        before.push((&statements.delete_reports, vec![&removed]));
     }
-    if !updated.is_empty() {
-        flight.push((&statements.update_resources, changed.changing()));
+    if frees_names {
+        before.push((&statements.update_resources, changed.changing()));
     }
-    if !inserted.is_empty() {
-        flight.push((&statements.insert_resources, wide.all()));
-        flight.push((&statements.insert_status, new_status.all()));
-    }
-    if !restated.is_empty() {
-        flight.push((&statements.update_status, moved_status.changing()));
-    }
-    if !refreshed.ids.is_empty() {
-        flight.push((&statements.refresh_status, refreshed.all()));
-    }
+    // What is done to rows that others have written.
+    let mut after: Vec<(&Statement, Values<'_>)> = Vec::new();
     if !set_back.is_empty() {
-        flight.push((&statements.set_back_reports, vec![&set_back, &reporters]));
+        after.push((&statements.set_back_reports, vec![&set_back, &reporters]));
     }
     if !old_facets.facets.is_empty() {
-        flight.push((&statements.delete_facets, old_facets.all()));
+        after.push((&statements.delete_facet_counts, vec![&old_facets.facets]));
     }
-    if !new_facets.facets.is_empty() {
-        flight.push((&statements.insert_facets, new_facets.all()));
-    }
-    if !facet_counts.facets.is_empty() {
-        flight.push((&statements.change_facet_counts, facet_counts.all()));
-    }
-    if !old_facets.facets.is_empty() {
-        flight.push((&statements.delete_facet_counts, vec![&old_facets.facets]));
-    }
-    if !new_reports.ids.is_empty() {
-        flight.push((&statements.insert_reports, new_reports.all()));
-    }
-    if !changed_reports.ids.is_empty() {
-        flight.push((&statements.update_reports, changed_reports.all()));
-    }
-    if !moved_reports.ids.is_empty() {
-        flight.push((&statements.move_reports, moved_reports.moving()));
-    }
-    if !sources.is_empty() {
-        flight.push((&statements.insert_references, vec![&sources, &ref_types, &targets]));
-    }
-    if !kinds.is_empty() {
-        flight.push((&statements.change_counts, vec![&kinds, &active, &finalizing, &pending.0, &pending.1]));
-    }
-    if is_changed {
-        flight.push((&statements.insert_changes, changes.all()));
-    }
-    if !answers.keys.is_empty() {
-        flight.push((&statements.keep_answers, answers.all()));
+
+    let needed: Vec<Write> =
+        writes.iter().filter(|(_, is_needed, _)| *is_needed).map(|(write, ..)| *write).collect();
+    let set_of_writes = statements.together.with(&needed)?;
+    let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
+    let mut values: Values<'_> = vec![&left.version.0, &left.commits, &is_changed];
+    let together = match &feed {
+        Feed::Locked { .. } => &set_of_writes.locked,
+        Feed::Expected { found, predicted, .. } => {
+            values.extend::<[&(dyn ToSql + Sync); 3]>([&found.version.0, &found.commits, predicted]);
+            &set_of_writes.claimed
+        }
+    };
+    for write in set_of_writes.writes {
+        values.extend(writes.iter().filter(|(other, ..)| other == write).flat_map(|(.., values)| values));
     }
 
     let client = &session.client;
-    let begin = async {
-        match feed {
-            Feed::Locked { .. } => Ok(()),
-            Feed::Expected { .. } => client.batch_execute("begin isolation level read committed").await,
-        }
+    let is_alone = before.is_empty() && after.is_empty() && matches!(feed, Feed::Expected { .. });
+    let control = async |text: &str, is_needed: bool| match is_needed {
+        true => client.batch_execute(text).await,
+        false => Ok(()),
     };
-    let writes = try_join_all(flight.iter().map(|(statement, values)| client.execute(*statement, values)));
-    let sent = futures_util::try_join!(begin, writes, client.batch_execute("commit"));
+    let all = before.into_iter().chain([(together, values)]).chain(after).collect::<Vec<_>>();
+    let writes = try_join_all(all.iter().map(|(statement, values)| client.execute(*statement, values)));
+    let begins = matches!(feed, Feed::Expected { .. }) && !is_alone;
+    let sent = futures_util::try_join!(
+        control("begin isolation level read committed", begins),
+        writes,
+        control("commit", !is_alone),
+    );
     match (sent, feed) {
         (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
             Err(outdated())
