@@ -8,7 +8,7 @@ mod flights;
 
 use std::path::Path;
 
-use hyperfleet_testkit::{Postgres, Store};
+use hyperfleet_testkit::{Database, Postgres, Store};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -54,16 +54,18 @@ struct Ledger {
     counters: Counters,
     flights: Flights,
     rows: Vec<Row>,
+    _database: Database,
 }
 
 impl Ledger {
     async fn open(postgres: &Postgres) -> Self {
         let database = postgres.database().await;
-        let counters = Counters::open(postgres, &database).await;
         let flights = Flights::relay(postgres.socket_directory());
         let store = Store::Postgres(flights.url(database.name()));
-        let app = App::launched(launch().config(KINDS).store(store), Some(database.into())).await;
-        Self { app, counters, flights, rows: Vec::new() }
+        let server = launch().config(KINDS).store(store);
+        let app = App::launched(server, None).await;
+        let counters = Counters::open(postgres, &database).await;
+        Self { app, counters, flights, rows: Vec::new(), _database: database }
     }
 
     /// Counts a request that is made again and again, with the number of each time.
