@@ -4,7 +4,7 @@
 
 mod flights;
 mod replica;
-mod scouts;
+mod writes;
 mod search;
 
 use std::path::Path;

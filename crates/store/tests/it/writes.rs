@@ -1,5 +1,5 @@
-//! Creates, patches, and reports on what is not remembered, with more than one commit on its way: what is looked up ahead
-//! of a commit is never taken for more than it is.
+//! Creates, patches, and reports on what is not remembered, many at once, on PostgreSQL: each is decided on what the ones
+//! before it left, whoever wrote that.
 
 use futures_util::future::join_all;
 use hyperfleet_core::{ErrorKind, ResourceId};
@@ -61,9 +61,9 @@ async fn a_name_is_given_once_however_many_ask_for_it_at_once() {
     assert_gapless(&database).await;
 }
 
-/// The other replica holds the feed, so all of ours are looked up and sent before it writes.
+/// The other replica holds the feed, so that all of ours have to wait for it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_replica_writes_after_the_scout_has_looked_is_not_overlooked() {
+async fn what_another_replica_writes_while_patches_wait_for_it_is_not_overlooked() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(300).await;
@@ -71,7 +71,7 @@ async fn what_another_replica_writes_after_the_scout_has_looked_is_not_overlooke
         tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     for round in 1..=3 {
-        // Until somebody else wrote it is alone again.
+        // Whoever finds itself alone goes by what it remembers.
         replica.patch(ids[0], json!({"spec": {"alone": round}})).await.unwrap();
         replica.patch(ids[0], json!({"spec": {"alone": -round}})).await.unwrap();
         let transaction = other.transaction().await.unwrap();
@@ -98,7 +98,7 @@ async fn what_another_replica_writes_after_the_scout_has_looked_is_not_overlooke
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn creates_and_first_reports_go_on_while_commits_are_on_their_way() {
+async fn creates_reports_and_patches_of_many_clusters_at_once_are_all_taken_in() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(1).await;
