@@ -44,7 +44,7 @@ pub(crate) fn better(
         let resource = *resources.entry(row.resource).or_insert(next);
         let text = known.unpack(&row.packed)?;
         if text.len() <= LONGEST {
-            if resource % 2 == 0 { &mut learned } else { &mut tried }.push((resource, text));
+            if resource.is_multiple_of(2) { &mut learned } else { &mut tried }.push((resource, text));
         }
     }
     if learned.len() + tried.len() < FEWEST {
