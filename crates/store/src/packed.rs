@@ -31,8 +31,8 @@ const BY_WORDS: u8 = 1;
 /// For the words in the binary. The next higher ones take twice the time for a tenth of the bytes.
 const LEVEL: i32 = -3;
 
-/// For what is learned. Most of a text is found in one piece, so that a thorough search takes no longer than the fast
-/// one in the few words of the binary, and it leaves two thirds of the bytes.
+/// For what is learned. Most of a text is found in a few long pieces, so that a thorough search takes little longer than
+/// the fast one in the words of the binary, and it leaves two thirds of what the fast one would.
 const LEARNED_LEVEL: i32 = 4;
 
 /// What claims to be longer is damaged.

@@ -27,11 +27,11 @@ pub(super) struct Row<'a> {
     pub(super) text: &'a str,
 }
 
-/// The words in the binary, which rare rows need, and behind them the pieces that make up most of the rows, one to a
-/// line. Those that save most are at the end, where they are the cheapest to point to.
+/// The words in the binary, which rare rows need, and behind them the pieces that most rows have, one to a line. The most
+/// common are at the end, where they are the cheapest to point to.
 pub(super) fn words(rows: &[Row<'_>]) -> Vec<u8> {
     let mut pieces: Vec<(&str, usize)> = pieces(rows).into_iter().collect();
-    pieces.sort_unstable_by_key(|(piece, uses)| (Reverse(piece.len() * uses), *piece));
+    pieces.sort_unstable_by_key(|(piece, uses)| (Reverse(*uses), Reverse(piece.len()), *piece));
     let mut room = MOST_WORDS.saturating_sub(WORDS.len());
     let (mut chosen, mut all) = (Vec::new(), String::new());
     for (piece, _) in pieces {

@@ -17,6 +17,7 @@ use hyperfleet_store::{
     Metrics, Options, Slice, SliceStart, SslMode, Store, Target, TimelineQuery, TimelineStart,
 };
 use hyperfleet_testkit::Database;
+use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 
 const ADAPTERS: [&str; 2] = ["dns", "validator"];
@@ -91,7 +92,9 @@ impl Place {
         });
         let tenant = Tenant::new(&BTreeMap::from([("org".to_owned(), "here".to_owned())]));
         let sight = Sight::new(Some(tenant), None);
-        Replica { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap(), sight }
+        let (metrics, mut registry) = (Metrics::default(), Registry::default());
+        metrics.register(&mut registry);
+        Replica { store: Store::open(&options, rulebook, metrics).await.unwrap(), sight, registry }
     }
 
     /// Runs SQL behind the stores' backs, and returns the first column of the first row.
@@ -159,6 +162,7 @@ impl Place {
 struct Replica {
     store: Store,
     sight: Sight,
+    registry: Registry,
 }
 
 impl Replica {
@@ -217,6 +221,14 @@ impl Replica {
         let sight = self.sight.clone();
         let caller = Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight };
         self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await.unwrap()
+    }
+
+    /// How many operations failed.
+    fn failures(&self) -> f64 {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
+        let lines = text.lines().filter(|line| line.starts_with("hyperfleet_db_errors_total"));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     async fn learn(&self) -> Option<u8> {
@@ -303,6 +315,9 @@ async fn what_was_packed_by_words_learned_since_is_read_by_those_who_were_there_
     // To decide on a report the one before it is loaded, and what is written then is packed by the same words.
     writes.report(id, "dns", "Generation 2 is applied").await;
     assert_eq!(one.messages(id).await, ["Generation 2 is applied", "Generation 1 is applied"]);
+    for replica in [&one, &reports, &timeline, &past, &around, &watch, &behind, &writes] {
+        assert_eq!(replica.failures(), 0.0);
+    }
     let old = match place {
         Place::Sqlite(_) => "select count(*) from changes where substr(packed, 1, 1) = x'01' and version > ",
         Place::Postgres(_) => "select count(*) from changes where get_byte(packed, 0) = 1 and version > ",
@@ -362,6 +377,25 @@ async fn a_dictionary_that_nobody_has_is_a_defect_of_that_row_alone(place: Place
     }
     assert_eq!(replica.messages(ids[1]).await, ["Generation 1 is applied"; 2]);
     assert!(replica.entries(ids[1]).await > 2);
+}
+
+/// One that took over before the words had reached it, for instance.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_another_server_does_not_have_are_not_used_with_it() {
+    let place = Place::Postgres(hyperfleet_testkit::Postgres::shared().database().await);
+    let replica = place.open().await;
+    replica.clusters(60).await;
+    let newest = "select get_byte(packed, 0) from changes order by version desc limit 1";
+    assert_eq!(replica.learn().await, Some(2));
+    replica.clusters(1).await;
+    assert_eq!(place.sql(newest).await, "2");
+    place.sql("delete from dictionaries").await;
+    let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+               where datname = current_database() and pid <> pg_backend_pid()";
+    place.sql(cut).await;
+    let ids = replica.clusters(1).await;
+    assert_eq!(place.sql(newest).await, "1");
+    assert_eq!(replica.messages(ids[0]).await, ["Generation 1 is applied"; 2]);
 }
 
 async fn the_last_number_ends_it(place: Place) {
