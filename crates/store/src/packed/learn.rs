@@ -70,10 +70,11 @@ mod tests {
         let row = |n: usize| {
             let id = ResourceId::generate();
             let text = format!(
-                r#"[{{"type":"Available","status":"True","reason":"{words}","message":"{words} without a fault","last_transition_time":"2026-11-16T06:54:11.{n:06}Z"}}]"#
+                r#"[{{"type":"Available","reason":"{words}","message":"{words}, says the adapter","time":{n}}}]"#
             );
             let data =
-                format!(r#"{{"job":"{id}","{words}":{{"quota":"enough {words}","network":"reachable"}}}}"#);
+                words.split_inclusive(char::is_uppercase).collect::<Vec<_>>().join(r#"":"is fine","and "#);
+            let data = format!(r#"{{"job":"{id}","{data}":true}}"#);
             PackedRow { resource: id, packed: known.pack([Some(&text), Some(&data), None]).unwrap() }
         };
         (0..100).map(row).collect()
