@@ -15,8 +15,9 @@ pub(crate) const SAMPLE: usize = 384;
 /// With fewer rows there is nothing to be told.
 const FEWEST: usize = 64;
 
-/// What is longer than this, in bytes, is mostly what its resource alone says.
-const LONGEST: usize = 16 << 10;
+/// What is longer than this, in bytes, is mostly what its resource alone says. It also bounds the memory that learning
+/// takes, some ten times that of the texts.
+const LONGEST: usize = 8 << 10;
 
 /// A row that is packed.
 pub(crate) struct PackedRow {
