@@ -10,6 +10,8 @@
 
 mod doorbell;
 mod flights;
+mod scout;
+mod stakes;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -185,8 +187,8 @@ impl Task {
         let mut jobs = Vec::with_capacity(MAX_BATCH);
         let mut flights = Flights::default();
         loop {
-            if flights.is_empty() {
-                for (batch, failure) in flights.failed() {
+            if flights.is_idle() {
+                for (batch, failure) in flights.stranded() {
                     self.settle_after(failure, batch).await;
                 }
                 if jobs.is_empty() {
@@ -206,8 +208,10 @@ impl Task {
             jobs.retain(|job| !job.caller.is_over());
             match self.board(&mut jobs, &flights) {
                 Boarding::Ready(batch) => self.take_off(batch, &mut flights).await,
+                Boarding::Unknown(batch) => self.scout(batch, &mut flights).await,
+                _ if flights.can_depart() => self.depart(&mut flights).await,
                 Boarding::TooFew(missing) => self.gather(missing, &mut flights).await,
-                Boarding::Grounded if !flights.is_empty() => self.land_next(&mut flights).await,
+                Boarding::Grounded if !flights.is_idle() => self.wait(&mut flights).await,
                 Boarding::Grounded if jobs.is_empty() => {}
                 Boarding::Grounded => self.settle(Batch::of(std::mem::take(&mut jobs))).await,
             }
@@ -313,7 +317,7 @@ impl Task {
             }
         };
         self.measure(commands, &set, &answers, took);
-        self.alone = self.memory.learn(&rulebook.catalog, reported.iter().copied(), set, (found, left));
+        self.alone = self.memory.learn(&rulebook.catalog, reported, set, (found, left));
         Ok(answers)
     }
 

@@ -6,7 +6,7 @@
 //! another replica's commit costs a reload, never a wrong decision. The memory is bounded, and whatever fails
 //! empties it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
@@ -105,39 +105,23 @@ impl Memory {
         Some(Recalled { mark, dossiers: ids.into_iter().filter_map(lend).collect() })
     }
 
+    /// Where the feed will be once all is committed that was sent.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        self.mark
+    }
+
     /// What is lent was sent to be committed, which will leave the feed at `left`.
     pub(crate) fn expect(&mut self, left: Mark) {
         self.mark = Some(left);
     }
 
-    /// Takes back what was lent, after its commit; not if everything had to be forgotten meanwhile.
-    pub(crate) fn take_back<'a>(
-        &mut self,
-        ids: impl IntoIterator<Item = &'a ResourceId>,
-        set: &mut WorkingSet,
-    ) {
-        if self.mark.is_none() {
-            return;
-        }
-        let changed: HashSet<ResourceId> = set.changes().iter().map(|change| change.resource).collect();
-        for id in ids {
-            let size = self.lent.remove(id).filter(|_| !changed.contains(id));
-            if let Some(dossier) = set.take_dossier(*id) {
-                // To measure it is to look at all of it, of which a report that moves times has seen little.
-                let size = size.unwrap_or_else(|| dossier.size());
-                self.keep(dossier, size);
-            }
-        }
-    }
-
-    /// After a commit that found the feed at `found` and left it at `left`: remembers what reports were about,
-    /// and forgets whatever else was touched. Kinds with mapped conditions are not remembered, because their
-    /// rules look at more than a dossier holds. Returns whether nobody else has written since the last time.
+    /// After a commit that found the feed at `found` and left it at `left`, while nothing was lent: takes in what came
+    /// of it. Returns whether nobody else has written since the last time.
     pub(crate) fn learn(
         &mut self,
         catalog: &Catalog,
-        reported: impl IntoIterator<Item = ResourceId>,
-        mut set: WorkingSet,
+        reported: &BTreeSet<ResourceId>,
+        set: WorkingSet,
         (found, left): (Mark, Mark),
     ) -> bool {
         let alone = self.mark.is_none_or(|mark| mark == found);
@@ -145,21 +129,38 @@ impl Memory {
             self.clear();
         }
         self.mark = Some(left);
-        let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
-        for id in touched {
+        self.take_in(catalog, reported, set);
+        alone
+    }
+
+    /// After a commit: remembers what reports were about, also what was lent for it, and forgets whatever else was
+    /// touched. Kinds with mapped conditions are not remembered, because their rules look at more than a dossier holds.
+    /// Does nothing if everything had to be forgotten meanwhile.
+    pub(crate) fn take_in(
+        &mut self,
+        catalog: &Catalog,
+        reported: &BTreeSet<ResourceId>,
+        mut set: WorkingSet,
+    ) {
+        if self.mark.is_none() {
+            return;
+        }
+        for id in set.touched() {
             self.dossiers.take(id);
         }
+        let changed: HashSet<ResourceId> = set.changes().iter().map(|change| change.resource).collect();
         for id in reported {
-            self.dossiers.take(id);
-            let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
+            let size = self.lent.remove(id).filter(|_| !changed.contains(id));
+            self.dossiers.take(*id);
+            let entity = set.kind_of(*id).and_then(|kind| catalog.get(kind));
             if entity.is_some_and(|entity| entity.mappings.is_empty())
-                && let Some(dossier) = set.take_dossier(id)
+                && let Some(dossier) = set.take_dossier(*id)
             {
-                let size = dossier.size();
+                // To measure it is to look at all of it, of which a report that moves times has seen little.
+                let size = size.unwrap_or_else(|| dossier.size());
                 self.keep(dossier, size);
             }
         }
-        alone
     }
 
     /// Forgets everything.

@@ -295,6 +295,16 @@ impl WorkingSet {
         })
     }
 
+    /// Moves an untouched set on to a newer version that changed nothing of what it holds.
+    pub fn move_on_to(&mut self, version: Version) {
+        self.version = version;
+    }
+
+    /// Every resource that a decision touched.
+    pub fn touched(&self) -> impl Iterator<Item = ResourceId> {
+        self.before.keys().copied()
+    }
+
     /// The newest version after all that was applied.
     pub fn version(&self) -> Version {
         self.version

@@ -1,12 +1,13 @@
-//! Flights: batches of reports for which everything is remembered, on their way to PostgreSQL. While one is being
-//! committed the next is decided and sent, so that the committer and the database work at the same time.
+//! Flights: batches on their way to PostgreSQL. While one is being committed the next is decided and sent, so that the
+//! committer and the database work at the same time.
 //!
 //! A flight is decided on what the one before it will leave, and the database carries it out only if that one was
-//! committed. What a flight is about is lent to it until it lands, so a command about the same resource waits for it
-//! on the ground, as does, with everyone behind it, a command that needs more than is remembered. Whatever goes wrong
-//! is put right when nothing is in the air any more.
+//! committed. For reports on what is remembered nothing has to be read; for anything else a [`scout`] looks it up while
+//! others are in the air. A command that has a [stake](stakes) in what a flight is about waits for it on the ground, as
+//! does, with everyone behind it, one whose stakes are not known. Whatever goes wrong is put right when nothing is in
+//! the air any more.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
@@ -15,7 +16,9 @@ use futures_util::poll;
 use hyperfleet_core::rules::{Outcome, WorkingSet};
 use hyperfleet_core::{Error, Intent, ResourceId};
 
-use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Task, Verdicts, Writer, deliberate};
+use super::scout::{Back, Scout};
+use super::stakes::{self, Stake};
+use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Mark, Task, Verdicts, Writer, deliberate};
 
 /// One is carried out, one waits for it to end, one is being decided. More would only wait for the one session that
 /// carries them out.
@@ -29,22 +32,49 @@ const FIRST: usize = 48;
 /// for the next.
 const WORTH: usize = 3;
 
-/// What is in the air, in the order in which it lands, and what has failed since there was nothing.
+/// While more are ahead, no scout is sent: they would only wait, and those who come later would wait for another.
+const SCOUTED_BEHIND: usize = 1;
+
+/// What is in the air, in the order in which it lands; the batch for which a scout is out, and the one whose scout is
+/// back; and what did not get through since there was nothing.
 #[derive(Default)]
 pub(super) struct Flights {
-    in_the_air: VecDeque<Flight>,
-    failed: Vec<(Batch, Failure)>,
+    pub(super) in_the_air: VecDeque<Flight>,
+    pub(super) out: Option<Scout>,
+    pub(super) back: Option<Back>,
+    stranded: Vec<(Batch, Option<Failure>)>,
 }
 
-struct Flight {
-    about: HashSet<ResourceId>,
+pub(super) struct Flight {
+    about: Manifest,
     commands: usize,
     changes: bool,
+    /// Where it expects to find the feed.
+    pub(super) found: Mark,
     journey: Pin<Box<dyn Future<Output = Landed> + Send>>,
 }
 
+/// What a batch is about.
+#[derive(Clone)]
+pub(super) struct Manifest {
+    pub(super) stakes: HashSet<Stake>,
+    /// The resources that reports are about.
+    pub(super) reported: BTreeSet<ResourceId>,
+}
+
+impl Manifest {
+    pub(super) fn of(batch: &Batch) -> Self {
+        let reported = batch.commands.iter().filter_map(|command| match &command.intent {
+            Intent::Report(submit) => ResourceId::parse(&submit.target.id),
+            _ => None,
+        });
+        let stakes = batch.commands.iter().filter_map(stakes::of).flatten();
+        Self { stakes: stakes.collect(), reported: reported.collect() }
+    }
+}
+
 struct Landed {
-    about: HashSet<ResourceId>,
+    about: Manifest,
     batch: Batch,
     set: WorkingSet,
     answers: Vec<Result<Outcome, Error>>,
@@ -56,6 +86,8 @@ struct Landed {
 pub(super) enum Boarding {
     /// These can be sent now.
     Ready(Vec<Job>),
+    /// For these something has to be looked up first.
+    Unknown(Vec<Job>),
     /// Nothing, as long as something is in the air.
     Grounded,
     /// So many more would be worth a flight.
@@ -63,73 +95,106 @@ pub(super) enum Boarding {
 }
 
 impl Flights {
-    pub(super) fn is_empty(&self) -> bool {
-        self.in_the_air.is_empty()
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_the_air.is_empty() && self.out.is_none() && self.back.is_none()
     }
 
-    /// Takes out the batches that failed.
-    pub(super) fn failed(&mut self) -> Vec<(Batch, Failure)> {
-        std::mem::take(&mut self.failed)
+    /// Takes out the batches that did not get through, with what has gone wrong; nothing if they were never sent.
+    pub(super) fn stranded(&mut self) -> Vec<(Batch, Option<Failure>)> {
+        std::mem::take(&mut self.stranded)
     }
 
-    fn has_room(&self) -> bool {
-        self.in_the_air.len() < MAX_FLIGHTS && self.failed.is_empty()
+    pub(super) fn strand(&mut self, batch: Batch, failure: Option<Failure>) {
+        self.stranded.push((batch, failure));
     }
 
-    fn is_about(&self, id: ResourceId) -> bool {
-        self.in_the_air.iter().any(|flight| flight.about.contains(&id))
+    /// Whether the batch whose scout is back can be sent.
+    pub(super) fn can_depart(&self) -> bool {
+        self.back.is_some() && self.in_the_air.len() < MAX_FLIGHTS
+    }
+
+    fn hold(&self, stakes: &[Stake]) -> bool {
+        let scouted = self.back.iter().map(|back| &back.scout.about);
+        let mut abouts = self.in_the_air.iter().map(|flight| &flight.about).chain(scouted);
+        abouts.any(|about| stakes.iter().any(|stake| about.stakes.contains(stake)))
     }
 }
 
 impl Task {
-    /// Takes those of `jobs` that can be sent out of it.
+    /// Takes those of `jobs` that can be sent, or looked up for, out of it.
     pub(super) fn board(&self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
         let connected = matches!(&self.writer, Writer::Postgres(writer) if writer.is_connected());
-        if !connected || !self.alone || !flights.has_room() || (jobs.is_empty() && flights.is_empty()) {
+        let closed = !connected || !self.alone || self.memory.mark().is_none();
+        let busy = flights.out.is_some() || !flights.stranded.is_empty();
+        if closed || busy || (jobs.is_empty() && flights.is_idle()) {
             return Boarding::Grounded;
         }
-        let ahead = flights.in_the_air.back().map_or(0, |flight| flight.commands);
+        let scouted = flights.back.as_ref().map(|back| back.scout.batch.commands.len());
+        let ahead = scouted.or_else(|| flights.in_the_air.back().map(|flight| flight.commands)).unwrap_or(0);
         let enough = (ahead / WORTH).max(1);
         if jobs.len() < enough {
             return Boarding::TooFew(enough - jobs.len());
         }
         let mut boards = Vec::with_capacity(jobs.len());
-        let mut seats = if flights.is_empty() { FIRST } else { MAX_BATCH };
+        let mut seats = if ahead == 0 { FIRST } else { MAX_BATCH };
+        let mut known = true;
         for job in jobs.iter() {
-            if seats == 0 {
-                break;
-            }
-            let Intent::Report(submit) = &job.command.intent else { return Boarding::Grounded };
-            let Some(id) = ResourceId::parse(&submit.target.id) else { return Boarding::Grounded };
-            let free = !flights.is_about(id);
-            if free && !self.memory.knows(id, &submit.submission.adapter) {
-                return Boarding::Grounded;
+            let Some(stakes) = stakes::of(&job.command).filter(|_| seats > 0) else { break };
+            let free = !flights.hold(&stakes);
+            if free {
+                seats -= 1;
+                known = known && self.remembers(&job.command.intent);
             }
             boards.push(free);
-            seats -= usize::from(free);
+        }
+        let in_the_air = flights.in_the_air.len();
+        let fits = match (known, &flights.back) {
+            (true, None) => in_the_air < MAX_FLIGHTS,
+            // It is next.
+            (true, Some(_)) => false,
+            (false, back) => in_the_air + usize::from(back.is_some()) <= SCOUTED_BEHIND,
+        };
+        if !fits || !boards.contains(&true) {
+            return Boarding::Grounded;
         }
         let mut boards = boards.into_iter();
         let boarding: Vec<Job> = jobs.extract_if(.., |_| boards.next() == Some(true)).collect();
-        if boarding.is_empty() { Boarding::Grounded } else { Boarding::Ready(boarding) }
+        if known { Boarding::Ready(boarding) } else { Boarding::Unknown(boarding) }
     }
 
-    /// Decides a batch and sends it.
+    fn remembers(&self, intent: &Intent) -> bool {
+        let Intent::Report(submit) = intent else { return false };
+        let id = ResourceId::parse(&submit.target.id);
+        id.is_some_and(|id| self.memory.knows(id, &submit.submission.adapter))
+    }
+
+    /// Decides a batch for which everything is remembered, and sends it.
     pub(super) async fn take_off(&mut self, jobs: Vec<Job>, flights: &mut Flights) {
         let started = Instant::now();
         let batch = Batch::of(jobs);
-        let about: HashSet<ResourceId> = batch
-            .commands
-            .iter()
-            .filter_map(|command| match &command.intent {
-                Intent::Report(submit) => ResourceId::parse(&submit.target.id),
-                _ => None,
-            })
-            .collect();
-        let Writer::Postgres(writer) = &self.writer else { return };
-        let Some(recalled) = self.memory.lend(&about) else { return };
-        let found = recalled.mark;
-        let Verdicts { set, answers } = deliberate(&self.rulebook, recalled.into_set(), &batch.commands);
-        self.memory.expect(found.after(&set));
+        let about = Manifest::of(&batch);
+        match self.memory.lend(&about.reported) {
+            Some(recalled) => self.send(batch, about, recalled.into_set(), started, flights).await,
+            None => flights.strand(batch, None),
+        }
+    }
+
+    /// Decides a batch on a set that holds all it needs, as of the newest mark, and sends it.
+    pub(super) async fn send(
+        &mut self,
+        batch: Batch,
+        about: Manifest,
+        set: WorkingSet,
+        started: Instant,
+        flights: &mut Flights,
+    ) {
+        let (Writer::Postgres(writer), Some(found)) = (&self.writer, self.memory.mark()) else {
+            return flights.strand(batch, None);
+        };
+        let Verdicts { set, answers } = deliberate(&self.rulebook, set, &batch.commands);
+        let left = found.after(&set);
+        self.memory.expect(left);
+        flights.out.iter_mut().for_each(|scout| scout.marks.push(left));
         let predicted = flights.in_the_air.iter().any(|flight| flight.changes);
         let (commands, changes) = (batch.commands.len(), !set.is_unchanged());
         let sent = writer.send(set, found, predicted);
@@ -142,18 +207,20 @@ impl Task {
         });
         if let Poll::Ready(landed) = poll!(&mut journey) {
             // It never left, and the session may be in any state: nothing may follow.
-            while !flights.is_empty() {
+            while !flights.in_the_air.is_empty() {
                 self.land_next(flights).await;
             }
-            return self.land(landed, flights);
+            self.memory.clear();
+            self.writer.reset();
+            return flights.strand(landed.batch, None);
         }
-        flights.in_the_air.push_back(Flight { about, commands, changes, journey });
+        flights.in_the_air.push_back(Flight { about, commands, changes, found, journey });
         // The connection is driven by a task of the same thread: it must get to write before the next is decided.
         tokio::task::yield_now().await;
     }
 
     /// Waits for the first flight to land.
-    pub(super) async fn land_next(&mut self, flights: &mut Flights) {
+    async fn land_next(&mut self, flights: &mut Flights) {
         if let Some(flight) = flights.in_the_air.front_mut() {
             let landed = flight.journey.as_mut().await;
             flights.in_the_air.pop_front();
@@ -161,17 +228,39 @@ impl Task {
         }
     }
 
-    /// Waits until `missing` more jobs are there, or the first flight lands.
+    /// Waits until the first flight lands or a scout comes back.
+    pub(super) async fn wait(&mut self, flights: &mut Flights) {
+        let Flights { in_the_air, out, back, .. } = flights;
+        // Only one can be back.
+        let awaited = out.as_mut().filter(|_| back.is_none());
+        let landed = async {
+            match in_the_air.front_mut() {
+                Some(flight) => flight.journey.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
+        let found = async {
+            match awaited {
+                Some(scout) => scout.search.as_mut().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            landed = landed => {
+                flights.in_the_air.pop_front();
+                self.land(landed, flights);
+            }
+            found = found => flights.back = flights.out.take().map(|scout| Back { scout, found }),
+        }
+    }
+
+    /// Waits until `missing` more jobs are there, or something happens.
     pub(super) async fn gather(&mut self, missing: usize, flights: &mut Flights) {
-        let Some(flight) = flights.in_the_air.front_mut() else { return };
         let doorbell = self.doorbell.clone();
         doorbell.ask_for(missing);
         if self.jobs.len() < missing {
             tokio::select! {
-                landed = flight.journey.as_mut() => {
-                    flights.in_the_air.pop_front();
-                    self.land(landed, flights);
-                }
+                () = self.wait(flights) => {}
                 () = doorbell.rung() => {}
             }
         }
@@ -179,12 +268,12 @@ impl Task {
     }
 
     fn land(&mut self, landed: Landed, flights: &mut Flights) {
-        let Landed { about, batch, mut set, answers, started, result } = landed;
+        let Landed { about, batch, set, answers, started, result } = landed;
         let took = started.elapsed();
         match result {
             Ok(()) => {
                 self.measure(&batch.commands, &set, &answers, took);
-                self.memory.take_back(&about, &mut set);
+                self.memory.take_in(&self.rulebook.catalog, &about.reported, set);
                 Batch::answer(batch.callers, answers);
             }
             Err(failure) => {
@@ -193,22 +282,25 @@ impl Task {
                 if failure.kind != FailureKind::Outdated {
                     self.writer.reset();
                 }
-                flights.failed.push((batch, failure));
+                flights.strand(batch, Some(failure));
             }
         }
     }
 
-    /// Gives every job of a flight that failed its answer.
-    pub(super) async fn settle_after(&mut self, failure: Failure, Batch { commands, callers }: Batch) {
-        let result = match failure.kind {
+    /// Gives every job of a batch that did not get through its answer.
+    pub(super) async fn settle_after(&mut self, failure: Option<Failure>, batch: Batch) {
+        let Some(failure) = failure else { return self.settle(batch).await };
+        let again = match failure.kind {
+            FailureKind::Outdated => true,
             // A report that was committed after all changes nothing when it is taken in again.
-            FailureKind::Outdated | FailureKind::Unavailable => {
-                let result = self.attempt(&commands).await;
-                self.alone = false;
-                result
+            FailureKind::Unavailable => {
+                batch.commands.iter().all(|command| matches!(command.intent, Intent::Report(_)))
             }
-            _ => Err(failure),
+            _ => false,
         };
+        let Batch { commands, callers } = batch;
+        let result = if again { self.attempt(&commands).await } else { Err(failure) };
+        self.alone = self.alone && !again;
         self.conclude(&commands, callers, result).await;
     }
 }

@@ -1,5 +1,6 @@
-//! The first flight: lock the feed, and load every row that a batch can touch, one query per
-//! table. Each statement sees what was committed when the lock was granted.
+//! The first flight: every row that a batch can touch, one query per table. [`load`] locks the feed first, so that
+//! each statement sees what was committed when the lock was granted. [`look`] only notes where the feed is: whoever
+//! writes by what it found has to make sure that nobody else has written since.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -169,19 +170,25 @@ async fn ask<const N: usize>(
     if nothing { Ok(Vec::new()) } else { Ok(client.query(statement, &values).await?) }
 }
 
-pub(super) async fn load(
-    session: &Session,
-    catalog: &Catalog,
-    needs: &Needs,
-    recalled: Option<Recalled>,
-) -> Result<(Mark, WorkingSet), Failure> {
+/// The rows of the first flight.
+struct Found {
+    resources: Vec<Row>,
+    statuses: Vec<Row>,
+    standings: Vec<Row>,
+    reports: Vec<Row>,
+    moved: Vec<Row>,
+    names: Vec<Row>,
+    answers: Vec<Row>,
+}
+
+/// Asks for all that `needs` names. The queries leave with the first poll, behind whatever was polled before.
+async fn fetch(session: &Session, catalog: &Catalog, needs: &Needs) -> Result<Found, Failure> {
     let Session { client, load: statements, .. } = session;
-    // Mapped conditions may look at the whole resource.
-    let whole = catalog.has_mappings();
     let (mut ids, mut light) = (Vec::new(), Vec::new());
     ids.extend(needs.ids.iter().map(|id| id.uuid()));
     for id in needs.statuses.difference(&needs.ids) {
-        if whole { &mut ids } else { &mut light }.push(id.uuid());
+        // Mapped conditions may look at the whole resource.
+        if catalog.has_mappings() { &mut ids } else { &mut light }.push(id.uuid());
     }
     let statuses = uuids(&needs.statuses);
     let adapters: Vec<&str> = catalog.required_adapters().collect();
@@ -193,15 +200,10 @@ pub(super) async fn load(
     let reporters: Vec<&str> = needs.reports.iter().map(|(_, adapter)| &**adapter).collect();
     let names: Vec<String> =
         needs.names.iter().map(|(kind, place, name)| format!("{kind}/{place}/{name}")).collect();
-
     let retries: Vec<&[u8]> = needs.retries.iter().map(<[u8; 32]>::as_slice).collect();
     let kept_since = Timestamp::from_micros(Timestamp::now().micros() - KEPT_FOR).utc();
 
-    let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
-    let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
-    let ((), lock, resources, statuses, standings, reports, moved, names, answers) = try_join!(
-        begin,
-        lock,
+    let (resources, statuses, standings, reports, moved, names, answers) = try_join!(
         ask(client, &statements.resources, ids.is_empty(), [&ids]),
         ask(client, &statements.statuses, light.is_empty(), [&light]),
         ask(client, &statements.standings, statuses.is_empty(), [&statuses, &adapters]),
@@ -210,6 +212,59 @@ pub(super) async fn load(
         ask(client, &statements.names, names.is_empty(), [&names]),
         ask(client, &statements.retries, retries.is_empty(), [&retries, &kept_since]),
     )?;
+    Ok(Found { resources, statuses, standings, reports, moved, names, answers })
+}
+
+impl Found {
+    async fn put_into(
+        &self,
+        set: &mut WorkingSet,
+        noted: &mut Noted,
+        session: &Session,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
+        take_resources(catalog, &self.resources, set, noted)?;
+        for found in &self.statuses {
+            if let Some(resource) = row::resource(catalog, found)? {
+                noted.read(resource.id, found, BEHIND_COLUMNS)?;
+                set.load_light(resource);
+            }
+        }
+        for found in &self.moved {
+            noted.read(found.try_get::<_, Uuid>(0)?.into(), found, 1)?;
+        }
+        take_standings(&self.standings, set, noted)?;
+        take_reports(session, &self.reports, set, noted).await?;
+        for found in &self.names {
+            if let Some(entity) = catalog.get(found.try_get(0)?) {
+                let owner: Option<Uuid> = found.try_get(1)?;
+                let tenant = found.try_get::<_, Option<&str>>(4)?.map(Tenant::from_stored);
+                let place = owner.map_or(Place::Root(tenant), |owner| Place::Below(owner.into()));
+                let holder: Uuid = found.try_get(3)?;
+                set.load_name(entity.kind.clone(), place, found.try_get(2)?, holder.into());
+            }
+        }
+        for found in &self.answers {
+            let at: DateTime<Utc> = found.try_get(2)?;
+            let (key, answer) =
+                retries::read(found.try_get(0)?, found.try_get(1)?, at.into(), found.try_get(3)?)?;
+            set.load_answer(key, answer);
+        }
+        Ok(())
+    }
+}
+
+/// Begins a transaction, locks the feed, makes sure that what is recalled is still true, and loads the rest.
+pub(super) async fn load(
+    session: &Session,
+    catalog: &Catalog,
+    needs: &Needs,
+    recalled: Option<Recalled>,
+) -> Result<(Mark, WorkingSet), Failure> {
+    let Session { client, load: statements, .. } = session;
+    let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
+    let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
+    let ((), lock, found) = try_join!(begin, lock, fetch(session, catalog, needs))?;
     let mark = Mark { version: Version(lock.try_get(0)?), commits: lock.try_get(1)? };
     let mut set = WorkingSet::new(mark.version);
     let mut remembered = HashSet::new();
@@ -222,34 +277,7 @@ pub(super) async fn load(
         recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
     }
     let mut noted = Noted::default();
-    take_resources(catalog, &resources, &mut set, &mut noted)?;
-    for found in &statuses {
-        if let Some(resource) = row::resource(catalog, found)? {
-            noted.read(resource.id, found, BEHIND_COLUMNS)?;
-            set.load_light(resource);
-        }
-    }
-    for found in &moved {
-        noted.read(found.try_get::<_, Uuid>(0)?.into(), found, 1)?;
-    }
-    take_standings(&standings, &mut set, &noted)?;
-    take_reports(session, &reports, &mut set, &noted).await?;
-    for found in &names {
-        if let Some(entity) = catalog.get(found.try_get(0)?) {
-            let owner: Option<Uuid> = found.try_get(1)?;
-            let tenant = found.try_get::<_, Option<&str>>(4)?.map(Tenant::from_stored);
-            let place = owner.map_or(Place::Root(tenant), |owner| Place::Below(owner.into()));
-            let holder: Uuid = found.try_get(3)?;
-            set.load_name(entity.kind.clone(), place, found.try_get(2)?, holder.into());
-        }
-    }
-
-    for found in &answers {
-        let at: DateTime<Utc> = found.try_get(2)?;
-        let (key, answer) =
-            retries::read(found.try_get(0)?, found.try_get(1)?, at.into(), found.try_get(3)?)?;
-        set.load_answer(key, answer);
-    }
+    found.put_into(&mut set, &mut noted, session, catalog).await?;
 
     // What may disappear drags its surroundings in. That is rare, so it has flights of its own.
     let roots = needs.roots(&set);
@@ -257,11 +285,8 @@ pub(super) async fn load(
     if !trees.is_empty() {
         load_trees(session, catalog, &trees, &mut set, &mut noted).await?;
     }
-    let finalizing: Vec<Uuid> = set
-        .loaded()
-        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !roots.contains(&r.id))
-        .map(|r| r.id.uuid())
-        .collect();
+    let finalizing: Vec<Uuid> =
+        finalizing(&set, needs).filter(|id| !roots.contains(id)).map(ResourceId::uuid).collect();
     if !finalizing.is_empty() {
         load_owners(session, catalog, &finalizing, &mut set, &mut noted).await?;
     }
@@ -269,16 +294,55 @@ pub(super) async fn load(
         // Of what is remembered they are known, and later than their rows may say.
         let all = set.loaded().map(|r| r.id).filter(|id| !remembered.contains(id));
         let all: Vec<Uuid> = all.map(ResourceId::uuid).collect();
+        let adapters: Vec<&str> = catalog.required_adapters().collect();
         let standings = client.query(&statements.standings, &[&all, &adapters]).await?;
         take_standings(&standings, &mut set, &noted)?;
     }
-    if whole {
-        let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
-        let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
-        let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
-        take_reports(session, &reports, &mut set, &noted).await?;
-    }
+    load_mapped(session, catalog, &mut set, &noted).await?;
     Ok((mark, set))
+}
+
+/// What is recalled and what `needs` names besides, and where the feed was before any of it was read. No set where
+/// something may disappear: that needs the lock. Without a transaction each statement sees what was committed when it
+/// began, which is no less than where the feed was.
+pub(super) async fn look(
+    session: &Session,
+    catalog: &Catalog,
+    needs: &Needs,
+    recalled: Vec<Dossier>,
+) -> Result<(Mark, Option<WorkingSet>), Failure> {
+    let position = async { Ok(session.client.query_one(&session.load.position, &[]).await?) };
+    let (position, found) = try_join!(position, fetch(session, catalog, needs))?;
+    let mark = Mark { version: Version(position.try_get(0)?), commits: position.try_get(1)? };
+    let (mut set, mut noted) = (WorkingSet::new(mark.version), Noted::default());
+    recalled.into_iter().for_each(|dossier| set.load_dossier(dossier));
+    found.put_into(&mut set, &mut noted, session, catalog).await?;
+    if !needs.trees.is_empty() || finalizing(&set, needs).next().is_some() {
+        return Ok((mark, None));
+    }
+    load_mapped(session, catalog, &mut set, &noted).await?;
+    Ok((mark, Some(set)))
+}
+
+/// What is on its way out, of that whose conditions may be computed anew.
+fn finalizing(set: &WorkingSet, needs: &Needs) -> impl Iterator<Item = ResourceId> {
+    set.loaded().filter(|r| !r.is_active() && needs.statuses.contains(&r.id)).map(|r| r.id)
+}
+
+/// Mapped conditions may look at every report.
+async fn load_mapped(
+    session: &Session,
+    catalog: &Catalog,
+    set: &mut WorkingSet,
+    noted: &Noted,
+) -> Result<(), Failure> {
+    if !catalog.has_mappings() {
+        return Ok(());
+    }
+    let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
+    let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
+    let reports = ask(&session.client, &session.load.all_reports, all.is_empty(), [&all]).await?;
+    take_reports(session, &reports, set, noted).await
 }
 
 /// Makes sure that the feed is where it is expected, and, if that was predicted, that it is there by this session.
@@ -289,7 +353,7 @@ pub(super) async fn check(session: &Session, expected: Mark, predicted: bool) ->
     if found == expected && (ours || !predicted) { Ok(()) } else { Err(outdated()) }
 }
 
-pub(super) fn outdated() -> Failure {
+pub(crate) fn outdated() -> Failure {
     Failure::new(FailureKind::Outdated, "another replica has written")
 }
 

@@ -50,6 +50,7 @@ use connect::Address;
 pub use connect::SslMode;
 use lane::Lane;
 use lease::Lease;
+pub(crate) use load::outdated;
 use wall::{Wall, Within};
 pub(crate) use writer::Writer;
 

@@ -1,7 +1,7 @@
 //! The committer's side of PostgreSQL: two flights per batch. The first locks the feed and loads,
 //! the second writes and commits; everything within a flight is pipelined. A batch for which everything is
 //! remembered needs the second flight only, and may be sent while the one before it is still on its way: the
-//! server carries them out in order.
+//! server carries them out in order. A second session looks up what the next batch needs while a batch is on its way.
 //!
 //! The feed lock is taken before the first read, not last: then every decision is made on
 //! committed state that nobody can change, without row locks, and versions are commit order. As
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use hyperfleet_core::Catalog;
-use hyperfleet_core::rules::{Needs, WorkingSet};
+use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use tokio_postgres::Client;
 
 use super::connect::Address;
@@ -30,6 +30,8 @@ pub(crate) struct Writer {
     dictionaries: Arc<Dictionaries>,
     timeout: Duration,
     session: Option<Arc<Session>>,
+    /// For what is looked up while the other one commits.
+    scout: Option<Arc<Session>>,
 }
 
 /// A connection with its prepared statements.
@@ -57,12 +59,13 @@ impl Writer {
         dictionaries: Arc<Dictionaries>,
         timeout: Duration,
     ) -> Self {
-        Self { address, catalog, dictionaries, timeout, session: None }
+        Self { address, catalog, dictionaries, timeout, session: None, scout: None }
     }
 
-    /// Drops the connection, and with it whatever transaction was open.
+    /// Drops the connections, and with them whatever transaction was open. Behind new ones may be another server, so
+    /// neither may outlive the other.
     pub(crate) fn reset(&mut self) {
-        self.session = None;
+        (self.session, self.scout) = (None, None);
     }
 
     /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
@@ -144,17 +147,43 @@ impl Writer {
         }
     }
 
+    /// Looks up, from its first poll on, what a batch needs besides what is recalled, without holding anyone up. What it
+    /// finds is right at the mark that it comes with, and later if nobody else has written; see [`load::look`].
+    pub(crate) async fn look(
+        &mut self,
+        needs: Needs,
+        recalled: Vec<Dossier>,
+    ) -> Result<impl Future<Output = Result<(Mark, Option<WorkingSet>), Failure>> + Send + 'static, Failure>
+    {
+        let (catalog, timeout) = (self.catalog.clone(), self.timeout);
+        let session = open(&mut self.scout, &self.address, &self.dictionaries, timeout).await?.clone();
+        Ok(async move { within(timeout, load::look(&session, &catalog, &needs, recalled)).await })
+    }
+
     /// Locks the feed, makes sure that what is recalled is still true, and loads the rest.
     async fn begin(
         &mut self,
         needs: &Needs,
         recalled: Option<Recalled>,
     ) -> Result<(Mark, WorkingSet), Failure> {
-        let session = match &mut self.session {
-            Some(session) if !session.client.is_closed() => session,
-            slot => slot.insert(Arc::new(Session::open(&self.address, &self.dictionaries).await?)),
-        };
+        let session = open(&mut self.session, &self.address, &self.dictionaries, self.timeout).await?;
         load::load(session, &self.catalog, needs, recalled).await
+    }
+}
+
+/// The session in `slot`, a new one if it broke.
+async fn open<'a>(
+    slot: &'a mut Option<Arc<Session>>,
+    address: &Address,
+    dictionaries: &Arc<Dictionaries>,
+    timeout: Duration,
+) -> Result<&'a Arc<Session>, Failure> {
+    if slot.as_ref().is_some_and(|session| session.client.is_closed()) {
+        *slot = None;
+    }
+    match slot {
+        Some(session) => Ok(session),
+        slot => Ok(slot.insert(Arc::new(within(timeout, Session::open(address, dictionaries)).await?))),
     }
 }
 

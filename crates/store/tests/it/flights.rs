@@ -1,171 +1,12 @@
 //! Reports on PostgreSQL with more than one commit on its way: whatever comes between two of them, nothing that was
 //! acknowledged is lost, nothing is decided on what never came to be, and every caller is answered.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use futures_util::future::join_all;
-use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
-use hyperfleet_core::{
-    Caller, Catalog, Command, Condition, Contract, Create, Delete, EntityDescriptor, Error, ErrorKind,
-    Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
-    Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
-};
-use hyperfleet_store::{Metrics, Options, Slice, SliceStart, SslMode, Store, Target};
-use hyperfleet_testkit::{Database, Postgres, eventually};
+use hyperfleet_core::rules::Reported;
+use hyperfleet_core::{Delete, ErrorKind, Intent, ResourceId};
+use hyperfleet_testkit::{Postgres, eventually};
 
-const DEADLINE: Duration = Duration::from_secs(60);
-const ADAPTERS: [&str; 2] = ["dns", "validator"];
-
-/// One of the processes on a database.
-struct Replica {
-    store: Store,
-}
-
-impl Replica {
-    async fn open(url: String) -> Self {
-        let options = Options {
-            target: Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None },
-            max_connections: 2,
-            request_timeout: Duration::from_secs(20),
-            connect_attempts: 1,
-            connect_interval: Duration::from_millis(1),
-            queue_limit: 4096,
-            migrate: true,
-            tenants: false,
-        };
-        let cluster = EntityDescriptor {
-            kind: "Cluster".into(),
-            plural: "clusters".into(),
-            required_adapters: ADAPTERS.map(Into::into).to_vec(),
-            ..EntityDescriptor::default()
-        };
-        let rulebook = Arc::new(Rulebook {
-            catalog: Arc::new(Catalog::new(vec![cluster]).unwrap()),
-            schemas: SpecSchemas::default(),
-            max_member_bytes: 1 << 20,
-            contract: Contract::DOCUMENTED,
-            legacy_conditions: false,
-            tenancy: false,
-        });
-        Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
-    }
-
-    /// Clusters on which every adapter has reported, so that all that the next report needs is remembered.
-    async fn clusters(&self, count: usize) -> Vec<ResourceId> {
-        let create = async || {
-            let id = ResourceId::generate();
-            let create = Create {
-                id,
-                kind: "Cluster".into(),
-                ancestors: Vec::new(),
-                name: id.to_string(),
-                spec: serde_json::json!({}),
-                labels: Default::default(),
-                references: Default::default(),
-            };
-            self.submit(Intent::Create(create)).await.unwrap();
-            id
-        };
-        let ids = join_all((0..count).map(|_| create())).await;
-        for adapter in ADAPTERS {
-            let reports = ids.iter().map(|id| self.report(*id, adapter, 1, "first"));
-            assert!(join_all(reports).await.iter().all(Result::is_ok));
-        }
-        ids
-    }
-
-    /// A report that all is well, made `second` seconds after the epoch.
-    async fn report(
-        &self,
-        id: ResourceId,
-        adapter: &str,
-        second: i64,
-        message: &str,
-    ) -> Result<Reported, Error> {
-        let finding = |kind: &str| Finding {
-            kind: kind.into(),
-            status: ReportedStatus::True,
-            reason: None,
-            message: Some(message.into()),
-        };
-        let submission = Submission {
-            adapter: adapter.into(),
-            observed_generation: 1,
-            observed_time: at(second),
-            conditions: MANDATORY.map(finding).to_vec(),
-            data: RawJson::from_stored("{}"),
-            metadata: None,
-        };
-        match self.submit(Intent::Report(SubmitReport { target: target(id), submission })).await? {
-            Outcome::Report(_, reported) => Ok(reported),
-            other => unreachable!("{other:?}"),
-        }
-    }
-
-    async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
-        let caller =
-            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
-    }
-
-    async fn resource(&self, id: ResourceId) -> Resource {
-        self.store.get(&Sight::everything(), id).await.unwrap().unwrap()
-    }
-
-    async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
-        let reports = self
-            .store
-            .reports(
-                &Sight::everything(),
-                id,
-                &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
-            )
-            .await
-            .unwrap()
-            .unwrap()
-            .1
-            .items;
-        reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
-    }
-
-    /// Both the report and what the resource says of it are those of this second.
-    async fn assert_last(&self, id: ResourceId, adapter: &str, second: i64) {
-        assert_eq!(self.stored(id, adapter).await.last_report_time, at(second), "{adapter} on {id}");
-        let conditions: Vec<Condition> = self.resource(id).await.conditions.parse().unwrap();
-        let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
-        let condition = conditions.into_iter().find(|condition| condition.kind == kind).unwrap();
-        assert_eq!(condition.last_updated_time, at(second), "{kind} of {id}");
-    }
-}
-
-fn at(second: i64) -> Timestamp {
-    Timestamp::from_micros(second * 1_000_000)
-}
-
-fn target(id: ResourceId) -> hyperfleet_core::Target {
-    hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() }
-}
-
-/// Runs SQL behind the stores' backs, and returns the first number of the first row.
-async fn sql(database: &Database, statement: &str) -> Option<i64> {
-    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let messages = client.simple_query(statement).await.unwrap();
-    drop(client);
-    connection.await.unwrap().unwrap();
-    messages.iter().find_map(|message| match message {
-        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
-        _ => None,
-    })
-}
-
-/// The feed is at the newest change, and every version before it is there once.
-async fn assert_gapless(database: &Database) {
-    let newest = sql(database, "select version from feed").await;
-    assert_eq!(sql(database, "select max(version) from changes").await, newest);
-    assert_eq!(sql(database, "select count(distinct version) from changes").await, newest);
-}
+use crate::replica::{ADAPTERS, DEADLINE, Replica, assert_gapless, at, end_when_awaited, sql, target};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_that_come_at_once_are_taken_in_their_order() {
@@ -197,10 +38,7 @@ async fn changes_between_reports_see_what_was_reported_and_are_seen_by_the_next(
             let message = if second % 3 == 0 { format!("at {second}") } else { "first".to_owned() };
             replica.report(id, ADAPTERS[number % 2], second, &message).await.unwrap();
             if second == 15 && number.is_multiple_of(6) {
-                let labels = serde_json::json!({"labels": {"patched": "yes"}});
-                let body = PatchBody::Merge(labels.as_object().unwrap().clone());
-                let patch = Patch { target: target(id), if_match: None, body };
-                replica.submit(Intent::Patch(patch)).await.unwrap();
+                replica.patch(id, serde_json::json!({"labels": {"patched": "yes"}})).await.unwrap();
             }
         }
         if number.is_multiple_of(5) {
@@ -274,15 +112,7 @@ async fn a_commit_fails_with_the_one_before_it_even_where_another_replica_left_w
         );
         let transaction = other.transaction().await.unwrap();
         transaction.batch_execute(&newer).await.unwrap();
-        let end = async {
-            eventually("a commit waits for the other replica's", DEADLINE, async || {
-                let waiting = "select count(*) from pg_stat_activity
-                               where datname = current_database() and wait_event_type = 'Lock'";
-                (sql(&database, waiting).await == Some(1)).then_some(())
-            })
-            .await;
-            transaction.commit().await.unwrap();
-        };
+        let end = end_when_awaited(&database, transaction);
         let (reported, ()) = tokio::join!(report_all(second + 3), end);
         assert!(reported.into_iter().all(|reported| matches!(reported.unwrap(), Reported::Stale)));
     }

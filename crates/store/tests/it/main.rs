@@ -5,6 +5,8 @@
 
 mod dictionaries;
 mod flights;
+mod replica;
+mod scouts;
 mod search;
 
 use std::path::Path;

@@ -1,0 +1,188 @@
+//! A process on a database of PostgreSQL, and what is done behind its back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
+use hyperfleet_core::{
+    Caller, Catalog, Command, Condition, Contract, Create, EntityDescriptor, Error, Finding, Intent,
+    MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId, Sight, SpecSchemas,
+    Submission, SubmitReport, Timestamp,
+};
+use hyperfleet_store::{Metrics, Options, Slice, SliceStart, SslMode, Store, Target};
+use hyperfleet_testkit::{Database, eventually};
+
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const ADAPTERS: [&str; 2] = ["dns", "validator"];
+
+/// One of the processes on a database.
+pub(crate) struct Replica {
+    store: Store,
+}
+
+impl Replica {
+    pub(crate) async fn open(url: String) -> Self {
+        let options = Options {
+            target: Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None },
+            max_connections: 2,
+            request_timeout: Duration::from_secs(20),
+            connect_attempts: 1,
+            connect_interval: Duration::from_millis(1),
+            queue_limit: 4096,
+            migrate: true,
+            tenants: false,
+        };
+        let cluster = EntityDescriptor {
+            kind: "Cluster".into(),
+            plural: "clusters".into(),
+            required_adapters: ADAPTERS.map(Into::into).to_vec(),
+            ..EntityDescriptor::default()
+        };
+        let rulebook = Arc::new(Rulebook {
+            catalog: Arc::new(Catalog::new(vec![cluster]).unwrap()),
+            schemas: SpecSchemas::default(),
+            max_member_bytes: 1 << 20,
+            contract: Contract::DOCUMENTED,
+            legacy_conditions: false,
+            tenancy: false,
+        });
+        Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
+    }
+
+    /// Clusters on which every adapter has reported, so that all that the next report needs is remembered.
+    pub(crate) async fn clusters(&self, count: usize) -> Vec<ResourceId> {
+        let create = async || {
+            let id = ResourceId::generate();
+            self.create(id, &id.to_string()).await.unwrap();
+            id
+        };
+        let ids = join_all((0..count).map(|_| create())).await;
+        for adapter in ADAPTERS {
+            let reports = ids.iter().map(|id| self.report(*id, adapter, 1, "first"));
+            assert!(join_all(reports).await.iter().all(Result::is_ok));
+        }
+        ids
+    }
+
+    pub(crate) async fn create(&self, id: ResourceId, name: &str) -> Result<Outcome, Error> {
+        let create = Create {
+            id,
+            kind: "Cluster".into(),
+            ancestors: Vec::new(),
+            name: name.to_owned(),
+            spec: serde_json::json!({}),
+            labels: Default::default(),
+            references: Default::default(),
+        };
+        self.submit(Intent::Create(create)).await
+    }
+
+    /// Merges a document into a cluster.
+    pub(crate) async fn patch(&self, id: ResourceId, document: serde_json::Value) -> Result<Outcome, Error> {
+        let body = PatchBody::Merge(document.as_object().unwrap().clone());
+        self.submit(Intent::Patch(Patch { target: target(id), if_match: None, body })).await
+    }
+
+    /// A report that all is well, made `second` seconds after the epoch.
+    pub(crate) async fn report(
+        &self,
+        id: ResourceId,
+        adapter: &str,
+        second: i64,
+        message: &str,
+    ) -> Result<Reported, Error> {
+        let finding = |kind: &str| Finding {
+            kind: kind.into(),
+            status: ReportedStatus::True,
+            reason: None,
+            message: Some(message.into()),
+        };
+        let submission = Submission {
+            adapter: adapter.into(),
+            observed_generation: 1,
+            observed_time: at(second),
+            conditions: MANDATORY.map(finding).to_vec(),
+            data: RawJson::from_stored("{}"),
+            metadata: None,
+        };
+        match self.submit(Intent::Report(SubmitReport { target: target(id), submission })).await? {
+            Outcome::Report(_, reported) => Ok(reported),
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    pub(crate) async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
+        let caller =
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
+        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
+    }
+
+    pub(crate) async fn resource(&self, id: ResourceId) -> Resource {
+        self.store.get(&Sight::everything(), id).await.unwrap().unwrap()
+    }
+
+    pub(crate) async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
+        let reports = self
+            .store
+            .reports(
+                &Sight::everything(),
+                id,
+                &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
+            )
+            .await
+            .unwrap()
+            .unwrap()
+            .1
+            .items;
+        reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
+    }
+
+    /// Both the report and what the resource says of it are those of this second.
+    pub(crate) async fn assert_last(&self, id: ResourceId, adapter: &str, second: i64) {
+        assert_eq!(self.stored(id, adapter).await.last_report_time, at(second), "{adapter} on {id}");
+        let conditions: Vec<Condition> = self.resource(id).await.conditions.parse().unwrap();
+        let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
+        let condition = conditions.into_iter().find(|condition| condition.kind == kind).unwrap();
+        assert_eq!(condition.last_updated_time, at(second), "{kind} of {id}");
+    }
+}
+
+pub(crate) fn at(second: i64) -> Timestamp {
+    Timestamp::from_micros(second * 1_000_000)
+}
+
+pub(crate) fn target(id: ResourceId) -> hyperfleet_core::Target {
+    hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() }
+}
+
+/// Runs SQL behind the stores' backs, and returns the first number of the first row.
+pub(crate) async fn sql(database: &Database, statement: &str) -> Option<i64> {
+    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let messages = client.simple_query(statement).await.unwrap();
+    drop(client);
+    connection.await.unwrap().unwrap();
+    messages.iter().find_map(|message| match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    })
+}
+
+/// The feed is at the newest change, and every version before it is there once.
+pub(crate) async fn assert_gapless(database: &Database) {
+    let newest = sql(database, "select version from feed").await;
+    assert_eq!(sql(database, "select max(version) from changes").await, newest);
+    assert_eq!(sql(database, "select count(distinct version) from changes").await, newest);
+}
+
+/// Ends a transaction that holds the feed once a commit waits for it.
+pub(crate) async fn end_when_awaited(database: &Database, transaction: tokio_postgres::Transaction<'_>) {
+    eventually("a commit waits for the other replica's", DEADLINE, async || {
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        (sql(database, waiting).await == Some(1)).then_some(())
+    })
+    .await;
+    transaction.commit().await.unwrap();
+}

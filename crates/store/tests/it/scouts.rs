@@ -1,0 +1,190 @@
+//! Creates, patches, and reports on what is not remembered, with more than one commit on its way: what is looked up ahead
+//! of a commit is never taken for more than it is.
+
+use futures_util::future::join_all;
+use hyperfleet_core::{ErrorKind, ResourceId};
+use hyperfleet_testkit::{Postgres, eventually};
+use serde_json::json;
+
+use crate::replica::{ADAPTERS, DEADLINE, Replica, assert_gapless, end_when_awaited, sql};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn patches_that_come_at_once_build_on_each_other() {
+    let database = Postgres::shared().database().await;
+    let (one, other) = (Replica::open(database.url()).await, Replica::open(database.url()).await);
+    for replicas in [vec![&one], vec![&one, &other]] {
+        for count in [1, 7, 150] {
+            let ids = one.clusters(count).await;
+            let rounds = 300_usize.div_ceil(count);
+            let order = (0..rounds).flat_map(|round| ids.iter().map(move |id| (round, *id)));
+            let patches = order.map(async |(round, id)| {
+                let document = json!({"spec": {format!("round{round}"): round}});
+                replicas[round % replicas.len()].patch(id, document).await.unwrap();
+            });
+            let reports = ids.iter().map(async |id| {
+                one.report(*id, "dns", 2, "meanwhile").await.unwrap();
+            });
+            tokio::join!(join_all(patches), join_all(reports));
+            for id in &ids {
+                let resource = one.resource(*id).await;
+                let spec: serde_json::Value = resource.spec.parse().unwrap();
+                assert_eq!(resource.generation, 1 + rounds as i64);
+                assert_eq!(spec.as_object().unwrap().len(), rounds);
+            }
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_is_given_once_however_many_ask_for_it_at_once() {
+    let database = Postgres::shared().database().await;
+    let (one, other) = (Replica::open(database.url()).await, Replica::open(database.url()).await);
+    for (round, replicas) in [vec![&one], vec![&one, &other]].into_iter().enumerate() {
+        one.clusters(1).await;
+        let creates = (0..600).map(async |number| {
+            let name = format!("round{round}-name{}", number % 60);
+            let replica = replicas[number / 60 % replicas.len()];
+            (name.clone(), replica.create(ResourceId::generate(), &name).await)
+        });
+        let mut given = Vec::new();
+        for (name, created) in join_all(creates).await {
+            match created {
+                Ok(_) => given.push(name),
+                Err(error) => assert_eq!(error.kind, ErrorKind::AlreadyExists, "{error:?}"),
+            }
+        }
+        given.sort();
+        given.dedup();
+        assert_eq!(given.len(), 60, "each once");
+    }
+    assert_gapless(&database).await;
+}
+
+/// The other replica holds the feed, so all of ours are looked up and sent before it writes.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_replica_writes_after_the_scout_has_looked_is_not_overlooked() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(300).await;
+    let (mut other, connection) =
+        tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+    let connection = tokio::spawn(connection);
+    for round in 1..=3 {
+        // Until somebody else wrote it is alone again.
+        replica.patch(ids[0], json!({"spec": {"alone": round}})).await.unwrap();
+        replica.patch(ids[0], json!({"spec": {"alone": -round}})).await.unwrap();
+        let transaction = other.transaction().await.unwrap();
+        let theirs = format!(
+            "update feed set commits = commits + 1;
+             update resources set generation = generation + 100, spec = '{{\"theirs\":{round}}}'"
+        );
+        transaction.batch_execute(&theirs).await.unwrap();
+        let patches = ids.iter().map(|id| replica.patch(*id, json!({"spec": {"ours": round}})));
+        let (patched, ()) = tokio::join!(join_all(patches), end_when_awaited(&database, transaction));
+        assert!(patched.iter().all(Result::is_ok));
+        for id in &ids[1..] {
+            let resource = replica.resource(*id).await;
+            assert_eq!(resource.generation, 1 + 101 * round);
+            assert_eq!(
+                resource.spec.parse::<serde_json::Value>().unwrap(),
+                json!({"theirs": round, "ours": round})
+            );
+        }
+    }
+    drop(other);
+    connection.await.unwrap().unwrap();
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_and_first_reports_go_on_while_commits_are_on_their_way() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(1).await;
+    let life = async |number: usize| {
+        let id = ResourceId::generate();
+        replica.create(id, &format!("name{number}")).await.unwrap();
+        for adapter in ADAPTERS {
+            replica.report(id, adapter, 1, "first").await.unwrap();
+            replica.report(id, adapter, 2, "second").await.unwrap();
+            replica.report(ids[0], adapter, 2 + number as i64, "all").await.unwrap();
+        }
+        replica.patch(id, json!({"spec": {"number": number}})).await.unwrap();
+        id
+    };
+    let born = join_all((0..300).map(life)).await;
+    for id in born {
+        assert_eq!(replica.resource(id).await.generation, 2);
+        for adapter in ADAPTERS {
+            replica.assert_last(id, adapter, 2).await;
+        }
+    }
+    assert_gapless(&database).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_crashes_takes_no_patch_with_it_that_was_acknowledged_and_none_is_done_twice() {
+    let postgres = Postgres::durable().await.unwrap();
+    let database = postgres.database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(100).await;
+    let load = ids.iter().map(async |id| {
+        for number in 1.. {
+            if let Err(error) = replica.patch(*id, json!({"spec": {"number": number}})).await {
+                assert!(
+                    matches!(error.kind, ErrorKind::DependencyUnavailable | ErrorKind::Timeout),
+                    "{error:?}"
+                );
+                return number - 1;
+            }
+        }
+        unreachable!()
+    });
+    let crash = async {
+        eventually("patches are taken", DEADLINE, async || {
+            (replica.resource(ids[0]).await.generation > 5).then_some(())
+        })
+        .await;
+        postgres.stop_immediate().await.unwrap();
+    };
+    let (acknowledged, ()) = tokio::join!(join_all(load), crash);
+    postgres.start().await.unwrap();
+    eventually("the database is back", DEADLINE, async || {
+        replica.report(ids[0], "dns", 2, "first").await.ok()
+    })
+    .await;
+    for (id, number) in ids.iter().zip(acknowledged) {
+        let resource = replica.resource(*id).await;
+        let generation = 1 + number;
+        assert!(
+            [generation, generation + 1].contains(&resource.generation),
+            "{number}: {}",
+            resource.generation
+        );
+        replica.patch(*id, json!({"spec": {"number": "after"}})).await.unwrap();
+    }
+    assert_gapless(&database).await;
+}
+
+/// Sessions that are cut while nothing is on its way.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_are_cut_while_they_rest_cost_no_patch() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(20).await;
+    let patch_all = async |number: i64| {
+        let patches = ids.iter().map(|id| replica.patch(*id, json!({"spec": {"number": number}})));
+        join_all(patches).await.into_iter().all(|patched| patched.is_ok())
+    };
+    for number in 1..=5 {
+        assert!(patch_all(number).await);
+        let cut = "select pg_terminate_backend(pid, 5000) from pg_stat_activity
+                   where datname = current_database() and pid <> pg_backend_pid() and state = 'idle'";
+        sql(&database, cut).await;
+    }
+    assert!(patch_all(6).await);
+    for id in &ids {
+        assert_eq!(replica.resource(*id).await.generation, 7);
+    }
+}
