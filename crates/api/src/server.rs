@@ -35,6 +35,9 @@ const DATABASE: &str = "database";
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
+/// When to look for words to learn for the first time, and how seldom in the end.
+const FIRST_LOOK: Duration = Duration::from_secs(15);
+const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Why the API could not start. The text is for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -166,6 +169,7 @@ pub async fn run<L: Future<Output = ()>>(
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
     let background = [
         tokio::spawn(prune_history(store.clone(), config.history.retention)),
+        tokio::spawn(learn_words(store.clone())),
         tokio::spawn(measure_pending(store.clone(), config.metrics.reconciliation_stuck_threshold)),
         tokio::spawn(async move { store.recompute_conditions().await }),
         tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
@@ -296,6 +300,23 @@ async fn prune_history(store: Store, retention: Duration) {
         while is_more("history", store.prune_history(Timestamp::from_micros(cutoff)).await) {}
         while is_more("kept answers", store.prune_retries().await) {}
         while is_more("leases", store.prune_leases().await) {}
+    }
+}
+
+/// Learns the words of this installation, once there is enough to learn from: soon at first, then ever more seldom.
+async fn learn_words(store: Store) {
+    let mut pause = FIRST_LOOK;
+    loop {
+        tokio::time::sleep(pause).await;
+        if !store.may_learn() {
+            continue;
+        }
+        match store.learn_words().await {
+            Ok(Some(number)) => tracing::info!(number, "learned a dictionary"),
+            Ok(None) => tracing::debug!("there is no better dictionary to learn"),
+            Err(error) => tracing::warn!(error = error.chain(), "cannot learn a dictionary"),
+        }
+        pause = (pause * 2).min(LOOK_INTERVAL);
     }
 }
 

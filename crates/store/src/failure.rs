@@ -26,6 +26,8 @@ pub(crate) enum FailureKind {
     Outdated,
     /// The database refused a statement.
     Refused,
+    /// A value was packed by words that are not known here. They may be in the table by now.
+    UnknownDictionary,
     /// A defect of ours.
     Defect,
 }
@@ -48,7 +50,7 @@ impl Failure {
             FailureKind::Conflict => "conflict",
             FailureKind::Outdated => "outdated",
             FailureKind::Refused => "refused",
-            FailureKind::Defect => "defect",
+            FailureKind::UnknownDictionary | FailureKind::Defect => "defect",
         }
     }
 
@@ -63,7 +65,7 @@ impl Failure {
             FailureKind::Conflict | FailureKind::Outdated | FailureKind::Refused => {
                 (ErrorKind::Database, "The database could not carry out the request.")
             }
-            FailureKind::Defect => return Error::internal(self.cause),
+            FailureKind::UnknownDictionary | FailureKind::Defect => return Error::internal(self.cause),
         };
         Error::new(kind, detail).because(self.cause)
     }

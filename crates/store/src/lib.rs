@@ -15,6 +15,7 @@ mod failure;
 mod feed;
 mod feed_metrics;
 mod fleet_metrics;
+mod learning;
 mod leases;
 mod list;
 mod memory;
@@ -47,6 +48,7 @@ use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Tenant, Versi
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
 use feed::{Feed, Trail, TrailRow};
+use packed::Dictionaries;
 use pending::{Pending, Stuck};
 use reader::{Reader, Reading};
 use tokio::sync::Semaphore;
@@ -73,6 +75,7 @@ pub struct Store {
     page_token_key: [u8; 64],
     feed: Feed,
     catching_up: Arc<Semaphore>,
+    dictionaries: Arc<Dictionaries>,
 }
 
 /// How many who fell behind are served at a time.
@@ -108,13 +111,16 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
         let feed = Feed::default();
+        let cannot_pack = |failure: Failure| OpenError::new(format!("cannot pack: {}", failure.cause));
+        let dictionaries = Arc::new(Dictionaries::new().map_err(cannot_pack)?);
         let (reader, writer) = match &options.target {
             Target::Sqlite { path } => {
-                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog)?;
+                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog, dictionaries.clone())?;
                 (Reader::Sqlite(Arc::new(reader)), Writer::Sqlite(writer))
             }
             Target::Postgres { .. } => {
-                let (reader, writer) = postgres::open(options, catalog, &feed, &metrics).await?;
+                let (reader, writer) =
+                    postgres::open(options, catalog, dictionaries.clone(), &feed, &metrics).await?;
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
@@ -125,7 +131,17 @@ impl Store {
         let timeout = options.request_timeout;
         let catching_up = Arc::new(Semaphore::new(CATCHING_UP));
         tokio::spawn(feed::run(feed.clone(), reader.clone(), metrics.clone(), timeout));
-        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed, catching_up })
+        Ok(Self {
+            reader,
+            committer,
+            rulebook,
+            timeout,
+            metrics,
+            page_token_key,
+            feed,
+            catching_up,
+            dictionaries,
+        })
     }
 
     /// The key that page tokens are sealed with; the same for every replica on this database.

@@ -4,13 +4,13 @@
 use hyperfleet_core::{Catalog, Change, RawJson, Resource, Snapshot, Timestamp, Undo, Version, json_text};
 
 use crate::failure::Failure;
-use crate::packed;
+use crate::packed::Dictionaries;
 
 /// What a change tells and keeps, packed: its entries, the way back, and what was left.
-pub(crate) fn pack(change: &Change) -> Result<Vec<u8>, Failure> {
+pub(crate) fn pack(dictionaries: &Dictionaries, change: &Change) -> Result<Vec<u8>, Failure> {
     let entries = json_text(&change.entries);
     let (undo, last) = (change.undo.as_ref().map(json_text), change.last.as_ref().map(json_text));
-    packed::pack([Some(&entries), undo.as_deref(), last.as_deref()])
+    dictionaries.pack([Some(&entries), undo.as_deref(), last.as_deref()])
 }
 
 /// How many changes a step back through time reads.
@@ -149,8 +149,13 @@ impl TimelinePage {
     }
 
     /// Takes in the next older change.
-    pub(crate) fn take(&mut self, bounds: &Bounds, row: &TimelineRow<'_>) -> Result<(), Failure> {
-        let [entries, _, _] = packed::texts(row.packed, [row.entries, None, None])?;
+    pub(crate) fn take(
+        &mut self,
+        dictionaries: &Dictionaries,
+        bounds: &Bounds,
+        row: &TimelineRow<'_>,
+    ) -> Result<(), Failure> {
+        let [entries, _, _] = dictionaries.texts(row.packed, [row.entries, None, None])?;
         let entries: Vec<RawJson> = RawJson::from_stored(entries.unwrap_or_default()).parse()?;
         let visible = usize::try_from(row.visible).unwrap_or_default();
         let newest_first =
@@ -179,6 +184,7 @@ impl TimelinePage {
 /// Undoes one change of a resource; whether there was a way back. Changes never change, so the way may be read in
 /// steps: each leads on from the version that the one before ended at.
 pub(crate) fn step_back(
+    dictionaries: &Dictionaries,
     state: &mut Resource,
     version: i64,
     packed: Option<&[u8]>,
@@ -187,7 +193,7 @@ pub(crate) fn step_back(
     if version != state.version.0 {
         return Ok(false);
     }
-    let [_, undo, _] = packed::texts(packed, [None, undo, None])?;
+    let [_, undo, _] = dictionaries.texts(packed, [None, undo, None])?;
     let Some(undo) = undo else { return Ok(false) };
     *state = RawJson::from_stored(undo).parse::<Undo>()?.of(state);
     Ok(true)
@@ -196,10 +202,11 @@ pub(crate) fn step_back(
 /// What was left of a resource, by its last change.
 pub(crate) fn last(
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     packed: Option<&[u8]>,
     last: Option<&str>,
 ) -> Result<Option<Resource>, Failure> {
-    let [_, _, last] = packed::texts(packed, [None, None, last])?;
+    let [_, _, last] = dictionaries.texts(packed, [None, None, last])?;
     let Some(last) = last else { return Ok(None) };
     Ok(RawJson::from_stored(last).parse::<Snapshot>()?.into_resource(catalog))
 }

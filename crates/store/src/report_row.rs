@@ -3,7 +3,8 @@
 use hyperfleet_core::{RawJson, Report, ReportedStatus, Standing, Timestamp, with_last_updated_times};
 
 use crate::failure::{Failure, FailureKind};
-use crate::{packed, shorthand};
+use crate::packed::Dictionaries;
+use crate::shorthand;
 
 /// The columns that say where an adapter stands, in the order in which both stores read them.
 pub(crate) const STANDING_COLUMNS: &str =
@@ -25,13 +26,13 @@ pub(crate) struct ReportTexts<'a> {
 }
 
 impl<'a> ReportTexts<'a> {
-    pub(crate) fn of(report: &'a Report) -> Result<Self, Failure> {
+    pub(crate) fn of(dictionaries: &Dictionaries, report: &'a Report) -> Result<Self, Failure> {
         let conditions = report.printed_conditions();
         let (data, metadata) = (report.data.as_str(), report.metadata.as_ref().map(RawJson::as_str));
         if data.len() + metadata.map_or(0, str::len) > PACKED_WITH_CONDITIONS {
-            return Ok(Self { packed: packed::pack([Some(&conditions), None, None])?, data, metadata });
+            return Ok(Self { packed: dictionaries.pack([Some(&conditions), None, None])?, data, metadata });
         }
-        let packed = packed::pack([Some(&conditions), Some(data), metadata])?;
+        let packed = dictionaries.pack([Some(&conditions), Some(data), metadata])?;
         Ok(Self { packed, data: "", metadata: None })
     }
 }
@@ -47,6 +48,7 @@ pub(crate) fn conditions(stored: &str, refreshed: impl ExactSizeIterator<Item = 
 
 /// A report put together from its columns.
 pub(crate) fn report(
+    dictionaries: &Dictionaries,
     adapter: &str,
     observed_generation: i64,
     times: (Timestamp, Timestamp),
@@ -54,7 +56,7 @@ pub(crate) fn report(
     plain: [Option<&str>; 3],
 ) -> Result<Report, Failure> {
     let (last_report_time, created_time) = times;
-    let [conditions, data, metadata] = packed::texts(packed, plain)?;
+    let [conditions, data, metadata] = dictionaries.texts(packed, plain)?;
     Ok(Report {
         adapter: adapter.into(),
         observed_generation,

@@ -6,8 +6,9 @@ use std::sync::{Arc, LazyLock};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size};
 
 use super::Step;
+use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
-use crate::{COLUMNS, packed};
+use crate::packed::Dictionaries;
 
 /// The most that is read of the feed at once, in bytes.
 const MAX_BYTES: usize = 64 << 20;
@@ -93,6 +94,7 @@ pub(crate) struct KeptChange {
 impl KeptChange {
     /// Reads what the store kept.
     pub(crate) fn new(
+        dictionaries: &Dictionaries,
         version: i64,
         resource: ResourceId,
         at: Timestamp,
@@ -101,7 +103,7 @@ impl KeptChange {
     ) -> Result<Self, Failure> {
         let defect = |error| Failure::new(FailureKind::Defect, format!("change {version}: {error}"));
         let [undo, last] = plain;
-        let [_, undo, last] = packed::texts(packed, [None, undo, last])?;
+        let [_, undo, last] = dictionaries.texts(packed, [None, undo, last])?;
         let undo = undo.as_deref().map(serde_json::from_str).transpose().map_err(defect)?;
         let last = last.as_deref().map(serde_json::from_str).transpose().map_err(defect)?;
         Ok(Self { version: Version(version), resource, at, undo, last })

@@ -13,6 +13,7 @@ use super::moved::Moves;
 use crate::differences::Refreshed;
 use crate::facets::{Facet, FacetRow};
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::{ancestors, confirmed, past, shorthand};
 
 /// Wide rows.
@@ -229,7 +230,7 @@ pub(super) struct ChangeColumns<'a> {
 }
 
 impl<'a> ChangeColumns<'a> {
-    pub(super) fn of(set: &'a WorkingSet) -> Result<Self, Failure> {
+    pub(super) fn of(dictionaries: &Dictionaries, set: &'a WorkingSet) -> Result<Self, Failure> {
         let changes = set.changes();
         Ok(Self {
             versions: changes.iter().map(|c| c.version.0).collect(),
@@ -238,7 +239,7 @@ impl<'a> ChangeColumns<'a> {
             times: changes.iter().map(|c| c.at.utc()).collect(),
             actors: changes.iter().map(|c| c.actor.as_str()).collect(),
             request_ids: changes.iter().map(|c| c.request_id.as_str()).collect(),
-            packed: changes.iter().map(past::pack).collect::<Result<_, Failure>>()?,
+            packed: changes.iter().map(|c| past::pack(dictionaries, c)).collect::<Result<_, Failure>>()?,
             sizes: changes.iter().map(|c| c.entries.len() as i32).collect(),
             touched: changes.iter().map(Change::touched).collect(),
             tenancies: changes.iter().map(|c| c.tenancy.as_ref().map(Tenant::as_str)).collect(),

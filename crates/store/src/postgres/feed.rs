@@ -14,6 +14,7 @@ use super::wall::{Prepared, Within};
 use crate::ListQuery;
 use crate::failure::Failure;
 use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
+use crate::packed::Dictionaries;
 use crate::search::{Dialect, Plan};
 
 /// Up to where the past is forgotten, and the newest version.
@@ -27,6 +28,7 @@ pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Versio
 pub(super) async fn trail(
     client: &deadpool_postgres::Client,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     position: Version,
     limit: i64,
 ) -> Result<Option<Trail>, Failure> {
@@ -38,7 +40,7 @@ pub(super) async fn trail(
         trail.newest = Version(found.try_get(25)?);
         trail.forgotten = Version(found.try_get(26)?);
         trail.through = Version(found.try_get(27)?);
-        if !trail.take(trail_row(catalog, &found)?) {
+        if !trail.take(trail_row(catalog, dictionaries, &found)?) {
             return Ok(None);
         }
     }
@@ -50,6 +52,7 @@ pub(super) async fn states(
     client: &deadpool_postgres::Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     ids: &[ResourceId],
     since: Version,
 ) -> Result<Vec<Vec<TrailRow>>, Failure> {
@@ -57,16 +60,18 @@ pub(super) async fn states(
     let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
     let values: Vec<[&(dyn ToSql + Sync); 2]> = ids.iter().map(|id| [id as _, &since.0 as _]).collect();
     let answers = try_join_all(values.iter().map(|values| statement.query(client, values))).await?;
-    answers.iter().map(|rows| rows.iter().map(|found| trail_row(catalog, found)).collect()).collect()
+    let trail = |rows: &Vec<Row>| rows.iter().map(|found| trail_row(catalog, dictionaries, found)).collect();
+    answers.iter().map(trail).collect()
 }
 
-fn trail_row(catalog: &Catalog, found: &Row) -> Result<TrailRow, Failure> {
+fn trail_row(catalog: &Catalog, dictionaries: &Dictionaries, found: &Row) -> Result<TrailRow, Failure> {
     let current = match found.try_get::<_, Option<Uuid>>(0)? {
         Some(_) => row::resource(catalog, found)?,
         None => None,
     };
     let change = match found.try_get::<_, Option<i64>>(19)? {
         Some(version) => Some(KeptChange::new(
+            dictionaries,
             version,
             found.try_get::<_, Uuid>(20)?.into(),
             found.try_get::<_, DateTime<Utc>>(21)?.into(),

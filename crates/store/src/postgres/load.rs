@@ -12,9 +12,9 @@ use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
 use super::moved::Noted;
-use super::row;
 use super::statements::OURS;
 use super::writer::{Session, prepare};
+use super::{dictionaries, row};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
@@ -233,7 +233,7 @@ pub(super) async fn load(
         noted.read(found.try_get::<_, Uuid>(0)?.into(), found, 1)?;
     }
     take_standings(&standings, &mut set, &noted)?;
-    take_reports(&reports, &mut set, &noted)?;
+    take_reports(session, &reports, &mut set, &noted).await?;
     for found in &names {
         if let Some(entity) = catalog.get(found.try_get(0)?) {
             let owner: Option<Uuid> = found.try_get(1)?;
@@ -276,7 +276,7 @@ pub(super) async fn load(
         let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
         let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
         let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
-        take_reports(&reports, &mut set, &noted)?;
+        take_reports(session, &reports, &mut set, &noted).await?;
     }
     Ok((mark, set))
 }
@@ -321,9 +321,21 @@ fn take_standings(rows: &[Row], set: &mut WorkingSet, noted: &Noted) -> Result<(
     Ok(())
 }
 
-fn take_reports(rows: &[Row], set: &mut WorkingSet, noted: &Noted) -> Result<(), Failure> {
+async fn take_reports(
+    session: &Session,
+    rows: &[Row],
+    set: &mut WorkingSet,
+    noted: &Noted,
+) -> Result<(), Failure> {
+    let Session { client, dictionaries, .. } = session;
     for found in rows {
-        let (id, report) = row::report(found)?;
+        let (id, report) = match row::report(dictionaries, found) {
+            Err(failure) if failure.kind == FailureKind::UnknownDictionary => {
+                dictionaries.add(dictionaries::read(client).await?)?;
+                row::report(dictionaries, found)?
+            }
+            read => read?,
+        };
         set.load_report(id, noted.applied(id, report));
     }
     Ok(())

@@ -32,6 +32,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "0010_moved_reports",
         sql: include_str!("migrations/0010_moved_reports.sql"),
     },
+    Migration {
+        number: 11,
+        name: "0011_dictionaries",
+        sql: include_str!("migrations/0011_dictionaries.sql"),
+    },
 ];
 
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the

@@ -6,6 +6,7 @@
 
 mod columns;
 mod connect;
+mod dictionaries;
 mod feed;
 mod lane;
 mod lease;
@@ -40,6 +41,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, Trail, TrailRow};
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
+use crate::packed::{Dictionaries, PackedRow};
 use crate::{
     LeasePage, ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage,
     TimelineQuery,
@@ -62,25 +64,28 @@ pub(crate) struct Postgres {
     health: Connections,
     wall: Option<Arc<Wall>>,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
 }
 
 /// Reaches the database, with patience, and brings its schema up to date or checks it.
 pub(crate) async fn open(
     options: &Options,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
     feed: &Feed,
     metrics: &Metrics,
 ) -> Result<(Postgres, Writer), OpenError> {
     let address = Address::new(options)?;
     let (_, wall) = migrate::run(&address, options).await?;
     let wall = wall.map(Arc::new);
-    let connections = |most| Connections::new(&address, options, most);
+    let connections = |most| Connections::new(&address, options, &dictionaries, most);
     let (lists, feed_connection, health) =
         (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
     let lane = Lane::start(&address, &catalog, options.request_timeout, wall.clone())?;
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
-    let writer = Writer::new(address, catalog.clone(), options.request_timeout);
-    Ok((Postgres { lane, lists, feed: feed_connection, health, wall, catalog }, writer))
+    let writer = Writer::new(address, catalog.clone(), dictionaries.clone(), options.request_timeout);
+    let feed = feed_connection;
+    Ok((Postgres { lane, lists, feed, health, wall, catalog, dictionaries }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -90,24 +95,31 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 }
 
 /// Reads on a connection of the pool. One that broke while it rested there costs nobody an error: the read
-/// is done again on a new one. (A function could not: its closure's future would be `Send` for one lifetime
+/// is done again on a new one. So is one that met a value of a dictionary that another replica has made since, once it is
+/// known here: by then no transaction is open, and whoever the read was for, the table is read by its owner. (A function could not: its closure's future would be `Send` for one lifetime
 /// only.)
 macro_rules! on_lease {
     ($from:expr, |$client:ident| $read:expr) => {{
-        let lease = $from.lease().await?;
-        let $client = lease.client();
-        let result = $read.await;
-        if matches!(&result, Err(failure) if failure.kind == FailureKind::Unavailable) {
-            $from.forget_all(lease);
-            let lease = $from.lease().await?;
+        let mut lease = $from.lease().await?;
+        let (mut renewed, mut reread) = (false, false);
+        let result = loop {
             let $client = lease.client();
             let result = $read.await;
-            lease.give_back();
-            result
-        } else {
-            lease.give_back();
-            result
-        }
+            match &result {
+                Err(failure) if failure.kind == FailureKind::Unavailable && !renewed => {
+                    renewed = true;
+                    $from.forget_all(lease);
+                    lease = $from.lease().await?;
+                }
+                Err(failure) if failure.kind == FailureKind::UnknownDictionary && !reread => {
+                    reread = true;
+                    $from.dictionaries.add(dictionaries::read(lease.client()).await?)?;
+                }
+                _ => break result,
+            }
+        };
+        lease.give_back();
+        result
     }};
 }
 
@@ -145,7 +157,7 @@ impl Postgres {
         limit: i64,
     ) -> Result<Option<Trail>, Failure> {
         let from = if reading == Reading::First { &self.feed } else { &self.lists };
-        on_lease!(from, |client| feed::trail(client, &self.catalog, position, limit))
+        on_lease!(from, |client| feed::trail(client, &self.catalog, &self.dictionaries, position, limit))
     }
 
     pub(crate) async fn states(
@@ -155,7 +167,14 @@ impl Postgres {
         since: Version,
     ) -> Result<Vec<Vec<TrailRow>>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self.lists, |client| feed::states(client, within, &self.catalog, ids, since))
+        on_lease!(self.lists, |client| feed::states(
+            client,
+            within,
+            &self.catalog,
+            &self.dictionaries,
+            ids,
+            since
+        ))
     }
 
     pub(crate) async fn present(
@@ -172,6 +191,26 @@ impl Postgres {
         on_lease!(self.lists, |client| read::secret(client, name, fresh))
     }
 
+    /// Some rows to learn words from.
+    pub(crate) async fn sample(&self, versions: &[i64]) -> Result<Vec<PackedRow>, Failure> {
+        on_lease!(self.lists, |client| dictionaries::sample(client, versions))
+    }
+
+    /// Takes in the dictionaries of the table.
+    pub(crate) async fn read_dictionaries(&self) -> Result<(), Failure> {
+        self.dictionaries.add(on_lease!(self.lists, |client| dictionaries::read(client))?)
+    }
+
+    /// Keeps a dictionary, unless there is one with its number already.
+    pub(crate) async fn keep_dictionary(
+        &self,
+        number: u8,
+        words: &[u8],
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        on_lease!(self.lists, |client| dictionaries::keep(client, number, words, at))
+    }
+
     pub(crate) async fn reports(
         &self,
         tenant: Option<&Tenant>,
@@ -179,7 +218,7 @@ impl Postgres {
         slice: &Slice,
     ) -> Result<ReportPage, Failure> {
         let within = self.within(tenant);
-        on_lease!(self.lists, |client| read::reports(client, within, id, slice))
+        on_lease!(self.lists, |client| read::reports(client, within, &self.dictionaries, id, slice))
     }
 
     pub(crate) async fn surroundings(
@@ -189,7 +228,13 @@ impl Postgres {
         catalog: &Catalog,
     ) -> Result<Option<Surroundings>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self.lists, |client| surroundings::surroundings(client, within, catalog, id))
+        on_lease!(self.lists, |client| surroundings::surroundings(
+            client,
+            within,
+            catalog,
+            &self.dictionaries,
+            id
+        ))
     }
 
     pub(crate) async fn timeline(
@@ -200,7 +245,7 @@ impl Postgres {
         query: &TimelineQuery,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
         let within = self.within(tenant);
-        on_lease!(self.lists, |client| past::timeline(client, within, catalog, id, query))
+        on_lease!(self.lists, |client| past::timeline(client, within, catalog, &self.dictionaries, id, query))
     }
 
     pub(crate) async fn past(
@@ -211,7 +256,15 @@ impl Postgres {
         generations: &[i64],
     ) -> Result<Option<Past>, Failure> {
         let within = self.within(sight.tenant());
-        on_lease!(self.lists, |client| past::past(client, within, catalog, sight, id, generations))
+        on_lease!(self.lists, |client| past::past(
+            client,
+            within,
+            catalog,
+            &self.dictionaries,
+            sight,
+            id,
+            generations
+        ))
     }
 
     pub(crate) async fn leases(
@@ -313,10 +366,17 @@ impl Postgres {
 struct Connections {
     pool: Pool,
     tls: MakeRustlsConnect,
+    /// By which what is read there is unpacked.
+    dictionaries: Arc<Dictionaries>,
 }
 
 impl Connections {
-    fn new(address: &Address, options: &Options, most: usize) -> Result<Self, OpenError> {
+    fn new(
+        address: &Address,
+        options: &Options,
+        dictionaries: &Arc<Dictionaries>,
+        most: usize,
+    ) -> Result<Self, OpenError> {
         let manager = Manager::from_config(
             address.config_for_lists(),
             address.tls.clone(),
@@ -332,7 +392,7 @@ impl Connections {
             })
             .build()
             .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-        Ok(Self { pool, tls: address.tls.clone() })
+        Ok(Self { pool, tls: address.tls.clone(), dictionaries: dictionaries.clone() })
     }
 
     async fn lease(&self) -> Result<Lease, Failure> {

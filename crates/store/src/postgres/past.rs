@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::past::{Bounds, STRIDE, TimelineRow, last, slice_statement, step_back};
 use crate::{COLUMNS, Past, TimelinePage, TimelineQuery};
 
@@ -71,6 +72,7 @@ pub(super) async fn timeline(
     client: &Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     id: ResourceId,
     query: &TimelineQuery,
 ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
@@ -79,7 +81,7 @@ pub(super) async fn timeline(
     let Bounds { version, index, changes, first, behind } = &bounds;
     let rows = statement.query(client, &[&id.uuid(), version, index, changes, first, behind]).await?;
     let Some(found) = rows.first() else { return Ok(None) };
-    let Some(resource) = newest(catalog, found)? else { return Ok(None) };
+    let Some(resource) = newest(catalog, dictionaries, found)? else { return Ok(None) };
     let mut page = TimelinePage::new(found.try_get(21)?, found.try_get(22)?);
     for found in &rows {
         let Some(version) = found.try_get(23)? else { continue };
@@ -93,7 +95,7 @@ pub(super) async fn timeline(
             visible: found.try_get(29)?,
             upto: found.try_get(30)?,
         };
-        page.take(&bounds, &change)?;
+        page.take(dictionaries, &bounds, &change)?;
     }
     Ok(Some((resource, page)))
 }
@@ -104,20 +106,21 @@ pub(super) async fn past(
     client: &Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     sight: &Sight,
     id: ResourceId,
     generations: &[i64],
 ) -> Result<Option<Past>, Failure> {
     let rows = Prepared::new(client, within, &NEWEST, true).await?.query(client, &[&id.uuid()]).await?;
     let Some(found) = rows.first() else { return Ok(None) };
-    let Some(newest) = newest(catalog, found)? else { return Ok(None) };
+    let Some(newest) = newest(catalog, dictionaries, found)? else { return Ok(None) };
     if !sight.sees(&newest)? {
         return Ok(None);
     }
     let mut state = newest.clone();
     let mut past = Past::new(newest);
     for generation in generations {
-        rewind(client, within, &mut state, *generation).await?;
+        rewind(client, within, dictionaries, &mut state, *generation).await?;
         past.reached(&state, *generation);
     }
     Ok(Some(past))
@@ -127,6 +130,7 @@ pub(super) async fn past(
 async fn rewind(
     client: &Client,
     within: Option<Within<'_>>,
+    dictionaries: &Dictionaries,
     state: &mut Resource,
     generation: i64,
 ) -> Result<(), Failure> {
@@ -141,7 +145,9 @@ async fn rewind(
         }
         for found in rows {
             let (packed, undo) = (found.try_get(1)?, found.try_get(2)?);
-            if state.generation == generation || !step_back(state, found.try_get(0)?, packed, undo)? {
+            if state.generation == generation
+                || !step_back(dictionaries, state, found.try_get(0)?, packed, undo)?
+            {
                 return Ok(());
             }
         }
@@ -150,9 +156,9 @@ async fn rewind(
 }
 
 /// The resource as it is, or as its last change left it.
-fn newest(catalog: &Catalog, found: &Row) -> Result<Option<Resource>, Failure> {
+fn newest(catalog: &Catalog, dictionaries: &Dictionaries, found: &Row) -> Result<Option<Resource>, Failure> {
     if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
         return row::resource(catalog, found);
     }
-    last(catalog, found.try_get(19)?, found.try_get(20)?)
+    last(catalog, dictionaries, found.try_get(19)?, found.try_get(20)?)
 }

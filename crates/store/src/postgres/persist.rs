@@ -64,11 +64,11 @@ pub(super) async fn persist(
     let refreshed = RefreshedColumns::of(refreshed, &moves);
     let (old_facets, new_facets) = (FacetColumns::of(&facets.gone), FacetColumns::of(&facets.new));
     let facet_counts = FacetCountColumns::of(&facets.counts);
-    let new_reports = ReportColumns::of(&differences.new_reports)?;
-    let changed_reports = ReportColumns::of(&differences.changed_reports)?;
+    let new_reports = ReportColumns::of(&session.dictionaries, &differences.new_reports)?;
+    let changed_reports = ReportColumns::of(&session.dictionaries, &differences.changed_reports)?;
     let moved_reports = ReportColumns::times_of(&moves.in_rows);
     let (set_back, reporters) = moved::set_back(&differences.set_back);
-    let changes = ChangeColumns::of(set)?;
+    let changes = ChangeColumns::of(&session.dictionaries, set)?;
     let is_changed = !set.changes().is_empty();
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
     let answers = AnswerColumns::of(set);

@@ -15,6 +15,7 @@ use super::surroundings;
 use super::wall::Within;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
+use crate::packed::Dictionaries;
 use crate::search::plans::{Daily, Index, LARGE, SIZE, Spelling, daily, fill};
 use crate::search::{Plan, Value};
 use crate::{Options, SslMode, Target};
@@ -248,7 +249,8 @@ async fn empty(database: &Database) -> super::Postgres {
         tenants: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap().0
+    let dictionaries = Arc::new(Dictionaries::new().unwrap());
+    super::open(&options, catalog, dictionaries, &Feed::default(), &Metrics::default()).await.unwrap().0
 }
 
 /// A store with the fleet in it, and statistics as autovacuum keeps them.

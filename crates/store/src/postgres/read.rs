@@ -11,6 +11,7 @@ use super::moved::Noted;
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
@@ -139,6 +140,7 @@ pub(super) fn list_statement(
 pub(super) async fn reports(
     client: &deadpool_postgres::Client,
     within: Option<Within<'_>>,
+    dictionaries: &Dictionaries,
     resource: ResourceId,
     slice: &Slice,
 ) -> Result<ReportPage, Failure> {
@@ -164,7 +166,7 @@ pub(super) async fn reports(
         page.version = Version(found.try_get(9)?);
         page.total = found.try_get::<_, Option<i64>>(10)?.map(|n| n as u64);
         if found.try_get::<_, Option<Uuid>>(0)?.is_some() {
-            page.items.push(noted.applied(resource, row::report(found)?.1));
+            page.items.push(noted.applied(resource, row::report(dictionaries, found)?.1));
         }
     }
     page.more = slice.cut(&mut page.items);

@@ -6,6 +6,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::report_row::ReportTexts;
 
 #[derive(Default)]
@@ -25,11 +26,14 @@ pub(super) struct ReportColumns<'a> {
 }
 
 impl<'a> ReportColumns<'a> {
-    pub(super) fn of(reports: &[(ResourceId, &'a Report)]) -> Result<Self, Failure> {
+    pub(super) fn of(
+        dictionaries: &Dictionaries,
+        reports: &[(ResourceId, &'a Report)],
+    ) -> Result<Self, Failure> {
         let mut columns = Self::times_of(reports);
         for (_, report) in reports {
             let standing = report.standing();
-            let texts = ReportTexts::of(report)?;
+            let texts = ReportTexts::of(dictionaries, report)?;
             columns.generations.push(report.observed_generation);
             columns.available.push(standing.available.name());
             columns.finalized.push(standing.finalized);

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::ancestors;
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::report_row;
 use crate::search::Value;
 
@@ -84,10 +85,11 @@ pub(super) fn standing(row: &Row) -> Result<(ResourceId, Standing), Failure> {
 }
 
 /// Reads [`report_row::REPORT_COLUMNS`].
-pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
+pub(super) fn report(dictionaries: &Dictionaries, row: &Row) -> Result<(ResourceId, Report), Failure> {
     let time =
         |index: usize| -> Result<Timestamp, Failure> { Ok(row.try_get::<_, DateTime<Utc>>(index)?.into()) };
     let report = report_row::report(
+        dictionaries,
         row.try_get(1)?,
         row.try_get(2)?,
         (time(3)?, time(4)?),

@@ -13,6 +13,7 @@ use super::moved::Noted;
 use super::row;
 use super::wall::{Within, spelled};
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::surroundings::{MOST, SAID_COLUMNS};
 use crate::{BEHIND_COLUMNS, STATUS_COLUMNS};
 
@@ -60,10 +61,11 @@ pub(super) async fn surroundings(
     client: &Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     id: ResourceId,
 ) -> Result<Option<Surroundings>, Failure> {
     client.batch_execute("begin isolation level repeatable read read only").await?;
-    let found = look(client, within, catalog, id.uuid()).await;
+    let found = look(client, within, catalog, dictionaries, id.uuid()).await;
     // The connection goes back to the pool, so its transaction ends whatever became of it.
     let ended = client.batch_execute("commit").await;
     let found = found?;
@@ -75,6 +77,7 @@ async fn look(
     client: &Client,
     within: Option<Within<'_>>,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     id: Uuid,
 ) -> Result<Option<Surroundings>, Failure> {
     if let Some(within) = within {
@@ -90,7 +93,7 @@ async fn look(
     let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
     let statement = client.prepare_cached(&spelled(&REPORTS, within)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
-        around.reports.push(noted.applied(id.into(), row::report(&found)?.1));
+        around.reports.push(noted.applied(id.into(), row::report(dictionaries, &found)?.1));
     }
     if around.resource.is_active() {
         return Ok(Some(around));

@@ -18,14 +18,16 @@ use tokio_postgres::Client;
 use super::connect::Address;
 use super::persist::Feed;
 use super::statements::Statements;
-use super::{load, persist};
+use super::{dictionaries, load, persist};
 use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
+use crate::packed::Dictionaries;
 
 pub(crate) struct Writer {
     address: Address,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
     timeout: Duration,
     session: Option<Arc<Session>>,
 }
@@ -35,20 +37,27 @@ pub(super) struct Session {
     pub(super) client: Client,
     pub(super) load: load::Statements,
     pub(super) persist: Statements,
+    pub(super) dictionaries: Arc<Dictionaries>,
 }
 
 impl Session {
-    async fn open(address: &Address) -> Result<Self, Failure> {
+    async fn open(address: &Address, dictionaries: &Arc<Dictionaries>) -> Result<Self, Failure> {
         let client = address.connect_by_key().await?;
         let load = load::Statements::prepare(&client).await?;
         let persist = Statements::prepare(&client).await?;
-        Ok(Self { client, load, persist })
+        dictionaries.replace(dictionaries::read(&client).await?)?;
+        Ok(Self { client, load, persist, dictionaries: dictionaries.clone() })
     }
 }
 
 impl Writer {
-    pub(super) fn new(address: Address, catalog: Arc<Catalog>, timeout: Duration) -> Self {
-        Self { address, catalog, timeout, session: None }
+    pub(super) fn new(
+        address: Address,
+        catalog: Arc<Catalog>,
+        dictionaries: Arc<Dictionaries>,
+        timeout: Duration,
+    ) -> Self {
+        Self { address, catalog, dictionaries, timeout, session: None }
     }
 
     /// Drops the connection, and with it whatever transaction was open.
@@ -143,7 +152,7 @@ impl Writer {
     ) -> Result<(Mark, WorkingSet), Failure> {
         let session = match &mut self.session {
             Some(session) if !session.client.is_closed() => session,
-            slot => slot.insert(Arc::new(Session::open(&self.address).await?)),
+            slot => slot.insert(Arc::new(Session::open(&self.address, &self.dictionaries).await?)),
         };
         load::load(session, &self.catalog, needs, recalled).await
     }

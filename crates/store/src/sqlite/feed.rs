@@ -7,6 +7,7 @@ use super::{read, row};
 use crate::ListQuery;
 use crate::failure::Failure;
 use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
+use crate::packed::Dictionaries;
 
 /// Up to where the past is forgotten, and the newest version.
 pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
@@ -18,6 +19,7 @@ pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Fail
 pub(super) fn trail(
     connection: &Connection,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     position: Version,
     limit: i64,
 ) -> Result<Option<Trail>, Failure> {
@@ -28,7 +30,7 @@ pub(super) fn trail(
         trail.newest = Version(found.get(25)?);
         trail.forgotten = Version(found.get(26)?);
         trail.through = Version(found.get(27)?);
-        if !trail.take(trail_row(catalog, found)?) {
+        if !trail.take(trail_row(catalog, dictionaries, found)?) {
             return Ok(None);
         }
     }
@@ -39,6 +41,7 @@ pub(super) fn trail(
 pub(super) fn states(
     connection: &Connection,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     ids: &[ResourceId],
     since: Version,
 ) -> Result<Vec<Vec<TrailRow>>, Failure> {
@@ -48,20 +51,21 @@ pub(super) fn states(
         let mut rows = statement.query((id.to_string(), since.0))?;
         let mut trail = Vec::new();
         while let Some(found) = rows.next()? {
-            trail.push(trail_row(catalog, found)?);
+            trail.push(trail_row(catalog, dictionaries, found)?);
         }
         states.push(trail);
     }
     Ok(states)
 }
 
-fn trail_row(catalog: &Catalog, found: &Row<'_>) -> Result<TrailRow, Failure> {
+fn trail_row(catalog: &Catalog, dictionaries: &Dictionaries, found: &Row<'_>) -> Result<TrailRow, Failure> {
     let current = match found.get::<_, Option<i64>>(15)? {
         Some(_) => row::resource(catalog, found)?,
         None => None,
     };
     let change = match found.get::<_, Option<i64>>(19)? {
         Some(version) => Some(KeptChange::new(
+            dictionaries,
             version,
             row::id(row::text(found, 20)?)?,
             Timestamp::from_micros(found.get(21)?),

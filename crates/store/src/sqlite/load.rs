@@ -8,9 +8,10 @@ use hyperfleet_core::rules::{Needs, WorkingSet};
 use hyperfleet_core::{Catalog, KEPT_FOR, ResourceId, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{read, row};
+use super::{dictionaries, read, row};
 use crate::failure::Failure;
 use crate::memory::Mark;
+use crate::packed::Dictionaries;
 use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
 use crate::retries;
 
@@ -39,6 +40,7 @@ pub(super) fn mark(connection: &Connection) -> Result<Mark, Failure> {
 pub(super) fn load(
     connection: &Connection,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     needs: &Needs,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
@@ -54,7 +56,7 @@ pub(super) fn load(
         }
     }
     for (id, adapter) in &needs.reports {
-        load_reports(connection, *id, Some(adapter), set)?;
+        load_reports(connection, dictionaries, *id, Some(adapter), set)?;
     }
     load_names(connection, needs, set)?;
     load_answers(connection, needs, set)?;
@@ -86,7 +88,7 @@ pub(super) fn load(
     let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
     let mapped: Vec<ResourceId> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id).collect();
     for id in mapped {
-        load_reports(connection, id, None, set)?;
+        load_reports(connection, dictionaries, id, None, set)?;
     }
     Ok(())
 }
@@ -126,6 +128,7 @@ fn load_standings(
 /// The whole reports on a resource, or that of one adapter.
 fn load_reports(
     connection: &Connection,
+    dictionaries: &Dictionaries,
     id: ResourceId,
     adapter: Option<&str>,
     set: &mut WorkingSet,
@@ -137,7 +140,8 @@ fn load_reports(
         None => statement.query([id.to_string()])?,
     };
     while let Some(found) = rows.next()? {
-        set.load_report(id, row::report(found)?);
+        let report = dictionaries::reread(connection, dictionaries, || row::report(dictionaries, found))?;
+        set.load_report(id, report);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! caller's thread: they take microseconds, less than handing them to another thread would. Whatever
 //! may take long has readers of its own and waits its turn, so that no search keeps a point read waiting.
 
+mod dictionaries;
 mod feed;
 mod functions;
 mod leases;
@@ -35,6 +36,7 @@ use tokio::sync::Semaphore;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
 use crate::migrations::{MigrationReport, OpenError};
+use crate::packed::{Dictionaries, PackedRow};
 use crate::reader::Reading;
 use crate::{
     LeasePage, ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery,
@@ -66,6 +68,7 @@ pub(crate) struct Sqlite {
     /// To wait for a turn takes no thread, and ends when the caller goes.
     turns: Arc<Semaphore>,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
 }
 
 /// Where the database is.
@@ -144,16 +147,20 @@ pub(crate) fn open(
     path: Option<&Path>,
     options: &Options,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
 ) -> Result<(Sqlite, Writer), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
     let mut connection = location.connect().map_err(fail)?;
     migrate::run(&mut connection, options.migrate)?;
+    dictionaries::read(&connection)
+        .and_then(|kept| dictionaries.replace(kept))
+        .map_err(|failure| OpenError::new(format!("cannot read the dictionaries: {}", failure.cause)))?;
     let points = Readers::open(&location, POINT_READERS).map_err(fail)?;
     let scans = Readers::open(&location, SCANS).map_err(fail)?;
     let turns = Arc::new(Semaphore::new(SCANS));
-    let writer = Writer::new(connection, catalog.clone());
-    Ok((Sqlite { location, points, scans, turns, catalog }, writer))
+    let writer = Writer::new(connection, catalog.clone(), dictionaries.clone());
+    Ok((Sqlite { location, points, scans, turns, catalog, dictionaries }, writer))
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -184,7 +191,7 @@ impl Sqlite {
     async fn scan<T: Send + 'static>(
         self: &Arc<Self>,
         time: Duration,
-        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        read: impl Fn(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let (leash, _caller) = Leash::new(time);
         let turn = self.turns.clone().acquire_owned().await;
@@ -192,7 +199,7 @@ impl Sqlite {
         let this = self.clone();
         off_thread(move || {
             let _turn = turn;
-            leash.hold(|| read(&this.scans.wait()))
+            leash.hold(|| this.read_by(&this.scans.wait(), read))
         })
         .await
     }
@@ -200,10 +207,40 @@ impl Sqlite {
     /// A read that takes a moment, whoever asks.
     async fn glance<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+        read: impl Fn(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let this = self.clone();
-        off_thread(move || read(&this.points.wait())).await
+        off_thread(move || this.read_by(&this.points.wait(), read)).await
+    }
+
+    /// Reads, and once more if that meets a value of a dictionary that another process has made since.
+    fn read_by<T>(
+        &self,
+        reader: &Connection,
+        read: impl Fn(&Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        dictionaries::reread(reader, &self.dictionaries, || read(reader))
+    }
+
+    /// Some rows to learn words from.
+    pub(crate) async fn sample(self: &Arc<Self>, versions: Vec<i64>) -> Result<Vec<PackedRow>, Failure> {
+        self.glance(move |reader| dictionaries::sample(reader, &versions)).await
+    }
+
+    /// Takes in the dictionaries of the table.
+    pub(crate) async fn read_dictionaries(self: &Arc<Self>) -> Result<(), Failure> {
+        self.dictionaries.add(self.glance(dictionaries::read).await?)
+    }
+
+    /// Keeps a dictionary, unless there is one with its number already.
+    pub(crate) async fn keep_dictionary(
+        self: &Arc<Self>,
+        number: u8,
+        words: Vec<u8>,
+        at: Timestamp,
+    ) -> Result<(), Failure> {
+        let this = self.clone();
+        off_thread(move || dictionaries::keep(&this.location.connect()?, number, &words, at)).await
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -221,8 +258,8 @@ impl Sqlite {
         limit: i64,
         time: Duration,
     ) -> Result<Option<Trail>, Failure> {
-        let catalog = self.catalog.clone();
-        let read = move |reader: &Connection| feed::trail(reader, &catalog, position, limit);
+        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
+        let read = move |reader: &Connection| feed::trail(reader, &catalog, &dictionaries, position, limit);
         match reading {
             Reading::First => self.glance(read).await,
             Reading::Behind => self.scan(time, read).await,
@@ -235,8 +272,8 @@ impl Sqlite {
         since: Version,
         time: Duration,
     ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-        let catalog = self.catalog.clone();
-        self.scan(time, move |reader| feed::states(reader, &catalog, &ids, since)).await
+        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
+        self.scan(time, move |reader| feed::states(reader, &catalog, &dictionaries, &ids, since)).await
     }
 
     /// Like a list.
@@ -260,7 +297,8 @@ impl Sqlite {
         slice: Slice,
         time: Duration,
     ) -> Result<ReportPage, Failure> {
-        self.scan(time, move |reader| read::reports(reader, id, &slice)).await
+        let dictionaries = self.dictionaries.clone();
+        self.scan(time, move |reader| read::reports(reader, &dictionaries, id, &slice)).await
     }
 
     pub(crate) async fn timeline(
@@ -269,8 +307,8 @@ impl Sqlite {
         query: TimelineQuery,
         time: Duration,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-        let catalog = self.catalog.clone();
-        self.scan(time, move |reader| past::timeline(reader, &catalog, id, &query)).await
+        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
+        self.scan(time, move |reader| past::timeline(reader, &catalog, &dictionaries, id, &query)).await
     }
 
     pub(crate) async fn past(
@@ -280,8 +318,9 @@ impl Sqlite {
         generations: Vec<i64>,
         time: Duration,
     ) -> Result<Option<Past>, Failure> {
-        let catalog = self.catalog.clone();
-        self.scan(time, move |reader| past::past(reader, &catalog, &sight, id, &generations)).await
+        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
+        self.scan(time, move |reader| past::past(reader, &catalog, &dictionaries, &sight, id, &generations))
+            .await
     }
 
     pub(crate) async fn leases(

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::{read, row};
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::past::{Bounds, TimelineRow, last, slice_statement, step_back};
 use crate::{Past, TimelinePage, TimelineQuery};
 
@@ -19,11 +20,12 @@ static SLICE: LazyLock<String> = LazyLock::new(|| slice_statement('?', UP_TO) + 
 pub(super) fn timeline(
     connection: &Connection,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     id: ResourceId,
     query: &TimelineQuery,
 ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
-    let Some(resource) = newest(&snapshot, catalog, id)? else { return Ok(None) };
+    let Some(resource) = newest(&snapshot, catalog, dictionaries, id)? else { return Ok(None) };
     let version = snapshot.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
     let total = match query.count {
         true => {
@@ -48,7 +50,7 @@ pub(super) fn timeline(
             visible: found.get(6)?,
             upto: found.get(7)?,
         };
-        page.take(&bounds, &change)?;
+        page.take(dictionaries, &bounds, &change)?;
     }
     Ok(Some((resource, page)))
 }
@@ -58,26 +60,32 @@ pub(super) fn timeline(
 pub(super) fn past(
     connection: &Connection,
     catalog: &Catalog,
+    dictionaries: &Dictionaries,
     sight: &Sight,
     id: ResourceId,
     generations: &[i64],
 ) -> Result<Option<Past>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
-    let Some(newest) = newest(&snapshot, catalog, id)? else { return Ok(None) };
+    let Some(newest) = newest(&snapshot, catalog, dictionaries, id)? else { return Ok(None) };
     if !sight.sees(&newest)? {
         return Ok(None);
     }
     let mut state = newest.clone();
     let mut past = Past::new(newest);
     for generation in generations {
-        rewind(&snapshot, &mut state, *generation)?;
+        rewind(&snapshot, dictionaries, &mut state, *generation)?;
         past.reached(&state, *generation);
     }
     Ok(Some(past))
 }
 
 /// Undoes changes until the resource is at a generation, or no more are kept. By changes_by_resource.
-fn rewind(connection: &Connection, state: &mut Resource, generation: i64) -> Result<(), Failure> {
+fn rewind(
+    connection: &Connection,
+    dictionaries: &Dictionaries,
+    state: &mut Resource,
+    generation: i64,
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "select version, packed, undo from changes where resource_id = ?1 and version <= ?2
          order by version desc",
@@ -87,7 +95,7 @@ fn rewind(connection: &Connection, state: &mut Resource, generation: i64) -> Res
         && let Some(found) = rows.next()?
     {
         let (packed, undo) = (row::bytes_or_none(found, 1)?, row::text_or_none(found, 2)?);
-        if !step_back(state, found.get(0)?, packed, undo)? {
+        if !step_back(dictionaries, state, found.get(0)?, packed, undo)? {
             break;
         }
     }
@@ -95,7 +103,12 @@ fn rewind(connection: &Connection, state: &mut Resource, generation: i64) -> Res
 }
 
 /// The resource as it is, or as its last change left it.
-fn newest(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Resource>, Failure> {
+fn newest(
+    connection: &Connection,
+    catalog: &Catalog,
+    dictionaries: &Dictionaries,
+    id: ResourceId,
+) -> Result<Option<Resource>, Failure> {
     if let Some(resource) = read::get(connection, catalog, id)? {
         return Ok(Some(resource));
     }
@@ -104,5 +117,5 @@ fn newest(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<
     )?;
     let mut rows = statement.query([id.to_string()])?;
     let Some(found) = rows.next()? else { return Ok(None) };
-    last(catalog, row::bytes_or_none(found, 0)?, row::text_or_none(found, 1)?)
+    last(catalog, dictionaries, row::bytes_or_none(found, 0)?, row::text_or_none(found, 1)?)
 }

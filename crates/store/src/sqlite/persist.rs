@@ -10,10 +10,16 @@ use crate::differences::{Differences, Refreshed};
 use crate::facets::FacetDifferences;
 use crate::failure::Failure;
 use crate::memory::Mark;
+use crate::packed::Dictionaries;
 use crate::report_row::ReportTexts;
 use crate::{ancestors, confirmed, past, shorthand};
 
-pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
+pub(super) fn persist(
+    connection: &Connection,
+    dictionaries: &Dictionaries,
+    set: &WorkingSet,
+    left: Mark,
+) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
     for id in &differences.unlinked {
         connection
@@ -31,8 +37,8 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> 
     restate(connection, &differences.restated)?;
     refresh(connection, &differences.refreshed)?;
     refacet(connection, &differences.facets)?;
-    insert_reports(connection, &differences.new_reports)?;
-    update_reports(connection, &differences.changed_reports)?;
+    insert_reports(connection, dictionaries, &differences.new_reports)?;
+    update_reports(connection, dictionaries, &differences.changed_reports)?;
     for (id, report) in &differences.moved_reports {
         connection
             .prepare_cached(
@@ -59,7 +65,7 @@ pub(super) fn persist(connection: &Connection, set: &WorkingSet, left: Mark) -> 
             )?
             .execute((kind, by.active, by.finalizing, by.pending_active, by.pending_finalizing))?;
     }
-    record(connection, set, left)
+    record(connection, dictionaries, set, left)
 }
 
 fn deleted(resource: &Resource) -> (Option<i64>, Option<&str>) {
@@ -200,7 +206,11 @@ fn refacet(connection: &Connection, facets: &FacetDifferences) -> Result<(), Fai
     Ok(())
 }
 
-fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+fn insert_reports(
+    connection: &Connection,
+    dictionaries: &Dictionaries,
+    reports: &[(ResourceId, &Report)],
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "insert into reports
              (resource_id, adapter, observed_generation, last_report_time, available, finalized, reason,
@@ -208,14 +218,18 @@ fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) ->
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '', ?12)",
     )?;
     for (id, report) in reports {
-        bind_report(&mut statement, *id, report)?;
+        bind_report(&mut statement, dictionaries, *id, report)?;
         statement.raw_bind_parameter(12, report.created_time.micros())?;
         statement.raw_execute()?;
     }
     Ok(())
 }
 
-fn update_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+fn update_reports(
+    connection: &Connection,
+    dictionaries: &Dictionaries,
+    reports: &[(ResourceId, &Report)],
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "update reports
          set observed_generation = ?3, last_report_time = ?4, available = ?5, finalized = ?6, reason = ?7,
@@ -223,14 +237,19 @@ fn update_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) ->
          where resource_id = ?1 and adapter = ?2",
     )?;
     for (id, report) in reports {
-        bind_report(&mut statement, *id, report)?;
+        bind_report(&mut statement, dictionaries, *id, report)?;
         statement.raw_execute()?;
     }
     Ok(())
 }
 
 /// Binds what every report carries.
-fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -> Result<(), Failure> {
+fn bind_report(
+    statement: &mut Statement<'_>,
+    dictionaries: &Dictionaries,
+    id: ResourceId,
+    report: &Report,
+) -> Result<(), Failure> {
     let standing = report.standing();
     statement.raw_bind_parameter(1, id.to_string())?;
     statement.raw_bind_parameter(2, &report.adapter)?;
@@ -240,7 +259,7 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
     statement.raw_bind_parameter(6, standing.finalized)?;
     statement.raw_bind_parameter(7, standing.reason)?;
     statement.raw_bind_parameter(8, standing.message)?;
-    let texts = ReportTexts::of(report)?;
+    let texts = ReportTexts::of(dictionaries, report)?;
     statement.raw_bind_parameter(9, texts.packed)?;
     statement.raw_bind_parameter(10, texts.data)?;
     statement.raw_bind_parameter(11, texts.metadata)?;
@@ -248,7 +267,12 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
 }
 
 /// The change rows and where they leave the feed.
-fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), Failure> {
+fn record(
+    connection: &Connection,
+    dictionaries: &Dictionaries,
+    set: &WorkingSet,
+    left: Mark,
+) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(
         "insert into changes
              (version, resource_id, kind, at, actor, request_id, packed, size, tenancy, touched, entries)
@@ -262,7 +286,7 @@ fn record(connection: &Connection, set: &WorkingSet, left: Mark) -> Result<(), F
             change.at.micros(),
             change.actor,
             change.request_id,
-            past::pack(change)?,
+            past::pack(dictionaries, change)?,
             change.entries.len() as i64,
             change.tenancy.as_ref().map(Tenant::as_str),
             change.touched(),

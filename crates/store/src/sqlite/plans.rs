@@ -11,6 +11,7 @@ use rusqlite::Connection;
 
 use super::read::{self, ListStatements};
 use super::{Location, migrate, past};
+use crate::packed::Dictionaries;
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
 use crate::{TimelineQuery, TimelineStart};
 
@@ -70,6 +71,7 @@ fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     let last = json_text(&Snapshot::of(&last));
     connection.execute("update changes set last = ?1 where version = 100000", [last]).unwrap();
     let steps = count_steps(&mut connection);
+    let dictionaries = Dictionaries::new().unwrap();
     for start in [
         TimelineStart::Offset(0),
         TimelineStart::Before(Version(90_000), 1),
@@ -77,7 +79,7 @@ fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     ] {
         steps.store(0, Ordering::Relaxed);
         let query = TimelineQuery { start, limit: 20, count: false };
-        let (_, page) = past::timeline(&connection, &catalog, id, &query).unwrap().unwrap();
+        let (_, page) = past::timeline(&connection, &catalog, &dictionaries, id, &query).unwrap().unwrap();
         let taken = steps.load(Ordering::Relaxed);
         assert_eq!((page.items.len(), page.more), (20, true), "{start:?}");
         assert!(taken < MOST_STEPS / 20, "{start:?} takes {taken} steps");

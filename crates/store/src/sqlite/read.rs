@@ -7,6 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Statement, Transaction, Transactio
 
 use super::row;
 use crate::failure::{Failure, FailureKind};
+use crate::packed::Dictionaries;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Kept, Plan, Select, Value};
 use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
@@ -152,6 +153,7 @@ pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<()
 /// A slice of the reports on a resource, by the primary key.
 pub(super) fn reports(
     connection: &Connection,
+    dictionaries: &Dictionaries,
     resource: ResourceId,
     slice: &Slice,
 ) -> Result<ReportPage, Failure> {
@@ -163,7 +165,7 @@ pub(super) fn reports(
         page.version = Version(found.get(9)?);
         page.total = found.get::<_, Option<i64>>(10)?.map(|n| n as u64);
         if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
-            page.items.push(row::report(found)?);
+            page.items.push(row::report(dictionaries, found)?);
         }
     }
     page.more = slice.cut(&mut page.items);

@@ -8,6 +8,7 @@ use rusqlite::{Row, ToSql};
 
 use crate::ancestors;
 use crate::failure::{Failure, FailureKind};
+use crate::packed::Dictionaries;
 use crate::report_row;
 use crate::search::Value;
 
@@ -64,10 +65,11 @@ pub(super) fn standing(row: &Row<'_>) -> Result<Standing, Failure> {
 }
 
 /// Reads [`report_row::REPORT_COLUMNS`].
-pub(super) fn report(row: &Row<'_>) -> Result<Report, Failure> {
+pub(super) fn report(dictionaries: &Dictionaries, row: &Row<'_>) -> Result<Report, Failure> {
     let time = |index: usize| -> Result<Timestamp, Failure> { Ok(Timestamp::from_micros(row.get(index)?)) };
     let plain = [Some(text(row, 6)?), Some(text(row, 7)?), text_or_none(row, 8)?];
-    report_row::report(text(row, 1)?, row.get(2)?, (time(3)?, time(4)?), bytes_or_none(row, 5)?, plain)
+    let times = (time(3)?, time(4)?);
+    report_row::report(dictionaries, text(row, 1)?, row.get(2)?, times, bytes_or_none(row, 5)?, plain)
 }
 
 /// A value of a search. Lists are JSON, which SQLite takes apart itself.

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::{Sqlite, read, row};
 use crate::STATUS_COLUMNS;
 use crate::failure::Failure;
+use crate::packed::Dictionaries;
 use crate::surroundings::{MOST, SAID_COLUMNS};
 
 static REPORT: LazyLock<String> = LazyLock::new(|| {
@@ -47,12 +48,17 @@ impl Sqlite {
         id: ResourceId,
         time: Duration,
     ) -> Result<Option<Surroundings>, Failure> {
-        let catalog = self.catalog.clone();
-        self.scan(time, move |reader| look(reader, &catalog, id)).await
+        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
+        self.scan(time, move |reader| look(reader, &catalog, &dictionaries, id)).await
     }
 }
 
-fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Surroundings>, Failure> {
+fn look(
+    connection: &Connection,
+    catalog: &Catalog,
+    dictionaries: &Dictionaries,
+    id: ResourceId,
+) -> Result<Option<Surroundings>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(resource) = read::status(&snapshot, catalog, id)? else { return Ok(None) };
     let mut around = Surroundings::of(resource);
@@ -61,7 +67,7 @@ fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Op
     for adapter in adapters {
         let mut rows = report.query((id.to_string(), adapter))?;
         if let Some(found) = rows.next()? {
-            around.reports.push(row::report(found)?);
+            around.reports.push(row::report(dictionaries, found)?);
         }
     }
     if around.resource.is_active() {

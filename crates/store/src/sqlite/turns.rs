@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::leash::Leash;
 use super::{SCANS, Sqlite};
 use crate::failure::{Failure, FailureKind};
+use crate::packed::Dictionaries;
 use crate::{Options, Target};
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -31,7 +32,8 @@ fn store() -> Arc<Sqlite> {
         tenants: false,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    Arc::new(super::open(None, &options, catalog).unwrap().0)
+    let dictionaries = Arc::new(Dictionaries::new().unwrap());
+    Arc::new(super::open(None, &options, catalog, dictionaries).unwrap().0)
 }
 
 /// Searches that last until this is dropped.

@@ -10,15 +10,21 @@ use super::{load, persist};
 use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
+use crate::packed::Dictionaries;
 
 pub(crate) struct Writer {
     connection: Connection,
     catalog: Arc<Catalog>,
+    dictionaries: Arc<Dictionaries>,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, catalog: Arc<Catalog>) -> Self {
-        Self { connection, catalog }
+    pub(super) fn new(
+        connection: Connection,
+        catalog: Arc<Catalog>,
+        dictionaries: Arc<Dictionaries>,
+    ) -> Self {
+        Self { connection, catalog, dictionaries }
     }
 
     /// Ends whatever transaction a panic may have left open.
@@ -46,12 +52,12 @@ impl Writer {
             }
             recalled.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
         }
-        load::load(&transaction, &self.catalog, needs, &mut set)?;
+        load::load(&transaction, &self.catalog, &self.dictionaries, needs, &mut set)?;
         let verdicts = deliberate(set);
         let mut left = found;
         if !verdicts.set.is_unchanged() {
             left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
-            persist::persist(&transaction, &verdicts.set, left)?;
+            persist::persist(&transaction, &self.dictionaries, &verdicts.set, left)?;
             transaction.commit()?;
         }
         Ok(Committed { verdicts, found, left })

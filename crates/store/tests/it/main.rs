@@ -1,7 +1,9 @@
-//! The committer with a database that fails underneath it, and searches against the evaluator in memory. What users see
+//! The committer with a database that fails underneath it, searches against the evaluator in memory, and what is learned
+//! from rows. What users see
 //! of the stores is tested through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod dictionaries;
 mod flights;
 mod replica;
 mod writes;

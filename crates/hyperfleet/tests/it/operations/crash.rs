@@ -8,7 +8,7 @@ use hyperfleet_testkit::{Answer, Client, eventually};
 use serde_json::{Value, json};
 
 use super::home::{Home, Rows};
-use super::older_rows::unpacked;
+use super::older_rows::{Dictionaries, dictionaries, unpacked};
 use super::{CLUSTERS, DEADLINE, cluster, create_cluster};
 
 const ROUNDS: usize = 3;
@@ -194,7 +194,7 @@ impl Writer {
 
 /// What must hold between the tables whatever happened.
 async fn check_tables(home: &Home) {
-    let [feed, changes, status, resources, kept, counted] = home
+    let [feed, changes, status, resources, kept, counted, learned] = home
         .snapshot([
             "select version from feed",
             &format!("select version, resource_id, {} from changes order by version", home.hex("packed")),
@@ -204,6 +204,7 @@ async fn check_tables(home: &Home) {
             "select kind, sum(case when deleted_time is null then 1 else 0 end),
                  sum(case when deleted_time is null then 0 else 1 end)
              from resources group by kind order by kind",
+            &format!("select number, {} from dictionaries", home.hex("words")),
         ])
         .await;
     let versions: Vec<i64> = changes.iter().map(|row| row[0].parse().unwrap()).collect();
@@ -212,7 +213,7 @@ async fn check_tables(home: &Home) {
 
     assert_eq!(kept, counted, "the counts of the kinds are kept right");
 
-    let told = histories(&changes);
+    let told = histories(&changes, &dictionaries(&learned));
     let status: HashMap<&str, (&str, &str)> =
         status.iter().map(|row| (&*row[0], (&*row[1], &*row[2]))).collect();
     let rows: HashMap<&str, &Vec<String>> = resources.iter().map(|row| (&*row[0], row)).collect();
@@ -242,13 +243,13 @@ struct History<'a> {
 }
 
 /// Retells every resource's life from the changes alone.
-fn histories(changes: &Rows) -> HashMap<&str, History<'_>> {
+fn histories<'a>(changes: &'a Rows, dictionaries: &Dictionaries) -> HashMap<&'a str, History<'a>> {
     let mut told: HashMap<&str, History<'_>> = HashMap::new();
     for row in changes {
         let [version, id, packed] = row.as_slice() else { unreachable!("three columns were asked for") };
         let history = told.entry(id).or_default();
         history.version = version;
-        let entries: Vec<Value> = serde_json::from_str(&unpacked(packed)[0]).unwrap();
+        let entries: Vec<Value> = serde_json::from_str(&unpacked(dictionaries, packed)[0]).unwrap();
         assert!(!entries.is_empty(), "version {version} says nothing");
         for entry in &entries {
             let action = entry["action"].as_str().unwrap();

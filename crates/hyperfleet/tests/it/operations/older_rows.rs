@@ -1,10 +1,12 @@
 //! Rows as they were written before changes, reports and conditions had shorter forms. They are read as long as they
 //! are there. What is told of the short forms here is told by nobody else: a database outlives its program.
 
+use std::collections::HashMap;
+
 use hyperfleet_testkit::Client;
 use serde_json::{Value, json};
 
-use super::home::Home;
+use super::home::{Home, Rows};
 use super::{CLUSTERS, create_cluster};
 use crate::search::encoded;
 
@@ -13,13 +15,26 @@ const WORDS: &[u8] = include_bytes!("../../../../store/src/packed/words.txt");
 
 on_both_stores!(rows_from_before_the_short_forms_are_read_and_searched_as_before);
 
+/// The dictionaries of a database, by the first byte of what they pack.
+pub(super) type Dictionaries = HashMap<u8, Vec<u8>>;
+
+/// The one in the binary, and those that the rows of the table `dictionaries` tell of by number and hexadecimal digits.
+pub(super) fn dictionaries(learned: &Rows) -> Dictionaries {
+    let learned = learned.iter().map(|row| (row[0].parse().unwrap(), bytes(&row[1])));
+    learned.chain([(1, WORDS.to_vec())]).collect()
+}
+
 /// The texts of a value that is packed, from its hexadecimal digits.
-pub(super) fn unpacked(hex: &str) -> Vec<String> {
-    let bytes: Vec<u8> =
-        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();
-    let [1, frame @ ..] = bytes.as_slice() else { panic!("packed by another dictionary: {hex}") };
-    let text = zstd::bulk::Decompressor::with_dictionary(WORDS).unwrap().decompress(frame, 1 << 20).unwrap();
+pub(super) fn unpacked(dictionaries: &Dictionaries, hex: &str) -> Vec<String> {
+    let packed = bytes(hex);
+    let words = &dictionaries[&packed[0]];
+    let mut reader = zstd::bulk::Decompressor::with_dictionary(words).unwrap();
+    let text = reader.decompress(&packed[1..], 1 << 20).unwrap();
     String::from_utf8(text).unwrap().split('\0').map(str::to_owned).collect()
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
 async fn rows_from_before_the_short_forms_are_read_and_searched_as_before(home: &Home) {
@@ -92,8 +107,9 @@ async fn write_as_before(home: &Home, conditions: &Value) {
         "" => "null".to_owned(),
         text => format!("'{}'", text.replace('\'', "''")),
     };
+    let dictionaries = dictionaries(&Rows::new());
     for row in home.rows(&format!("select version, {} from changes", home.hex("packed"))).await {
-        let [entries, undo, last] = unpacked(&row[1]).try_into().unwrap();
+        let [entries, undo, last] = unpacked(&dictionaries, &row[1]).try_into().unwrap();
         let [entries, undo, last] = [entries, undo, last].map(|part| text(&part));
         home.execute(&format!(
             "update changes set entries = {entries}, undo = {undo}, last = {last}, packed = null where version = {}",
@@ -102,7 +118,7 @@ async fn write_as_before(home: &Home, conditions: &Value) {
         .await;
     }
     for row in home.rows(&format!("select adapter, {} from reports", home.hex("packed"))).await {
-        let [conditions, data, _] = unpacked(&row[1]).try_into().unwrap();
+        let [conditions, data, _] = unpacked(&dictionaries, &row[1]).try_into().unwrap();
         let [conditions, data] = [conditions, data].map(|part| text(&part));
         home.execute(&format!(
             "update reports set conditions = {conditions}, data = {data}, packed = null where adapter = '{}'",

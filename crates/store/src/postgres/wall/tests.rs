@@ -343,6 +343,7 @@ async fn a_tenants_transaction_reads_what_answers_need_and_writes_nothing() {
     let all = Neighbours::settle().await;
     for (statement, refusal) in [
         ("select name from secrets", "permission denied for table secrets"),
+        ("select number::text from dictionaries", "permission denied for table dictionaries"),
         ("select kind from aggregations", "permission denied for table aggregations"),
         ("select answer from retries", "permission denied for table retries"),
         ("select active::text from kind_counts", "permission denied for table kind_counts"),
@@ -391,6 +392,7 @@ async fn a_database_whose_statuses_do_not_know_their_tenant_yet_is_brought_up_to
     // The policy goes with the column.
     all.as_owner("alter table resource_status drop column tenancy cascade").await;
     all.as_owner("alter table resource_status drop column moved").await;
+    all.as_owner("drop table dictionaries").await;
     all.as_owner("delete from schema_migrations where number >= 9").await;
     let store = open(&all.database).await;
     for (side, found) in [(&all.here, true), (&all.there, false)] {
