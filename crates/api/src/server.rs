@@ -314,7 +314,10 @@ async fn learn_words(store: Store) {
         match store.learn_words().await {
             Ok(Some(number)) => tracing::info!(number, "learned a dictionary"),
             Ok(None) => tracing::debug!("there is no better dictionary to learn"),
-            Err(error) => tracing::warn!(error = error.chain(), "cannot learn a dictionary"),
+            Err(error) => {
+                tracing::warn!(error = error.chain(), "cannot learn a dictionary");
+                continue;
+            }
         }
         pause = (pause * 2).min(LOOK_INTERVAL);
     }

@@ -120,6 +120,7 @@ impl Committer {
             doorbell: doorbell.clone(),
             memory: Memory::default(),
             alone: true,
+            crowd: 0,
             metrics: metrics.clone(),
             feed,
         });
@@ -166,6 +167,8 @@ struct Task {
     memory: Memory,
     /// Whether nobody else wrote lately. If somebody does, what is remembered is seldom worth trying.
     alone: bool,
+    /// How many jobs there lately were at a time, on the ground and in the air.
+    crowd: usize,
     metrics: Metrics,
     feed: Feed,
 }

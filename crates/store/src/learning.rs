@@ -19,13 +19,14 @@ impl Store {
     /// Learns the words that recent rows of several resources share, if values get clearly shorter by them, and packs by
     /// them from then on. Returns the number of the dictionary. Another replica may be faster; then its words are taken.
     pub async fn learn_words(&self) -> Result<Option<u8>, Error> {
-        self.dictionaries.looked();
         let (forgotten, newest) = self.bounds().await?;
         let versions = sampled_versions(forgotten, newest);
         let rows = self.door("sample", self.reader.sample(versions)).await?;
         // Behind the rows: by now it holds whatever they were packed by.
         self.door("dictionaries", self.reader.read_dictionaries()).await?;
-        let Some((number, words)) = self.better_words(rows).await? else { return Ok(None) };
+        let better = self.better_words(rows).await?;
+        self.dictionaries.looked();
+        let Some((number, words)) = better else { return Ok(None) };
         let now = Timestamp::now();
         self.door("keep_dictionary", self.reader.keep_dictionary(number, words, now)).await?;
         self.door("dictionaries", self.reader.read_dictionaries()).await?;

@@ -4,7 +4,9 @@
 //!
 //! The words that all installations share stand in the binary. What adapters say differs from one to the next, so an
 //! installation learns more words from its own rows ([`learn`]) and keeps them in a table. The first byte of a value is
-//! the number of its dictionary, and a dictionary never changes, so whatever was packed once can be read for ever.
+//! the number of its dictionary, and a dictionary never changes, so whatever was packed once can be read for ever. A server
+//! that took over without the last dictionary may give its number again, so behind the number of a learned one stand two
+//! bytes of its fingerprint.
 
 mod learn;
 mod shared;
@@ -14,6 +16,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use sha2::{Digest as _, Sha256};
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
@@ -54,6 +57,8 @@ pub(crate) struct Dictionaries {
 /// Words, prepared for packing and unpacking.
 pub(crate) struct Dictionary {
     pub(crate) number: u8,
+    /// What a value begins with.
+    head: Vec<u8>,
     words: Vec<u8>,
     to_write: CDict<'static>,
     to_read: DDict<'static>,
@@ -92,7 +97,7 @@ impl Dictionaries {
     }
 
     fn unpack(&self, packed: &[u8]) -> Result<String, Failure> {
-        let [number @ BY_WORDS..=u8::MAX, frame @ ..] = packed else {
+        let [number @ BY_WORDS..=u8::MAX, ..] = packed else {
             return Err(defect("a value that was packed in another way"));
         };
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(number).cloned();
@@ -100,7 +105,8 @@ impl Dictionaries {
             let cause = format!("a value was packed by dictionary {number}, which is not there");
             Failure::new(FailureKind::UnknownDictionary, cause)
         };
-        known.ok_or_else(unknown)?.unpack(frame)
+        let known = known.ok_or_else(unknown)?;
+        known.unpack(packed.strip_prefix(&*known.head).ok_or_else(unknown)?)
     }
 
     /// The one to pack with. It is in the table already, so everyone can read what it packs.
@@ -154,17 +160,22 @@ impl Dictionary {
         let unfit = || defect(format!("dictionary {number} cannot be used"));
         let to_write = CDict::try_create(&words, level).ok_or_else(unfit)?;
         let to_read = DDict::try_create(&words).ok_or_else(unfit)?;
-        Ok(Self { number, words, to_write, to_read })
+        let mut head = vec![number];
+        if number != BY_WORDS {
+            head.extend_from_slice(&Sha256::digest(&words)[..2]);
+        }
+        Ok(Self { number, head, words, to_write, to_read })
     }
 
     fn pack(&self, joined: &str) -> Result<Vec<u8>, Failure> {
         let idle = WRITERS.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut writer = idle.or_else(CCtx::try_create).ok_or_else(|| defect("no memory to pack in"))?;
-        let mut packed = vec![0; 1 + zstd_safe::compress_bound(joined.len())];
-        packed[0] = self.number;
-        let packing = writer.compress_using_cdict(&mut packed[1..], joined.as_bytes(), &self.to_write);
+        let mut packed = self.head.clone();
+        packed.resize(self.head.len() + zstd_safe::compress_bound(joined.len()), 0);
+        let room = &mut packed[self.head.len()..];
+        let packing = writer.compress_using_cdict(room, joined.as_bytes(), &self.to_write);
         let length = packing.map_err(|code| defect(zstd_safe::get_error_name(code)))?;
-        packed.truncate(1 + length);
+        packed.truncate(self.head.len() + length);
         packed.shrink_to_fit();
         WRITERS.lock().unwrap_or_else(PoisonError::into_inner).push(writer);
         Ok(packed)
@@ -190,7 +201,6 @@ fn defect(cause: impl std::fmt::Display) -> Failure {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use sha2::{Digest as _, Sha256};
 
     use super::*;
 
@@ -247,6 +257,8 @@ mod tests {
         // The number is given again, to other words.
         known.add(vec![(3, b"others".to_vec())]).unwrap();
         assert_eq!(known.pack([Some(text)]).unwrap()[0], 3);
+        // What was packed by the first of that number is not read by the second.
+        assert_eq!(known.texts(Some(&lost), [None]).unwrap_err().kind, FailureKind::UnknownDictionary);
         assert_eq!(known.texts(Some(&packed), [None]).unwrap(), [Some(text.to_owned())]);
     }
 

@@ -23,11 +23,14 @@ const MAX_FLIGHTS: usize = 3;
 
 /// A flight that would find nothing in the air takes no more than this: while a large batch is decided, the database
 /// would have nothing to do.
-const FIRST: usize = 48;
+const FIRST: usize = 96;
 
-/// Which part of the one ahead a flight must be. One that is much smaller would be carried out before there is enough
-/// for the next.
+/// Which part of the crowd a flight must carry while another is in the air. A batch costs the database several reports
+/// more than the reports in it, and small ones beget small ones: those who are answered come back as few as they were.
 const WORTH: usize = 3;
+
+/// How fast the crowd is forgotten, by which part of it each time.
+const FORGOTTEN: usize = 16;
 
 /// What is in the air, in the order in which it lands, and what has failed since there was nothing.
 #[derive(Default)]
@@ -83,13 +86,14 @@ impl Flights {
 
 impl Task {
     /// Takes those of `jobs` that can be sent out of it.
-    pub(super) fn board(&self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
+    pub(super) fn board(&mut self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
         let connected = matches!(&self.writer, Writer::Postgres(writer) if writer.is_connected());
         if !connected || !self.alone || !flights.has_room() || (jobs.is_empty() && flights.is_empty()) {
             return Boarding::Grounded;
         }
-        let ahead = flights.in_the_air.back().map_or(0, |flight| flight.commands);
-        let enough = (ahead / WORTH).max(1);
+        let in_the_air: usize = flights.in_the_air.iter().map(|flight| flight.commands).sum();
+        self.crowd = (self.crowd - self.crowd / FORGOTTEN).max(jobs.len() + in_the_air);
+        let enough = if flights.is_empty() { 1 } else { (self.crowd / WORTH).max(1) };
         if jobs.len() < enough {
             return Boarding::TooFew(enough - jobs.len());
         }

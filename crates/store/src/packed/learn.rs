@@ -43,8 +43,10 @@ pub(crate) fn better(
     for row in rows {
         let next = resources.len();
         let resource = *resources.entry(row.resource).or_insert(next);
-        let text = known.unpack(&row.packed)?;
-        if text.len() <= LONGEST {
+        // One that cannot be read is no reason to learn nothing from the others.
+        if let Ok(text) = known.unpack(&row.packed)
+            && text.len() <= LONGEST
+        {
             if resource.is_multiple_of(2) { &mut learned } else { &mut tried }.push((resource, text));
         }
     }

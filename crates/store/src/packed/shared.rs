@@ -53,14 +53,21 @@ pub(super) fn words(rows: &[Row<'_>]) -> Vec<u8> {
 /// The longest pieces that each row begins with, goes on with, and so on, and how many rows have them.
 fn pieces<'a>(rows: &[Row<'a>]) -> HashMap<&'a str, usize> {
     let cut = Cut::new(rows);
+    // Most words are of one resource alone, and to look at all of their places for each would take the longest.
+    let shared: Vec<bool> = cut.places.iter().map(|places| is_shared(rows, places)).collect();
     let mut found: HashMap<&str, usize> = HashMap::new();
     let mut work = 0;
     for (row, tokens) in cut.rows.iter().enumerate() {
         let mut of_row = HashSet::new();
         let mut at = 0;
         while at < tokens.len() {
+            if !shared[tokens[at].word] {
+                at += 1;
+                continue;
+            }
             let mut places = cut.places[tokens[at].word].clone();
             let mut length = 0;
+            work += places.len();
             while is_shared(rows, &places) {
                 length += 1;
                 work += places.len();
@@ -227,6 +234,14 @@ mod tests {
         let rows: Vec<Row<'_>> =
             texts.iter().enumerate().map(|(resource, text)| Row { resource, text }).collect();
         assert!(words(&rows).len() <= MOST_WORDS);
+    }
+
+    /// Of which nothing is shared, so that there is nothing to look for.
+    #[test]
+    fn two_resources_that_repeat_themselves_do_not_take_for_ever() {
+        let text = format!("[{}1]", "1,".repeat(4_000));
+        let rows: Vec<Row<'_>> = (0..200).map(|n| Row { resource: n % 2, text: &text }).collect();
+        assert!(pieces(&rows).is_empty());
     }
 
     #[test]

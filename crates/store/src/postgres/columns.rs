@@ -65,7 +65,7 @@ impl<'a> Columns<'a> {
         columns
     }
 
-    /// In the order of `insert_resources`.
+    /// In the order of [`super::together::Write::NewResources`].
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![
             &self.ids,
@@ -126,14 +126,14 @@ impl<'a> StatusColumns<'a> {
         })
     }
 
-    /// In the order of `insert_status`.
+    /// In the order of [`super::together::Write::NewStatuses`].
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
         let mut all = self.changing();
         all.push(&self.tenancies);
         all
     }
 
-    /// In the order of `update_status`.
+    /// In the order of [`super::together::Write::Statuses`].
     pub(super) fn changing(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![&self.ids, &self.versions, &self.conditions, &self.pending_since, &self.confirmed_after]
     }

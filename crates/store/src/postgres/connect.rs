@@ -122,12 +122,13 @@ impl Address {
 }
 
 /// Deadlines that hold even when this process is gone or asleep, so that a stalled replica
-/// cannot keep the feed lock; and no compilation of plans that run for microseconds.
+/// cannot keep the feed lock; no compilation of plans that run for microseconds; and the isolation that whoever waits for
+/// the feed counts on, for a statement that is a transaction by itself.
 fn session_settings(timeout: Duration) -> String {
     let ms = milliseconds(timeout);
     format!(
         "-c statement_timeout={ms} -c idle_in_transaction_session_timeout={ms} -c jit=off \
-         -c timezone=UTC -c client_min_messages=warning"
+         -c timezone=UTC -c client_min_messages=warning -c default_transaction_isolation=read\\ committed"
     )
 }
 

@@ -96,8 +96,8 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 
 /// Reads on a connection of the pool. One that broke while it rested there costs nobody an error: the read
 /// is done again on a new one. So is one that met a value of a dictionary that another replica has made since, once it is
-/// known here: by then no transaction is open, and whoever the read was for, the table is read by its owner. (A function could not: its closure's future would be `Send` for one lifetime
-/// only.)
+/// known here: by then no transaction is open, and whoever the read was for, the table is read by its owner. (A function
+/// could not: its closure's future would be `Send` for one lifetime only.)
 macro_rules! on_lease {
     ($from:expr, |$client:ident| $read:expr) => {{
         let mut lease = $from.lease().await?;

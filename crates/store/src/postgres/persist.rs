@@ -14,10 +14,10 @@ use super::columns::{
 use super::load::outdated;
 use super::moved::{self, Moves};
 use super::report_columns::ReportColumns;
-use super::together::Write;
+use super::together::{ALL, Write};
 use super::writer::Session;
 use crate::differences::{Counts, Differences};
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::memory::Mark;
 
 /// What is bound to a statement.
@@ -73,23 +73,43 @@ pub(super) async fn persist(
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
     let answers = AnswerColumns::of(set);
 
-    let writes: [(Write, bool, Values<'_>); 15] = [
-        (Write::NewResources, !inserted.is_empty(), wide.all()),
-        (Write::NewStatuses, !inserted.is_empty(), new_status.all()),
-        (Write::Resources, !updated.is_empty() && !frees_names, changed.changing()),
-        (Write::Statuses, !restated.is_empty(), moved_status.changing()),
-        (Write::Times, !refreshed.ids.is_empty(), refreshed.all()),
-        (Write::OldFacets, !old_facets.facets.is_empty(), old_facets.all()),
-        (Write::NewFacets, !new_facets.facets.is_empty(), new_facets.all()),
-        (Write::FacetCounts, !facet_counts.facets.is_empty(), facet_counts.all()),
-        (Write::Counts, !kinds.is_empty(), vec![&kinds, &active, &finalizing, &pending.0, &pending.1]),
-        (Write::NewReports, !new_reports.ids.is_empty(), new_reports.all()),
-        (Write::Reports, !changed_reports.ids.is_empty(), changed_reports.all()),
-        (Write::ReportTimes, !moved_reports.ids.is_empty(), moved_reports.moving()),
-        (Write::References, !sources.is_empty(), vec![&sources, &ref_types, &targets]),
-        (Write::Changes, is_changed, changes.all()),
-        (Write::Answers, !answers.keys.is_empty(), answers.all()),
-    ];
+    // Those that free a name are written before.
+    let changed_together = if frees_names { Columns::of(&[]) } else { Columns::of(updated) };
+    let values_of = |write: Write| -> Values<'_> {
+        match write {
+            Write::NewResources => wide.all(),
+            Write::NewStatuses => new_status.all(),
+            Write::Resources => changed_together.changing(),
+            Write::Statuses => moved_status.changing(),
+            Write::Times => refreshed.all(),
+            Write::OldFacets => old_facets.all(),
+            Write::NewFacets => new_facets.all(),
+            Write::FacetCounts => facet_counts.all(),
+            Write::Counts => vec![&kinds, &active, &finalizing, &pending.0, &pending.1],
+            Write::NewReports => new_reports.all(),
+            Write::Reports => changed_reports.all(),
+            Write::ReportTimes => moved_reports.moving(),
+            Write::References => vec![&sources, &ref_types, &targets],
+            Write::Changes => changes.all(),
+            Write::Answers => answers.all(),
+        }
+    };
+    let is_needed = |write: &Write| match write {
+        Write::NewResources | Write::NewStatuses => !inserted.is_empty(),
+        Write::Resources => !updated.is_empty() && !frees_names,
+        Write::Statuses => !restated.is_empty(),
+        Write::Times => !refreshed.ids.is_empty(),
+        Write::OldFacets => !old_facets.facets.is_empty(),
+        Write::NewFacets => !new_facets.facets.is_empty(),
+        Write::FacetCounts => !facet_counts.facets.is_empty(),
+        Write::Counts => !kinds.is_empty(),
+        Write::NewReports => !new_reports.ids.is_empty(),
+        Write::Reports => !changed_reports.ids.is_empty(),
+        Write::ReportTimes => !moved_reports.ids.is_empty(),
+        Write::References => !sources.is_empty(),
+        Write::Changes => is_changed,
+        Write::Answers => !answers.keys.is_empty(),
+    };
 
     // What goes and what frees its name comes before what is new, so that one batch can delete a name
     // and use it again.
@@ -114,8 +134,7 @@ pub(super) async fn persist(
         after.push((&statements.delete_facet_counts, vec![&old_facets.facets]));
     }
 
-    let needed: Vec<Write> =
-        writes.iter().filter(|(_, is_needed, _)| *is_needed).map(|(write, ..)| *write).collect();
+    let needed: Vec<Write> = ALL.into_iter().filter(is_needed).collect();
     let set_of_writes = statements.together.with(&needed)?;
     let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
     let mut values: Values<'_> = vec![&left.version.0, &left.commits, &is_changed];
@@ -126,21 +145,23 @@ pub(super) async fn persist(
             &set_of_writes.claimed
         }
     };
-    for write in set_of_writes.writes {
-        values.extend(writes.iter().filter(|(other, ..)| other == write).flat_map(|(.., values)| values));
-    }
+    values.extend(set_of_writes.writes.iter().flat_map(|write| values_of(*write)));
 
     let client = &session.client;
-    let is_alone = before.is_empty() && after.is_empty() && matches!(feed, Feed::Expected { .. });
+    let is_expected = matches!(feed, Feed::Expected { .. });
+    // Whoever locks rows before the feed waits for others who wait for it.
+    if is_expected && !before.is_empty() {
+        return Err(Failure::new(FailureKind::Defect, "what goes needs the lock of the feed"));
+    }
+    let is_alone = is_expected && after.is_empty();
     let control = async |text: &str, is_needed: bool| match is_needed {
         true => client.batch_execute(text).await,
         false => Ok(()),
     };
     let all = before.into_iter().chain([(together, values)]).chain(after).collect::<Vec<_>>();
     let writes = try_join_all(all.iter().map(|(statement, values)| client.execute(*statement, values)));
-    let begins = matches!(feed, Feed::Expected { .. }) && !is_alone;
     let sent = futures_util::try_join!(
-        control("begin isolation level read committed", begins),
+        control("begin isolation level read committed", is_expected && !is_alone),
         writes,
         control("commit", !is_alone),
     );

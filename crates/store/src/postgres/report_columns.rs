@@ -57,7 +57,7 @@ impl<'a> ReportColumns<'a> {
         }
     }
 
-    /// In the order of `insert_reports` and `update_reports`.
+    /// In the order of [`super::together::Write::NewReports`] and of `Reports`.
     pub(super) fn all(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![
             &self.ids,
@@ -75,7 +75,7 @@ impl<'a> ReportColumns<'a> {
         ]
     }
 
-    /// In the order of `move_reports`.
+    /// In the order of [`super::together::Write::ReportTimes`].
     pub(super) fn moving(&self) -> Vec<&(dyn ToSql + Sync)> {
         vec![&self.ids, &self.adapters, &self.report_times]
     }

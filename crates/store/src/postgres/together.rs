@@ -4,7 +4,10 @@
 //! No two of them may touch the same row, because each sees the tables as they were before the statement. All are carried
 //! out or none, and the claim of the feed first, for the rest depends on it.
 
+use futures_util::future::try_join_all;
 use tokio_postgres::{Client, Statement};
+
+use Write::*;
 
 use super::statements::{OURS, REPORT, insert, ring, rows};
 use super::writer::prepare;
@@ -30,7 +33,24 @@ pub(super) enum Write {
     Answers,
 }
 
-use Write::*;
+/// All of them.
+pub(super) const ALL: [Write; 15] = [
+    NewResources,
+    NewStatuses,
+    Resources,
+    Statuses,
+    Times,
+    OldFacets,
+    NewFacets,
+    FacetCounts,
+    Counts,
+    NewReports,
+    Reports,
+    ReportTimes,
+    References,
+    Changes,
+    Answers,
+];
 
 /// Which are prepared together, the smaller first: a batch takes the first that has all of its writes, and leaves the
 /// others empty. So one that fits costs next to nothing, and any mixture can be written.
@@ -48,23 +68,7 @@ const SETS: [&[Write]; 8] = [
     &[Resources, Statuses, Changes, OldFacets, NewFacets, FacetCounts, Counts],
     // Reports of every sort: first ones, and such that turn a status.
     &[Times, Statuses, NewReports, Reports, Changes, OldFacets, NewFacets, FacetCounts, Counts],
-    &[
-        NewResources,
-        NewStatuses,
-        Resources,
-        Statuses,
-        Times,
-        OldFacets,
-        NewFacets,
-        FacetCounts,
-        Counts,
-        NewReports,
-        Reports,
-        ReportTimes,
-        References,
-        Changes,
-        Answers,
-    ],
+    &ALL,
 ];
 
 impl Write {
@@ -177,13 +181,10 @@ pub(super) struct Set {
 
 impl Together {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Failure> {
-        let mut sets = Vec::with_capacity(SETS.len());
-        for writes in SETS {
-            let [locked, claimed] =
-                prepare(client, [statement(writes, ADVANCE, 3), statement(writes, &claim(), 6)]).await?;
-            sets.push(Set { writes, locked, claimed });
-        }
-        Ok(Self(sets))
+        let texts = SETS.map(|writes| [statement(writes, ADVANCE, 3), statement(writes, &claim(), 6)]);
+        let prepared = try_join_all(texts.map(|texts| prepare(client, texts))).await?;
+        let set = |(writes, [locked, claimed]): (_, [Statement; 2])| Set { writes, locked, claimed };
+        Ok(Self(SETS.into_iter().zip(prepared).map(set).collect()))
     }
 
     /// The smallest set that has all of these.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use hyperfleet_core::Catalog;
 use hyperfleet_core::rules::{Needs, WorkingSet};
+use hyperfleet_core::{Catalog, Version};
 use tokio_postgres::Client;
 
 use super::connect::Address;
@@ -30,6 +30,8 @@ pub(crate) struct Writer {
     dictionaries: Arc<Dictionaries>,
     timeout: Duration,
     session: Option<Arc<Session>>,
+    /// The newest version that this session has found.
+    newest: Version,
 }
 
 /// A connection with its prepared statements.
@@ -57,12 +59,13 @@ impl Writer {
         dictionaries: Arc<Dictionaries>,
         timeout: Duration,
     ) -> Self {
-        Self { address, catalog, dictionaries, timeout, session: None }
+        Self { address, catalog, dictionaries, timeout, session: None, newest: Version(0) }
     }
 
     /// Drops the connection, and with it whatever transaction was open.
     pub(crate) fn reset(&mut self) {
         self.session = None;
+        self.newest = Version(0);
     }
 
     /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
@@ -102,8 +105,14 @@ impl Writer {
                 self.reset();
                 return Err(Failure::new(FailureKind::Outdated, failure.cause));
             }
+            // An older state was put back under us, without the last dictionaries: a new session knows which are left.
+            Ok((found, _)) if found.version < self.newest => {
+                self.reset();
+                self.begin(needs, None).await?
+            }
             other => other?,
         };
+        self.newest = found.version;
         let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
         let verdicts = deliberate(set);
         if verdicts.set.is_unchanged() {

@@ -344,7 +344,7 @@ async fn what_one_resource_says_is_not_learned(place: Place) {
     let ids = replica.clusters(60).await;
     for turn in 0..40 {
         replica.report(ids[0], "dns", "hunter2, the password of all").await;
-        replica.report(ids[1], "dns", &format!("Turn {}", turn % 2)).await;
+        replica.report(ids[2], "dns", &format!("Turn {}", turn % 2)).await;
         replica.report(ids[0], "dns", "and again").await;
     }
     assert_eq!(replica.learn().await, Some(2));
@@ -386,6 +386,18 @@ async fn words_that_another_server_does_not_have_are_not_used_with_it() {
     let replica = place.open().await;
     replica.clusters(60).await;
     let newest = "select get_byte(packed, 0) from changes order by version desc limit 1";
+    assert_eq!(replica.learn().await, Some(2));
+    replica.clusters(1).await;
+    assert_eq!(place.sql(newest).await, "2");
+    // An older state is put back under it, without the dictionary, and no connection breaks.
+    let restored = "delete from changes where version > 2; delete from dictionaries;
+                    update feed set version = 2, commits = 2";
+    place.sql(restored).await;
+    let ids = replica.clusters(1).await;
+    assert_eq!(place.sql(newest).await, "1");
+    assert_eq!(replica.messages(ids[0]).await, ["Generation 1 is applied"; 2]);
+    // Behind a new connection is a server that lacks it.
+    replica.clusters(40).await;
     assert_eq!(replica.learn().await, Some(2));
     replica.clusters(1).await;
     assert_eq!(place.sql(newest).await, "2");

@@ -6,8 +6,8 @@
 mod dictionaries;
 mod flights;
 mod replica;
-mod writes;
 mod search;
+mod writes;
 
 use std::path::Path;
 use std::sync::Arc;
