@@ -31,12 +31,9 @@ const WORDS: &[u8] = include_bytes!("packed/words.txt");
 /// The number of the dictionary in the binary. Those that are learned have the next ones.
 const BY_WORDS: u8 = 1;
 
-/// For the words in the binary. The next higher ones take twice the time for a tenth of the bytes.
+/// The next higher ones take twice the time for a tenth of the bytes. For learned words a thorough search (level 4) would
+/// leave two thirds of the bytes, but one who reports something new would wait for it: a tenth fewer a second.
 const LEVEL: i32 = -3;
-
-/// For what is learned. Most of a text is found in a few long pieces, so that a thorough search takes little longer than
-/// the fast one in the words of the binary, and it leaves two thirds of what the fast one would.
-const LEARNED_LEVEL: i32 = 4;
 
 /// What claims to be longer is damaged.
 const MOST_BYTES: usize = 1 << 30;
@@ -156,9 +153,8 @@ impl fmt::Debug for Dictionary {
 
 impl Dictionary {
     fn new(number: u8, words: Vec<u8>) -> Result<Self, Failure> {
-        let level = if number == BY_WORDS { LEVEL } else { LEARNED_LEVEL };
         let unfit = || defect(format!("dictionary {number} cannot be used"));
-        let to_write = CDict::try_create(&words, level).ok_or_else(unfit)?;
+        let to_write = CDict::try_create(&words, LEVEL).ok_or_else(unfit)?;
         let to_read = DDict::try_create(&words).ok_or_else(unfit)?;
         let mut head = vec![number];
         if number != BY_WORDS {
