@@ -48,7 +48,6 @@ pub(super) async fn persist(
     } = &differences;
 
     let wide = Columns::of(inserted);
-    let changed = Columns::of(updated);
     let new_status = StatusColumns::of(inserted)?;
     let moved_status = StatusColumns::of(restated)?;
     let uuids = |ids: &[ResourceId]| ids.iter().map(|id| id.uuid()).collect::<Vec<_>>();
@@ -74,7 +73,8 @@ pub(super) async fn persist(
     let answers = AnswerColumns::of(set);
 
     // Those that free a name are written before.
-    let changed_together = if frees_names { Columns::of(&[]) } else { Columns::of(updated) };
+    let (before_all, together) = if frees_names { (&updated[..], &[][..]) } else { (&[][..], &updated[..]) };
+    let (changed_before, changed_together) = (Columns::of(before_all), Columns::of(together));
     let values_of = |write: Write| -> Values<'_> {
         match write {
             Write::NewResources => wide.all(),
@@ -123,7 +123,7 @@ pub(super) async fn persist(
         before.push((&statements.delete_reports, vec![&removed]));
     }
     if frees_names {
-        before.push((&statements.update_resources, changed.changing()));
+        before.push((&statements.update_resources, changed_before.changing()));
     }
     // What is done to rows that others have written.
     let mut after: Vec<(&Statement, Values<'_>)> = Vec::new();
