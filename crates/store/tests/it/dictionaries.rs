@@ -267,7 +267,8 @@ async fn rows_are_much_shorter_once_their_words_are_learned(place: Place) {
     let ids = replica.clusters(20).await;
     for table in ["changes", "reports"] {
         let (before, after) = (place.bytes(table, 1).await, place.bytes(table, 2).await);
-        assert!(after * 2.0 < before, "{table}: {before} bytes before, {after} after");
+        // By which a dictionary is worth a number.
+        assert!(after * 3.0 <= before * 2.0, "{table}: {before} bytes before, {after} after");
     }
     assert_eq!(replica.learn().await, None, "the same again is no better");
     // Those who come later read both.
