@@ -8,6 +8,9 @@ use serde_json::Value;
 use crate::json_patch::Operation;
 use crate::{IfMatch, Labels, References, ResourceId, Retry, Sight, Submission};
 
+/// The member with what a resource refers to.
+const REFERENCES: &str = "references";
+
 /// Who asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
@@ -129,12 +132,20 @@ pub struct SubmitReport {
 }
 
 impl PatchBody {
+    /// Whether references may be others behind the change.
+    pub fn touches_references(&self) -> bool {
+        match self {
+            Self::Merge(members) => members.contains_key(REFERENCES),
+            Self::Json(operations) => operations.iter().any(|operation| operation.touches(REFERENCES)),
+        }
+    }
+
     /// Every id that the change could make a reference to.
     pub(crate) fn mentioned_ids(&self) -> BTreeSet<ResourceId> {
         let mut ids = BTreeSet::new();
         match self {
             Self::Merge(members) => {
-                members.get("references").into_iter().for_each(|v| collect_ids(v, &mut ids));
+                members.get(REFERENCES).into_iter().for_each(|v| collect_ids(v, &mut ids));
             }
             Self::Json(operations) => {
                 operations.iter().filter_map(Operation::value).for_each(|v| collect_ids(v, &mut ids));

@@ -72,6 +72,17 @@ impl Operation {
         }
     }
 
+    /// Whether it may change a member of the document, or what is in it.
+    pub(crate) fn touches(&self, member: &str) -> bool {
+        let from = match &self.verb {
+            Verb::Move(from) => Some(from),
+            _ => None,
+        };
+        // Without a segment the pointer means the whole document.
+        let is_there = |pointer: &Pointer| pointer.segments.first().is_none_or(|first| first == member);
+        is_there(&self.path) || from.is_some_and(is_there)
+    }
+
     fn parse(index: usize, entry: &Value, faults: &mut Faults) -> Option<Self> {
         let Value::Object(members) = entry else {
             faults.push(Fault::wrong_type(format!("[{index}]"), "an object", entry));

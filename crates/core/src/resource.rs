@@ -101,13 +101,6 @@ impl Resource {
         self.phase == Phase::Active
     }
 
-    /// The same resource as far as nobody wishes it.
-    #[must_use]
-    pub(crate) fn without_wish(&self) -> Self {
-        let nothing = RawJson::from_stored("{}");
-        Self { spec: nothing.clone(), references: nothing, ..self.clone() }
-    }
-
     /// The same resource with other conditions.
     #[must_use]
     pub(crate) fn with_conditions(&self, conditions: RawJson) -> Self {

@@ -8,6 +8,7 @@
 //!
 //! Batches are settled one after the other, but for those that [`flights`] may send ahead.
 
+mod boarding;
 mod doorbell;
 mod flights;
 
@@ -56,6 +57,7 @@ struct Job {
 }
 
 /// Jobs that share a commit.
+#[derive(Default)]
 struct Batch {
     commands: Vec<Command>,
     callers: Vec<Waiting>,
@@ -65,6 +67,18 @@ impl Batch {
     fn of(jobs: Vec<Job>) -> Self {
         let (commands, callers) = jobs.into_iter().map(|job| (job.command, job.caller)).unzip();
         Self { commands, callers }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Those whose command is one of these, and the others.
+    fn split(self, is_one: impl Fn(&Command) -> bool) -> (Self, Self) {
+        let jobs = self.commands.into_iter().zip(self.callers);
+        let (these, others) =
+            jobs.map(|(command, caller)| Job { command, caller }).partition(|job| is_one(&job.command));
+        (Self::of(these), Self::of(others))
     }
 
     fn answer(callers: Vec<Waiting>, answers: Vec<Result<Outcome, Error>>) {
@@ -121,6 +135,7 @@ impl Committer {
             memory: Memory::default(),
             alone: true,
             crowd: 0,
+            distrust: 0,
             metrics: metrics.clone(),
             feed,
         });
@@ -169,6 +184,8 @@ struct Task {
     alone: bool,
     /// How many jobs there lately were at a time, on the ground and in the air.
     crowd: usize,
+    /// For how many more flights names are not trusted to be free.
+    distrust: usize,
     metrics: Metrics,
     feed: Feed,
 }
@@ -189,8 +206,8 @@ impl Task {
         let mut flights = Flights::default();
         loop {
             if flights.is_empty() {
-                for (batch, failure) in flights.failed() {
-                    self.settle_after(failure, batch).await;
+                for failed in flights.failed() {
+                    self.settle_after(failed).await;
                 }
                 if jobs.is_empty() {
                     let taken = self.jobs.recv_many(&mut jobs, MAX_BATCH).await;
@@ -277,19 +294,28 @@ impl Task {
     /// One transaction for all of `commands`, by what is remembered if that is still right.
     async fn attempt(&mut self, commands: &[Command]) -> Result<Vec<Result<Outcome, Error>>, Failure> {
         let mut needs = Needs::of(commands);
-        let reported: BTreeSet<ResourceId> = needs.reports.iter().map(|(id, _)| *id).collect();
         if self.alone
             && let Some(recalled) = self.memory.recall(&mut needs)
         {
-            match self.transact(commands, &needs, Some(recalled), &reported).await {
+            match self.transact(commands, &needs, Some(recalled)).await {
                 Err(failure) if failure.kind == FailureKind::Outdated => {}
                 result => return result,
             }
-            let result = self.transact(commands, &Needs::of(commands), None, &reported).await;
+            let result = self.transact(commands, &Needs::of(commands), None).await;
             self.alone = false;
             return result;
         }
-        self.transact(commands, &needs, None, &reported).await
+        self.transact(commands, &needs, None).await
+    }
+
+    /// The same without anything that is remembered, if the feed is there.
+    async fn attempt_at(
+        &mut self,
+        mark: Mark,
+        commands: &[Command],
+    ) -> Result<Vec<Result<Outcome, Error>>, Failure> {
+        let nothing = Recalled { mark, dossiers: Vec::new() };
+        self.transact(commands, &Needs::of(commands), Some(nothing)).await
     }
 
     async fn transact(
@@ -297,7 +323,6 @@ impl Task {
         commands: &[Command],
         needs: &Needs,
         recalled: Option<Recalled>,
-        reported: &BTreeSet<ResourceId>,
     ) -> Result<Vec<Result<Outcome, Error>>, Failure> {
         let started = Instant::now();
         let rulebook = self.rulebook.clone();
@@ -311,13 +336,21 @@ impl Task {
             Ok(committed) => committed,
             Err(failure) => {
                 self.memory.clear();
-                self.metrics.failed("commit", failure.error_type(), took);
+                self.count_failure(&failure, took);
                 return Err(failure);
             }
         };
         self.measure(commands, &set, &answers, took);
-        self.alone = self.memory.learn(&rulebook.catalog, reported.iter().copied(), set, (found, left));
+        let about: BTreeSet<ResourceId> = commands.iter().filter_map(boarding::subject).collect();
+        self.alone = self.memory.learn(&rulebook.catalog, about, set, (found, left));
         Ok(answers)
+    }
+
+    /// To find that something is otherwise than it was remembered is part of the work, and no trouble of the database.
+    fn count_failure(&self, failure: &Failure, took: Duration) {
+        if !matches!(failure.kind, FailureKind::Outdated | FailureKind::NameTaken) {
+            self.metrics.failed("commit", failure.error_type(), took);
+        }
     }
 
     /// Counts a batch that was committed, and tells those who follow.

@@ -24,6 +24,8 @@ pub(crate) enum FailureKind {
     Conflict,
     /// What the committer remembered is not true any more.
     Outdated,
+    /// A name was thought to be free and is not.
+    NameTaken,
     /// The database refused a statement.
     Refused,
     /// A value was packed by words that are not known here. They may be in the table by now.
@@ -47,7 +49,7 @@ impl Failure {
         match self.kind {
             FailureKind::Unavailable => "unavailable",
             FailureKind::Timeout => "timeout",
-            FailureKind::Conflict => "conflict",
+            FailureKind::Conflict | FailureKind::NameTaken => "conflict",
             FailureKind::Outdated => "outdated",
             FailureKind::Refused => "refused",
             FailureKind::UnknownDictionary | FailureKind::Defect => "defect",
@@ -62,7 +64,7 @@ impl Failure {
                 "The database is not reachable at the moment. Please try again later.",
             ),
             FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),
-            FailureKind::Conflict | FailureKind::Outdated | FailureKind::Refused => {
+            FailureKind::Conflict | FailureKind::Outdated | FailureKind::NameTaken | FailureKind::Refused => {
                 (ErrorKind::Database, "The database could not carry out the request.")
             }
             FailureKind::UnknownDictionary | FailureKind::Defect => return Error::internal(self.cause),

@@ -1,5 +1,5 @@
-//! What the committer remembers of the resources that adapters report on, so that the next report on one of
-//! them needs no read.
+//! What the committer remembers of the resources that are created, patched and reported on, so that the next patch of
+//! one of them, or report on it, needs no read.
 //!
 //! It is right only while nobody else has written. Every commit therefore leaves its mark in the feed, and the
 //! next one first makes sure that the mark is still its own, in the transaction that it is about to commit:
@@ -78,20 +78,28 @@ impl Memory {
             return None;
         }
         let mut dossiers = HashMap::new();
-        for id in needs.reports.iter().map(|(id, _)| id).filter(|id| !needs.ids.contains(id)) {
-            dossiers.extend(self.dossiers.take(*id).map(|(dossier, _)| (*id, dossier)));
+        for id in &needs.statuses {
+            if self.dossiers.get(*id).is_some_and(|dossier| dossier.is_whole() || !needs.ids.contains(id)) {
+                dossiers.extend(self.dossiers.take(*id).map(|(dossier, _)| (*id, dossier)));
+            }
         }
         if dossiers.is_empty() {
             return None;
         }
+        needs.ids.retain(|id| !dossiers.contains_key(id));
         needs.statuses.retain(|id| !dossiers.contains_key(id));
-        needs.reports.retain(|(id, adapter)| dossiers.get(id).is_none_or(|d| !d.has_report(adapter)));
+        needs.reports.retain(|(id, adapter)| dossiers.get(id).is_none_or(|d| !d.knows_report(adapter)));
         Some(Recalled { mark, dossiers: dossiers.into_values().collect() })
     }
 
-    /// Whether everything is remembered that a report of `adapter` on a resource needs.
-    pub(crate) fn knows(&self, id: ResourceId, adapter: &str) -> bool {
-        self.mark.is_some() && self.dossiers.get(id).is_some_and(|dossier| dossier.has_report(adapter))
+    /// Whether it is known where the feed stands, so that a batch can be decided before anything is read.
+    pub(crate) fn is_oriented(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// What is remembered of a resource.
+    pub(crate) fn get(&self, id: ResourceId) -> Option<&Dossier> {
+        self.dossiers.get(id)
     }
 
     /// Takes out what is remembered of these resources.
@@ -130,13 +138,20 @@ impl Memory {
         }
     }
 
-    /// After a commit that found the feed at `found` and left it at `left`: remembers what reports were about,
+    /// What is lent was not committed, and is forgotten.
+    pub(crate) fn write_off<'a>(&mut self, ids: impl IntoIterator<Item = &'a ResourceId>) {
+        for id in ids {
+            self.lent.remove(id);
+        }
+    }
+
+    /// After a commit that found the feed at `found` and left it at `left`: remembers what commands were about,
     /// and forgets whatever else was touched. Kinds with mapped conditions are not remembered, because their
     /// rules look at more than a dossier holds. Returns whether nobody else has written since the last time.
     pub(crate) fn learn(
         &mut self,
         catalog: &Catalog,
-        reported: impl IntoIterator<Item = ResourceId>,
+        about: impl IntoIterator<Item = ResourceId>,
         mut set: WorkingSet,
         (found, left): (Mark, Mark),
     ) -> bool {
@@ -149,7 +164,7 @@ impl Memory {
         for id in touched {
             self.dossiers.take(id);
         }
-        for id in reported {
+        for id in about {
             self.dossiers.take(id);
             let entity = set.kind_of(id).and_then(|kind| catalog.get(kind));
             if entity.is_some_and(|entity| entity.mappings.is_empty())

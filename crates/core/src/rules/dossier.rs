@@ -1,16 +1,20 @@
-//! What is worth remembering of a resource between two reports on it.
+//! What is worth remembering of a resource between two commands about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::facts::Standings;
-use crate::{Report, Resource, ResourceId};
+use crate::{Report, Resource, ResourceId, printed_size};
 
-/// A resource without its wish, where its adapters stand, and those of their reports that were looked at:
-/// what the next report on it will need again.
+/// A resource, where its adapters stand, and those of their reports that were looked at: what the next report on it, or
+/// the next patch of it, will need again.
 #[derive(Debug)]
 pub struct Dossier {
     pub(super) resource: Arc<Resource>,
+    /// Whether it has its wish.
+    pub(super) is_whole: bool,
+    /// Whether there are no other reports.
+    pub(super) has_all_reports: bool,
     pub(super) standings: Standings,
     pub(super) reports: BTreeMap<Arc<str>, Report>,
 }
@@ -21,9 +25,14 @@ impl Dossier {
         self.resource.id
     }
 
-    /// Whether it holds the report of an adapter.
-    pub fn has_report(&self, adapter: &str) -> bool {
-        self.reports.contains_key(adapter)
+    /// Whether it has the wish of the resource.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Whether it tells what an adapter has reported, if anything.
+    pub fn knows_report(&self, adapter: &str) -> bool {
+        self.has_all_reports || self.reports.contains_key(adapter)
     }
 
     /// About how many bytes it takes.
@@ -31,6 +40,6 @@ impl Dossier {
         let reports = self.reports.values().map(|report| report.printed_size() + report.adapter.len());
         let standings =
             self.standings.values().map(|s| 2 * s.adapter.len() + s.reason.len() + s.message.len() + 192);
-        self.resource.conditions.as_str().len() + reports.sum::<usize>() + standings.sum::<usize>() + 512
+        printed_size(&self.resource) + reports.sum::<usize>() + standings.sum::<usize>()
     }
 }

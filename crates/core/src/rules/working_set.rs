@@ -23,6 +23,8 @@ pub struct WorkingSet {
     standings: HashMap<ResourceId, Standings>,
     reports: HashMap<ResourceId, BTreeMap<Arc<str>, Report>>,
     light: HashSet<ResourceId>,
+    /// Those of which no report is missing.
+    fully_reported: HashSet<ResourceId>,
     /// The state before the batch of every resource that a decision touched; `None` = was not there.
     before: BTreeMap<ResourceId, Option<Arc<Resource>>>,
     /// The same of every report that was taken in.
@@ -157,7 +159,13 @@ impl WorkingSet {
     /// Takes in what is remembered of a resource.
     pub fn load_dossier(&mut self, dossier: Dossier) {
         let id = dossier.resource.id;
-        self.load_light(dossier.resource);
+        match dossier.is_whole {
+            true => self.load(dossier.resource),
+            false => self.load_light(dossier.resource),
+        }
+        if dossier.has_all_reports {
+            self.fully_reported.insert(id);
+        }
         merge(self.standings.entry(id).or_default(), dossier.standings);
         merge(self.reports.entry(id).or_default(), dossier.reports);
     }
@@ -165,8 +173,11 @@ impl WorkingSet {
     /// Takes out what is worth remembering of an active resource.
     pub fn take_dossier(&mut self, id: ResourceId) -> Option<Dossier> {
         let resource = self.resources.remove(&id).filter(|resource| resource.is_active())?;
+        let is_new = matches!(self.before.get(&id), Some(None));
         Some(Dossier {
-            resource: if self.is_light(id) { resource } else { Arc::new(resource.without_wish()) },
+            resource,
+            is_whole: !self.is_light(id),
+            has_all_reports: is_new || self.fully_reported.contains(&id),
             standings: self.standings.remove(&id).unwrap_or_default(),
             reports: self.reports.remove(&id).unwrap_or_default(),
         })

@@ -160,7 +160,8 @@ impl Database {
     pub(crate) fn load(&self, needs: &Needs, mut set: WorkingSet) -> Loaded {
         let catalog = self.rulebook.catalog.clone();
         let mut whole = needs.ids.clone();
-        let recalled: Vec<ResourceId> = set.loaded().map(|row| row.id).collect();
+        let recalled: Vec<ResourceId> =
+            set.loaded().map(|row| row.id).filter(|id| set.is_light(*id)).collect();
         self.load_rows(&catalog, &whole, &BTreeSet::new(), &mut set);
         let mut counted = BTreeSet::new();
         let mut computed = needs.statuses.clone();

@@ -1,10 +1,10 @@
-//! Flights: batches of reports for which everything is remembered, on their way to PostgreSQL. While one is being
-//! committed the next is decided and sent, so that the committer and the database work at the same time.
+//! Flights: batches for which nothing has to be read, on their way to PostgreSQL. While one is being committed the next
+//! is decided and sent, so that the committer and the database work at the same time.
 //!
 //! A flight is decided on what the one before it will leave, and the database carries it out only if that one was
 //! committed. What a flight is about is lent to it until it lands, so a command about the same resource waits for it
-//! on the ground, as does, with everyone behind it, a command that needs more than is remembered. Whatever goes wrong
-//! is put right when nothing is in the air any more.
+//! on the ground, as does, with everyone behind it, a command that [may not board](boarding). Whatever goes wrong is put
+//! right when nothing is in the air any more.
 
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
@@ -15,7 +15,8 @@ use futures_util::poll;
 use hyperfleet_core::rules::{Outcome, WorkingSet};
 use hyperfleet_core::{Error, Intent, ResourceId};
 
-use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Task, Verdicts, Writer, deliberate};
+use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Task, Verdicts, Writer, boarding, deliberate};
+use crate::memory::Mark;
 
 /// One is carried out, one waits for it to end, one is being decided. More would only wait for the one session that
 /// carries them out.
@@ -29,6 +30,10 @@ const FIRST: usize = 96;
 /// more than the reports in it, and small ones beget small ones: those who are answered come back as few as they were.
 const WORTH: usize = 3;
 
+/// For how many flights names are not trusted to be free after one was not: who asks for one that is taken will soon ask
+/// again, and each time the whole flight fails.
+const DISTRUST: usize = 64;
+
 /// How fast the crowd is forgotten, by which part of it each time.
 const FORGOTTEN: usize = 16;
 
@@ -36,7 +41,15 @@ const FORGOTTEN: usize = 16;
 #[derive(Default)]
 pub(super) struct Flights {
     in_the_air: VecDeque<Flight>,
-    failed: Vec<(Batch, Failure)>,
+    failed: Vec<Failed>,
+}
+
+/// A batch that was not committed, or of which nobody knows.
+pub(super) struct Failed {
+    batch: Batch,
+    failure: Failure,
+    /// Where it expected the feed.
+    found: Mark,
 }
 
 struct Flight {
@@ -48,6 +61,7 @@ struct Flight {
 
 struct Landed {
     about: HashSet<ResourceId>,
+    found: Mark,
     batch: Batch,
     set: WorkingSet,
     answers: Vec<Result<Outcome, Error>>,
@@ -71,7 +85,7 @@ impl Flights {
     }
 
     /// Takes out the batches that failed.
-    pub(super) fn failed(&mut self) -> Vec<(Batch, Failure)> {
+    pub(super) fn failed(&mut self) -> Vec<Failed> {
         std::mem::take(&mut self.failed)
     }
 
@@ -88,7 +102,8 @@ impl Task {
     /// Takes those of `jobs` that can be sent out of it.
     pub(super) fn board(&mut self, jobs: &mut Vec<Job>, flights: &Flights) -> Boarding {
         let connected = matches!(&self.writer, Writer::Postgres(writer) if writer.is_connected());
-        if !connected || !self.alone || !flights.has_room() || (jobs.is_empty() && flights.is_empty()) {
+        let is_ready = connected && self.alone && self.memory.is_oriented();
+        if !is_ready || !flights.has_room() || (jobs.is_empty() && flights.is_empty()) {
             return Boarding::Grounded;
         }
         let in_the_air: usize = flights.in_the_air.iter().map(|flight| flight.commands).sum();
@@ -103,10 +118,12 @@ impl Task {
             if seats == 0 {
                 break;
             }
-            let Intent::Report(submit) = &job.command.intent else { return Boarding::Grounded };
-            let Some(id) = ResourceId::parse(&submit.target.id) else { return Boarding::Grounded };
-            let free = !flights.is_about(id);
-            if free && !self.memory.knows(id, &submit.submission.adapter) {
+            let command = &job.command;
+            let Some(subject) = boarding::subject(command) else { return Boarding::Grounded };
+            let free = !flights.is_about(subject)
+                && !boarding::owners(command).flatten().any(|owner| flights.is_about(owner));
+            let (catalog, trusts_names) = (&self.rulebook.catalog, self.distrust == 0);
+            if free && !boarding::may_board(&self.memory, catalog, command, subject, trusts_names) {
                 return Boarding::Grounded;
             }
             boards.push(free);
@@ -121,14 +138,8 @@ impl Task {
     pub(super) async fn take_off(&mut self, jobs: Vec<Job>, flights: &mut Flights) {
         let started = Instant::now();
         let batch = Batch::of(jobs);
-        let about: HashSet<ResourceId> = batch
-            .commands
-            .iter()
-            .filter_map(|command| match &command.intent {
-                Intent::Report(submit) => ResourceId::parse(&submit.target.id),
-                _ => None,
-            })
-            .collect();
+        let about_one = |command| boarding::owners(command).flatten().chain(boarding::subject(command));
+        let about: HashSet<ResourceId> = batch.commands.iter().flat_map(about_one).collect();
         let Writer::Postgres(writer) = &self.writer else { return };
         let Some(recalled) = self.memory.lend(&about) else { return };
         let found = recalled.mark;
@@ -141,7 +152,7 @@ impl Task {
             let about = about.clone();
             async move {
                 let (set, result) = sent.await;
-                Landed { about, batch, set, answers, started, result }
+                Landed { about, found, batch, set, answers, started, result }
             }
         });
         if let Poll::Ready(landed) = poll!(&mut journey) {
@@ -183,36 +194,63 @@ impl Task {
     }
 
     fn land(&mut self, landed: Landed, flights: &mut Flights) {
-        let Landed { about, batch, mut set, answers, started, result } = landed;
+        let Landed { about, found, batch, mut set, answers, started, result } = landed;
         let took = started.elapsed();
+        self.distrust = self.distrust.saturating_sub(1);
         match result {
             Ok(()) => {
+                if let Writer::Postgres(writer) = &mut self.writer {
+                    writer.reached(set.version());
+                }
                 self.measure(&batch.commands, &set, &answers, took);
                 self.memory.take_back(&about, &mut set);
                 Batch::answer(batch.callers, answers);
             }
-            Err(failure) => {
-                self.memory.clear();
-                self.metrics.failed("commit", failure.error_type(), took);
-                if failure.kind != FailureKind::Outdated {
-                    self.writer.reset();
+            Err(mut failure) => {
+                self.count_failure(&failure, took);
+                // Those behind a name that is taken were decided on what did not come to be. Nobody else need have written.
+                let first = flights.failed.first().map(|failed| failed.failure.kind);
+                if failure.kind == FailureKind::Outdated && first == Some(FailureKind::NameTaken) {
+                    failure.kind = FailureKind::NameTaken;
                 }
-                flights.failed.push((batch, failure));
+                match failure.kind {
+                    FailureKind::NameTaken => {
+                        self.memory.write_off(&about);
+                        if first.is_none() {
+                            self.memory.expect(found);
+                            self.distrust = DISTRUST;
+                        }
+                    }
+                    FailureKind::Outdated => self.memory.clear(),
+                    _ => {
+                        self.memory.clear();
+                        self.writer.reset();
+                    }
+                }
+                flights.failed.push(Failed { batch, failure, found });
             }
         }
     }
 
     /// Gives every job of a flight that failed its answer.
-    pub(super) async fn settle_after(&mut self, failure: Failure, Batch { commands, callers }: Batch) {
-        let result = match failure.kind {
-            // A report that was committed after all changes nothing when it is taken in again.
-            FailureKind::Outdated | FailureKind::Unavailable => {
-                let result = self.attempt(&commands).await;
-                self.alone = false;
-                result
-            }
-            _ => Err(failure),
+    pub(super) async fn settle_after(&mut self, Failed { batch, failure, found }: Failed) {
+        let (again, lost) = match failure.kind {
+            FailureKind::Outdated | FailureKind::NameTaken => (batch, Batch::default()),
+            // While the feed is where it was it cannot have been committed.
+            FailureKind::Unavailable => match self.attempt_at(found, &batch.commands).await {
+                Ok(answers) => return Batch::answer(batch.callers, answers),
+                // A report changes nothing when it is taken in again; of anything else nobody knows.
+                Err(_) => batch.split(|command| matches!(command.intent, Intent::Report(_))),
+            },
+            _ => (Batch::default(), batch),
         };
-        self.conclude(&commands, callers, result).await;
+        if !again.is_empty() {
+            let result = self.attempt(&again.commands).await;
+            self.alone &= failure.kind == FailureKind::NameTaken;
+            self.conclude(&again.commands, again.callers, result).await;
+        }
+        if !lost.is_empty() {
+            self.conclude(&lost.commands, lost.callers, Err(failure)).await;
+        }
     }
 }

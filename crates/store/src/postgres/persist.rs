@@ -169,6 +169,10 @@ pub(super) async fn persist(
         (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
             Err(outdated())
         }
+        // Nobody has looked whether names are free: the index tells.
+        (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            Err(Failure::new(FailureKind::NameTaken, error))
+        }
         (sent, _) => sent.map(drop).map_err(Failure::from),
     }
 }

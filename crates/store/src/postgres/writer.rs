@@ -30,7 +30,7 @@ pub(crate) struct Writer {
     dictionaries: Arc<Dictionaries>,
     timeout: Duration,
     session: Option<Arc<Session>>,
-    /// The newest version that this session has found.
+    /// The newest version that this session has seen.
     newest: Version,
 }
 
@@ -77,7 +77,8 @@ impl Writer {
         deliberate: impl FnOnce(WorkingSet) -> Verdicts,
     ) -> Result<Committed, Failure> {
         // Behind a new connection may be another server, that does not know all of what this one once did.
-        if recalled.is_some() && self.session.as_ref().is_none_or(|session| session.client.is_closed()) {
+        let relies_on_the_old = recalled.as_ref().is_some_and(|recalled| !recalled.dossiers.is_empty());
+        if relies_on_the_old && !self.is_connected() {
             return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
         }
         let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
@@ -121,12 +122,18 @@ impl Writer {
         }
         let left = found.after(&verdicts.set);
         persist::persist(session, &self.catalog, &verdicts.set, Feed::Locked { left }).await?;
+        self.newest = left.version;
         Ok(Committed { verdicts, found, left })
     }
 
     /// Whether a batch can be sent without asking anything first. Behind a new connection may be another server.
     pub(crate) fn is_connected(&self) -> bool {
         self.session.as_ref().is_some_and(|session| !session.client.is_closed())
+    }
+
+    /// A batch that was sent has brought the feed here.
+    pub(crate) fn reached(&mut self, version: Version) {
+        self.newest = version;
     }
 
     /// Sends a batch that was decided on what is remembered, from its first poll on. It fails unless the feed is

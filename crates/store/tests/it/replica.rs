@@ -66,16 +66,12 @@ impl Replica {
     }
 
     pub(crate) async fn create(&self, id: ResourceId, name: &str) -> Result<Outcome, Error> {
-        let create = Create {
-            id,
-            kind: "Cluster".into(),
-            ancestors: Vec::new(),
-            name: name.to_owned(),
-            spec: serde_json::json!({}),
-            labels: Default::default(),
-            references: Default::default(),
-        };
-        self.submit(Intent::Create(create)).await
+        self.submit(creation(id, name)).await
+    }
+
+    /// What a create would come to.
+    pub(crate) async fn try_to_create(&self, name: &str) -> Result<Outcome, Error> {
+        self.carry_out(creation(ResourceId::generate(), name), true).await
     }
 
     /// Merges a document into a cluster.
@@ -113,9 +109,13 @@ impl Replica {
     }
 
     pub(crate) async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
+        self.carry_out(intent, false).await
+    }
+
+    async fn carry_out(&self, intent: Intent, dry_run: bool) -> Result<Outcome, Error> {
         let caller =
             Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
+        self.store.execute(Command { caller, dry_run, intent, retry: None }).await
     }
 
     pub(crate) async fn resource(&self, id: ResourceId) -> Resource {
@@ -146,6 +146,18 @@ impl Replica {
         let condition = conditions.into_iter().find(|condition| condition.kind == kind).unwrap();
         assert_eq!(condition.last_updated_time, at(second), "{kind} of {id}");
     }
+}
+
+fn creation(id: ResourceId, name: &str) -> Intent {
+    Intent::Create(Create {
+        id,
+        kind: "Cluster".into(),
+        ancestors: Vec::new(),
+        name: name.to_owned(),
+        spec: serde_json::json!({}),
+        labels: Default::default(),
+        references: Default::default(),
+    })
 }
 
 pub(crate) fn at(second: i64) -> Timestamp {

@@ -188,3 +188,91 @@ async fn sessions_that_are_cut_while_they_rest_cost_no_patch() {
         assert_eq!(replica.resource(*id).await.generation, 7);
     }
 }
+
+/// Names are thought to be free until the database says that they are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_taken_is_told_to_whoever_wanted_it_and_costs_nobody_else_anything() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(50).await;
+    let taken = ids[0].to_string();
+    for round in 2..=6 {
+        let reports =
+            ids.iter().map(async |id| drop(replica.report(*id, "dns", round, "first").await.unwrap()));
+        let patches = ids
+            .iter()
+            .map(async |id| drop(replica.patch(*id, json!({"spec": {"round": round}})).await.unwrap()));
+        let creates = (0..50).map(async |number| {
+            drop(replica.create(ResourceId::generate(), &format!("round{round}-{number}")).await.unwrap());
+        });
+        let refused = (0..5).map(async |_| replica.create(ResourceId::generate(), &taken).await);
+        let (.., refused) =
+            tokio::join!(join_all(reports), join_all(patches), join_all(creates), join_all(refused));
+        for refused in refused {
+            let error = refused.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::AlreadyExists);
+            assert!(error.detail.contains(&taken), "{error:?}");
+        }
+        // Whoever only tries is told the same, though nothing is written that the database could refuse.
+        let error = replica.try_to_create(&taken).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::AlreadyExists);
+    }
+    for id in &ids {
+        assert_eq!(replica.resource(*id).await.generation, 6);
+        replica.assert_last(*id, "dns", 6).await;
+    }
+    assert_eq!(sql(&database, "select count(*) from resources").await, Some(300));
+    assert_gapless(&database).await;
+}
+
+/// Nobody knows what became of what was on its way, but nothing is done twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_are_cut_at_any_moment_lose_nothing_that_was_acknowledged_and_do_nothing_twice() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(30).await;
+    let creates = (0..20).map(async |caller| {
+        let mut created = Vec::new();
+        for number in 0..60 {
+            let id = ResourceId::generate();
+            match replica.create(id, &format!("caller{caller}-{number}")).await {
+                Ok(_) => created.push(id),
+                Err(error) => assert_eq!(error.kind, ErrorKind::DependencyUnavailable, "{error:?}"),
+            }
+        }
+        created
+    });
+    let patches = ids.iter().map(async |id| {
+        let (mut acknowledged, mut unknown) = (0, 0);
+        for number in 0..60 {
+            match replica.patch(*id, json!({"spec": {"number": number}})).await {
+                Ok(_) => acknowledged += 1,
+                Err(error) => {
+                    assert_eq!(error.kind, ErrorKind::DependencyUnavailable, "{error:?}");
+                    unknown += 1;
+                }
+            }
+        }
+        (*id, acknowledged, unknown)
+    });
+    let cut = async {
+        for _ in 0..10 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+                       where datname = current_database() and pid <> pg_backend_pid()";
+            sql(&database, cut).await;
+        }
+    };
+    let (created, patched, ()) = tokio::join!(join_all(creates), join_all(patches), cut);
+    for id in created.into_iter().flatten() {
+        assert_eq!(replica.resource(id).await.generation, 1);
+    }
+    for (id, acknowledged, unknown) in patched {
+        let generation = replica.resource(id).await.generation - 1;
+        assert!(
+            (acknowledged..=acknowledged + unknown).contains(&generation),
+            "{generation} of {acknowledged}"
+        );
+    }
+    assert_gapless(&database).await;
+}
