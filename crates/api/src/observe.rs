@@ -95,6 +95,8 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
     let status = response.status().as_u16();
     observer.record(known_method(&method), route, status, took);
     let subject = response.extensions_mut().remove::<Subject>();
+    let mut id = [0; 36];
+    let id = subject.as_ref().map(|subject| subject.id.written(&mut id));
     tracing::info!(
         method = method.as_str(),
         route,
@@ -104,7 +106,7 @@ pub(crate) async fn observe(State(observer): State<Observer>, mut request: Reque
         request_id = &*ids.request_id,
         trace_id = &*ids.trace_id,
         resource_type = subject.as_ref().map(|subject| &*subject.kind),
-        resource_id = subject.as_ref().map(|subject| tracing::field::display(subject.id)),
+        resource_id = id,
         "request"
     );
     response

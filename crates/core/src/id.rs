@@ -22,6 +22,11 @@ impl ResourceId {
         canonical.then(|| Uuid::try_parse(text).ok().map(Self)).flatten()
     }
 
+    /// Its one written form, in `buffer`.
+    pub fn written(self, buffer: &mut [u8; 36]) -> &str {
+        self.0.as_hyphenated().encode_lower(buffer)
+    }
+
     /// The plain UUID, for a store's column.
     pub fn uuid(self) -> Uuid {
         self.0

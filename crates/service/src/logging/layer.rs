@@ -106,12 +106,15 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         line.clear();
 
         event.record(&mut self.recorder(own));
-        // These belong to the line itself; a field cannot take their place.
-        seen.extend(["timestamp", "level", "message"]);
-        own.append_to(fields, seen, self.style);
+        own.append_to(fields, &[], self.style);
         for span in ctx.event_scope(event).into_iter().flatten() {
             if let Some(outer) = span.extensions().get::<Fields>() {
+                // What an event or an inner span has said is not said again.
+                if seen.is_empty() {
+                    seen.extend(own.names());
+                }
                 outer.append_to(fields, seen, self.style);
+                seen.extend(outer.names());
             }
         }
 
@@ -119,7 +122,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         let message = own.get("message").unwrap_or_default();
         self.style.start(line, &timestamp, *event.metadata().level(), message);
         for (name, value) in &self.constants {
-            if !seen.contains(name) {
+            if own.get(name).is_none() && !seen.contains(name) {
                 self.style.field(line, name, value);
             }
         }
@@ -135,10 +138,14 @@ impl Fields {
         self.bytes.get(range.clone())
     }
 
-    fn append_to(&self, out: &mut Vec<u8>, seen: &mut Vec<&'static str>, style: Style) {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.entries.iter().map(|(name, _)| *name)
+    }
+
+    /// Writes all but those that were seen, and those that belong to the line itself, whose place no field can take.
+    fn append_to(&self, out: &mut Vec<u8>, seen: &[&'static str], style: Style) {
         for (name, range) in &self.entries {
-            if !seen.contains(name) {
-                seen.push(name);
+            if !matches!(*name, "timestamp" | "level" | "message") && !seen.contains(name) {
                 style.field(out, name, &self.bytes[range.clone()]);
             }
         }

@@ -131,8 +131,16 @@ fn level_colour(level: Level) -> &'static str {
 }
 
 fn json_string(out: &mut Vec<u8>, text: &str) {
-    // Writing a string to a vector cannot fail.
-    let _ = serde_json::to_writer(out, text);
+    // Hardly anything that is logged has to be escaped, and to look at all bytes at once is quicker than one by one.
+    let escapes = text.bytes().fold(false, |any, b| any | (b < b' ') | (b == b'"') | (b == b'\\'));
+    if escapes {
+        // Writing a string to a vector cannot fail.
+        let _ = serde_json::to_writer(out, text);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    }
 }
 
 /// Text with everything escaped that a terminal might obey: control characters, and the marks
