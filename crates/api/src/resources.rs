@@ -247,7 +247,7 @@ async fn execute_once(
 }
 
 /// The resource that the path names.
-pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Resource, Error> {
+pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Arc<Resource>, Error> {
     let target = path.target();
     let found = match ResourceId::parse(&target.id) {
         Some(id) => app.store.get(sight, id).await?,

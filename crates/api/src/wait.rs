@@ -1,5 +1,7 @@
 //! A read that waits: answers as soon as a condition holds, without polling and without a stream.
 
+use std::sync::Arc;
+
 use axum::response::IntoResponse;
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyperfleet_core::search::{Filter, Scope};
@@ -58,7 +60,7 @@ pub(crate) async fn read(
 
 /// What was found at first.
 enum Looked {
-    Holds(Box<Resource>),
+    Holds(Arc<Resource>),
     /// As was awaited.
     Gone,
     NotYet(Box<Follower>),
@@ -75,7 +77,7 @@ async fn look(app: &App, path: &Path, sight: &Sight, awaited: &Awaited) -> Resul
         Err(error) => return Err(error),
     };
     if holds(awaited, &resource) {
-        return Ok(Looked::Holds(Box::new(resource)));
+        return Ok(Looked::Holds(resource));
     }
     let scope =
         Scope { kinds: vec![resource.kind.clone()], owner: None, finalizing: true, referring_to: None };

@@ -11,6 +11,7 @@
 mod boarding;
 mod doorbell;
 mod flights;
+mod post;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,12 +25,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
+use crate::known::Known;
 use crate::memory::{Mark, Memory, Recalled};
 use crate::metrics::Metrics;
+use crate::per_runtime::PerRuntime;
 use crate::{postgres, sqlite};
 
 use doorbell::Doorbell;
 use flights::{Boarding, Flights};
+use post::{Post, Postbox};
 
 /// Commands that one commit may carry. Larger batches gain nothing and make everyone wait.
 const MAX_BATCH: usize = 256;
@@ -48,6 +52,7 @@ pub(crate) enum Writer {
 pub(crate) struct Committer {
     queue: mpsc::Sender<Job>,
     doorbell: Arc<Doorbell>,
+    postboxes: Arc<PerRuntime<Postbox>>,
     metrics: Metrics,
 }
 
@@ -82,13 +87,18 @@ impl Batch {
     }
 
     fn answer(callers: Vec<Waiting>, answers: Vec<Result<Outcome, Error>>) {
-        callers.into_iter().zip(answers).for_each(|(caller, answer)| caller.answer(answer));
+        let mut post = Post::default();
+        for (caller, answer) in callers.into_iter().zip(answers) {
+            post.add(caller.postbox, caller.reply, answer);
+        }
+        post.send();
     }
 }
 
 /// Whoever waits for an answer, and until when.
 struct Waiting {
     deadline: Instant,
+    postbox: Postbox,
     reply: oneshot::Sender<Result<Outcome, Error>>,
 }
 
@@ -124,6 +134,7 @@ impl Committer {
         queue_limit: usize,
         metrics: Metrics,
         feed: Feed,
+        known: Arc<Known>,
     ) -> (Self, impl Future<Output = ()> + Send) {
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
         let doorbell = Arc::new(Doorbell::default());
@@ -132,21 +143,22 @@ impl Committer {
             rulebook,
             jobs,
             doorbell: doorbell.clone(),
-            memory: Memory::default(),
+            memory: Memory::new(known),
             alone: true,
             crowd: 0,
             distrust: 0,
             metrics: metrics.clone(),
             feed,
         });
-        (Self { queue, doorbell, metrics }, task)
+        (Self { queue, doorbell, postboxes: Arc::default(), metrics }, task)
     }
 
     /// Hands a command in and waits for its answer.
     pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> Result<Outcome, Error> {
         let (reply, answer) = oneshot::channel();
         let deadline = Instant::now() + timeout;
-        let job = Job { command, caller: Waiting { deadline, reply } };
+        let caller = Waiting { deadline, postbox: Postbox::here(&self.postboxes), reply };
+        let job = Job { command, caller };
         // Counted before it is there, because the committer may have taken it before this goes on.
         self.metrics.queue_length.inc();
         if let Err(refused) = self.queue.try_send(job) {
@@ -184,7 +196,7 @@ struct Task {
     alone: bool,
     /// How many jobs there lately were at a time, on the ground and in the air.
     crowd: usize,
-    /// For how many more flights names are not trusted to be free.
+    /// For how many more batches names are not trusted to be free.
     distrust: usize,
     metrics: Metrics,
     feed: Feed,
@@ -236,6 +248,7 @@ impl Task {
 
     /// Gives every job its answer.
     async fn settle(&mut self, Batch { commands, callers }: Batch) {
+        self.distrust = self.distrust.saturating_sub(1);
         let result = self.attempt(&commands).await;
         self.conclude(&commands, callers, result).await;
     }

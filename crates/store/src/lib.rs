@@ -15,6 +15,8 @@ mod failure;
 mod feed;
 mod feed_metrics;
 mod fleet_metrics;
+mod known;
+mod lane;
 mod learning;
 mod leases;
 mod list;
@@ -24,6 +26,7 @@ mod migrations;
 mod packed;
 mod past;
 mod pending;
+mod per_runtime;
 mod postgres;
 mod reader;
 mod recompute;
@@ -48,6 +51,7 @@ use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Tenant, Versi
 use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
 use feed::{Feed, Trail, TrailRow};
+use known::Known;
 use packed::Dictionaries;
 use pending::{Pending, Stuck};
 use reader::{Reader, Reading};
@@ -86,7 +90,7 @@ const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, 
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
      s.conditions, s.version, s.refreshed, s.pending_since, r.tenancy";
 
-/// Where the `moved` column of PostgreSQL stands, where it follows them.
+/// Where whatever follows them stands.
 const BEHIND_COLUMNS: usize = 19;
 
 /// The same without the wish but for its labels, for resources whose conditions alone are at stake.
@@ -113,19 +117,27 @@ impl Store {
         let feed = Feed::default();
         let cannot_pack = |failure: Failure| OpenError::new(format!("cannot pack: {}", failure.cause));
         let dictionaries = Arc::new(Dictionaries::new().map_err(cannot_pack)?);
+        let known = Arc::new(Known::default());
         let (reader, writer) = match &options.target {
             Target::Sqlite { path } => {
-                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog, dictionaries.clone())?;
+                let (reader, writer) =
+                    sqlite::open(path.as_deref(), options, catalog, dictionaries.clone(), known.clone())?;
                 (Reader::Sqlite(Arc::new(reader)), Writer::Sqlite(writer))
             }
             Target::Postgres { .. } => {
                 let (reader, writer) =
-                    postgres::open(options, catalog, dictionaries.clone(), &feed, &metrics).await?;
+                    postgres::open(options, catalog, dictionaries.clone(), &known, &feed, &metrics).await?;
                 (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
             }
         };
-        let (committer, task) =
-            Committer::new(writer, rulebook.clone(), options.queue_limit, metrics.clone(), feed.clone());
+        let (committer, task) = Committer::new(
+            writer,
+            rulebook.clone(),
+            options.queue_limit,
+            metrics.clone(),
+            feed.clone(),
+            known,
+        );
         thread::run_on_own_thread("committer", task)?;
         let page_token_key = reader.secret("page_tokens").await?;
         let timeout = options.request_timeout;
@@ -150,7 +162,7 @@ impl Store {
     }
 
     /// The resource with this id, if it is in sight.
-    pub async fn get(&self, sight: &Sight, id: ResourceId) -> Result<Option<Resource>, Error> {
+    pub async fn get(&self, sight: &Sight, id: ResourceId) -> Result<Option<Arc<Resource>>, Error> {
         let found = self
             .door("get", async {
                 match &self.reader {
@@ -187,7 +199,7 @@ impl Store {
         sight: &Sight,
         resource: ResourceId,
         slice: &Slice,
-    ) -> Result<Option<(Resource, ReportPage)>, Error> {
+    ) -> Result<Option<(Arc<Resource>, ReportPage)>, Error> {
         let reports = self
             .door("reports", async {
                 match &self.reader {

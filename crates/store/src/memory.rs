@@ -7,10 +7,12 @@
 //! empties it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
 use hyperfleet_core::{Catalog, ResourceId, Version};
 
+use crate::known::Known;
 use crate::shelf::Shelf;
 
 /// The most that is remembered, in bytes, as far as they can be counted: room for ten thousand resources with four
@@ -61,15 +63,15 @@ pub(crate) struct Memory {
     dossiers: Shelf<ResourceId, Dossier>,
     /// The sizes of what is lent.
     lent: HashMap<ResourceId, usize>,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self { mark: None, dossiers: Shelf::new(MAX_BYTES), lent: HashMap::new() }
-    }
+    /// What readers are told of commits.
+    known: Arc<Known>,
 }
 
 impl Memory {
+    pub(crate) fn new(known: Arc<Known>) -> Self {
+        Self { mark: None, dossiers: Shelf::new(MAX_BYTES), lent: HashMap::new(), known }
+    }
+
     /// Takes out whatever is remembered of what `needs` asks for; what is left in `needs` has to be loaded.
     pub(crate) fn recall(&mut self, needs: &mut Needs) -> Option<Recalled> {
         let mark = self.mark?;
@@ -123,10 +125,12 @@ impl Memory {
         &mut self,
         ids: impl IntoIterator<Item = &'a ResourceId>,
         set: &mut WorkingSet,
+        (found, left): (Mark, Mark),
     ) {
         if self.mark.is_none() {
             return;
         }
+        self.known.commit((found, left), set.touched());
         let changed: HashSet<ResourceId> = set.changes().iter().map(|change| change.resource).collect();
         for id in ids {
             let size = self.lent.remove(id).filter(|_| !changed.contains(id));
@@ -160,6 +164,7 @@ impl Memory {
             self.clear();
         }
         self.mark = Some(left);
+        self.known.commit((found, left), set.touched());
         let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
         for id in touched {
             self.dossiers.take(id);
@@ -179,7 +184,8 @@ impl Memory {
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+        self.known.forget();
+        *self = Self::new(self.known.clone());
     }
 
     fn keep(&mut self, dossier: Dossier, size: usize) {

@@ -342,6 +342,11 @@ impl WorkingSet {
             .filter(|(_, before, after)| before != after)
     }
 
+    /// Every touched resource, with its state now if it was loaded whole and is still there.
+    pub fn touched(&self) -> impl Iterator<Item = (ResourceId, Option<&Arc<Resource>>)> {
+        self.before.keys().map(|id| (*id, self.resources.get(id).filter(|_| !self.is_light(*id))))
+    }
+
     /// Takes a resource out of every index and remembers how it was before the batch.
     fn forget(&mut self, id: ResourceId) {
         let old = self.resources.remove(&id);

@@ -30,7 +30,7 @@ const FIRST: usize = 96;
 /// more than the reports in it, and small ones beget small ones: those who are answered come back as few as they were.
 const WORTH: usize = 3;
 
-/// For how many flights names are not trusted to be free after one was not: who asks for one that is taken will soon ask
+/// For how many batches names are not trusted to be free after one was not: who asks for one that is taken will soon ask
 /// again, and each time the whole flight fails.
 const DISTRUST: usize = 64;
 
@@ -203,7 +203,8 @@ impl Task {
                     writer.reached(set.version());
                 }
                 self.measure(&batch.commands, &set, &answers, took);
-                self.memory.take_back(&about, &mut set);
+                let left = found.after(&set);
+                self.memory.take_back(&about, &mut set, (found, left));
                 Batch::answer(batch.callers, answers);
             }
             Err(mut failure) => {

@@ -1,17 +1,16 @@
-//! Point reads, many in one query. Like the committer, the lane takes whatever reads are waiting and
-//! never waits for more, so a lone read pays no delay; under load one query answers many requests,
-//! and requests for the same resource share one row. Tenants share no query: each has its own, and all of them leave in
-//! one flight, over a connection that stays behind the wall.
+//! Point reads from PostgreSQL, many in one query: requests for the same resource share one row. Tenants share no query:
+//! each has its own, and all of them leave in one flight, over a connection that stays behind the wall.
+//!
+//! What is [known](Known) already is not read again: then the query tells no more than where the feed stands. Tenants are
+//! shown nothing that way, because what they read passes the wall.
 
 use std::collections::{BTreeMap, HashMap};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use futures_util::{FutureExt, join};
-use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
-use tokio::sync::{mpsc, oneshot};
+use futures_util::join;
+use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant, Version};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
@@ -19,70 +18,60 @@ use uuid::Uuid;
 use super::connect::Address;
 use super::row;
 use super::wall::{Wall, confined};
-use crate::COLUMNS;
 use crate::failure::{Failure, FailureKind};
-use crate::migrations::OpenError;
-use crate::thread::run_on_own_thread;
-
-/// Reads that one query may carry.
-const MAX_BATCH: usize = 128;
-
-/// Reads that may wait; callers beyond wait for room, within their own deadline.
-const QUEUE: usize = 4096;
-
-type Answer = Result<Option<Resource>, Failure>;
+use crate::known::Known;
+use crate::lane::{Answers, Read};
+use crate::memory::Mark;
+use crate::{BEHIND_COLUMNS, COLUMNS};
 
 /// What is asked for, or found, by whose eyes; `None` sees all.
 type ByTenant<T> = BTreeMap<Option<Tenant>, T>;
 
-type Found = ByTenant<HashMap<ResourceId, Resource>>;
-
-/// The way in. The lane ends when it is dropped.
-pub(super) struct Lane {
-    queue: mpsc::Sender<Read>,
+/// What a query found, and where the feed stood.
+struct Found {
+    mark: Mark,
+    resources: HashMap<ResourceId, Arc<Resource>>,
 }
 
-struct Read {
-    /// Whom to keep behind the wall.
-    tenant: Option<Tenant>,
-    id: ResourceId,
-    reply: oneshot::Sender<Answer>,
+/// What a lane reads by.
+pub(super) struct Source {
+    address: Address,
+    catalog: Arc<Catalog>,
+    timeout: Duration,
+    known: Arc<Known>,
+    wall: Option<Arc<Wall>>,
 }
 
-impl Lane {
-    pub(super) fn start(
+impl Source {
+    pub(super) fn new(
         address: &Address,
         catalog: &Arc<Catalog>,
         timeout: Duration,
+        known: &Arc<Known>,
         wall: Option<Arc<Wall>>,
-    ) -> Result<Self, OpenError> {
-        let (queue, reads) = mpsc::channel(QUEUE);
+    ) -> Self {
+        Self { address: address.clone(), catalog: catalog.clone(), timeout, known: known.clone(), wall }
+    }
+
+    /// Someone who answers by it.
+    pub(super) fn open(&self) -> Lane {
         let connection = |wall| Connection {
-            address: address.clone(),
-            catalog: catalog.clone(),
-            timeout,
+            address: self.address.clone(),
+            catalog: self.catalog.clone(),
+            timeout: self.timeout,
+            known: self.known.clone(),
             wall,
             session: None,
         };
-        let task = Task { of_all: connection(None), of_tenants: connection(wall), reads };
-        run_on_own_thread("lane", supervise(task))?;
-        Ok(Self { queue })
-    }
-
-    pub(super) async fn get(&self, tenant: Option<Tenant>, id: ResourceId) -> Answer {
-        let (reply, answer) = oneshot::channel();
-        let lost = |_| Failure::new(FailureKind::Defect, "a read was dropped without an answer");
-        self.queue.send(Read { tenant, id, reply }).await.map_err(|_| lost(()))?;
-        answer.await.map_err(|_| lost(()))?
+        Lane { of_all: connection(None), of_tenants: connection(self.wall.clone()) }
     }
 }
 
-struct Task {
+pub(super) struct Lane {
     /// For those who see all.
     of_all: Connection,
     /// For tenants, behind the wall.
     of_tenants: Connection,
-    reads: mpsc::Receiver<Read>,
 }
 
 /// A connection that is made when it is first needed, and again when it failed.
@@ -90,6 +79,7 @@ struct Connection {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
+    known: Arc<Known>,
     wall: Option<Arc<Wall>>,
     session: Option<Session>,
 }
@@ -100,51 +90,102 @@ struct Session {
     read: Statement,
 }
 
-/// Runs the task for as long as anyone may ask, whatever happens inside.
-async fn supervise(mut task: Task) {
-    while AssertUnwindSafe(task.run()).catch_unwind().await.is_err() {
-        tracing::error!("the read lane failed and is started again");
-        task.of_all.session = None;
-        task.of_tenants.session = None;
+impl Answers for Lane {
+    async fn answer(&mut self, reads: Vec<Read>) {
+        let (of_all, of_tenants): (Vec<Read>, Vec<Read>) =
+            reads.into_iter().partition(|read| read.tenant.is_none());
+        // What fails for some is no failure for the others.
+        join!(answer_all(&mut self.of_all, of_all), answer_tenants(&mut self.of_tenants, of_tenants));
+    }
+
+    fn reset(&mut self) {
+        self.of_all.session = None;
+        self.of_tenants.session = None;
     }
 }
 
-impl Task {
-    async fn run(&mut self) {
-        let mut reads = Vec::with_capacity(MAX_BATCH);
-        while self.reads.recv_many(&mut reads, MAX_BATCH).await > 0 {
-            // Nobody waits for these any more.
-            reads.retain(|read| !read.reply.is_closed());
-            if !reads.is_empty() {
-                self.answer(std::mem::take(&mut reads)).await;
+/// Answers those who see all, by what is known where that is so.
+async fn answer_all(connection: &mut Connection, reads: Vec<Read>) {
+    if reads.is_empty() {
+        return;
+    }
+    let known = connection.known.clone();
+    let (asked, is_kept) = known.ask(reads.iter().map(|read| read.id));
+    let mut is_kept = is_kept.into_iter();
+    let (kept, unknown): (Vec<Read>, Vec<Read>) =
+        reads.into_iter().partition(|_| is_kept.next() == Some(true));
+    let found = connection.load(&by_tenant(&unknown, Some(None))).await.map(|mut found| found.remove(&None));
+    let missed = match &found {
+        Ok(Some(found)) => {
+            let shown = known.show(asked, found.mark, kept.iter().map(|read| read.id));
+            known.keep(asked, found.mark, found.resources.values());
+            answer_with(unknown, &Ok(&found.resources));
+            let mut missed = Vec::new();
+            for (read, shown) in kept.into_iter().zip(shown) {
+                match shown {
+                    Some(resource) => read.answer(Ok(Some(resource))),
+                    None => missed.push(read),
+                }
             }
+            missed
+        }
+        Ok(None) => return,
+        Err(failure) => return answer_with(unknown.into_iter().chain(kept), &Err(failure)),
+    };
+    if missed.is_empty() {
+        return;
+    }
+    // Somebody has written meanwhile.
+    match connection.load(&by_tenant(&missed, None)).await {
+        Ok(found) => {
+            let Some(found) = found.get(&None) else { return };
+            known.keep(asked, found.mark, found.resources.values());
+            answer_with(missed, &Ok(&found.resources));
+        }
+        Err(failure) => answer_with(missed, &Err(&failure)),
+    }
+}
+
+async fn answer_tenants(connection: &mut Connection, reads: Vec<Read>) {
+    let found = connection.load(&by_tenant(&reads, None)).await;
+    for read in reads {
+        match &found {
+            Ok(found) => {
+                let Some(found) = found.get(&read.tenant) else { continue };
+                answer_with([read], &Ok(&found.resources));
+            }
+            Err(failure) => answer_with([read], &Err(failure)),
         }
     }
+}
 
-    async fn answer(&mut self, reads: Vec<Read>) {
-        let mut of_tenants: ByTenant<Vec<Uuid>> = BTreeMap::new();
-        for read in &reads {
-            of_tenants.entry(read.tenant.clone()).or_default().push(read.id.uuid());
-        }
-        let of_all = of_tenants.remove_entry(&None).into_iter().collect();
-        // What fails for some is no failure for the others.
-        let (of_all, of_tenants) = join!(self.of_all.load(&of_all), self.of_tenants.load(&of_tenants));
-        for read in reads {
-            let result = if read.tenant.is_some() { &of_tenants } else { &of_all };
-            let answer = result
-                .as_ref()
-                .map_err(Clone::clone)
-                .map(|found| found.get(&read.tenant).and_then(|found| found.get(&read.id)).cloned());
-            let _ = read.reply.send(answer);
-        }
+/// Who asks for what, and who asks in any case.
+fn by_tenant(reads: &[Read], always: Option<Option<Tenant>>) -> ByTenant<Vec<Uuid>> {
+    let mut asked: ByTenant<Vec<Uuid>> = always.into_iter().map(|tenant| (tenant, Vec::new())).collect();
+    for read in reads {
+        asked.entry(read.tenant.clone()).or_default().push(read.id.uuid());
+    }
+    asked
+}
+
+fn answer_with(
+    reads: impl IntoIterator<Item = Read>,
+    found: &Result<&HashMap<ResourceId, Arc<Resource>>, &Failure>,
+) {
+    for read in reads {
+        let answer = match found {
+            Ok(resources) => Ok(resources.get(&read.id).cloned()),
+            Err(failure) => Err((*failure).clone()),
+        };
+        read.answer(answer);
     }
 }
 
 impl Connection {
     /// Reads them all, in time.
-    async fn load(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+    async fn load(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<ByTenant<Found>, Failure> {
         if asked.is_empty() {
-            return Ok(Found::default());
+            return Ok(ByTenant::new());
         }
         let result = tokio::time::timeout(self.timeout, self.try_twice(asked))
             .await
@@ -156,7 +197,7 @@ impl Connection {
     }
 
     /// The server may have been restarted since the last use: then once more on a new connection.
-    async fn try_twice(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+    async fn try_twice(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<ByTenant<Found>, Failure> {
         match self.attempt(asked).await {
             Err(failure) if failure.kind == FailureKind::Unavailable && self.session.is_some() => {
                 self.session = None;
@@ -166,11 +207,15 @@ impl Connection {
         }
     }
 
-    async fn attempt(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<Found, Failure> {
+    async fn attempt(&mut self, asked: &ByTenant<Vec<Uuid>>) -> Result<ByTenant<Found>, Failure> {
         let wall = self.wall.as_deref();
         let session = match &mut self.session {
             Some(session) => session,
-            slot => slot.insert(Session::open(&self.address, wall).await?),
+            slot => {
+                // Behind a new connection may be another server, that does not know all of what this one once did.
+                self.known.forget();
+                slot.insert(Session::open(&self.address, wall).await?)
+            }
         };
         let (session, catalog) = (&*session, &*self.catalog);
         let answers = asked.iter().map(async |(tenant, ids)| {
@@ -179,10 +224,18 @@ impl Connection {
                 (None, None) => session.ask(&[ids]).await?,
                 _ => return Err(Failure::new(FailureKind::Defect, "a read on the other side of the wall")),
             };
-            let mut found = HashMap::with_capacity(ids.len());
+            let mark = Mark { version: Version(0), commits: 0 };
+            let mut found = Found { mark, resources: HashMap::with_capacity(ids.len()) };
             for row in &rows {
-                if let Some(resource) = row::resource(catalog, row)? {
-                    found.insert(resource.id, resource);
+                if tenant.is_none() {
+                    let version = Version(row.try_get(BEHIND_COLUMNS)?);
+                    found.mark = Mark { version, commits: row.try_get(BEHIND_COLUMNS + 1)? };
+                }
+                // The feed has a row, whatever else is found.
+                if row.try_get::<_, Option<Uuid>>(0)?.is_some()
+                    && let Some(resource) = row::resource(catalog, row)?
+                {
+                    found.resources.insert(resource.id, Arc::new(resource));
                 }
             }
             Ok::<_, Failure>((tenant.clone(), found))
@@ -202,7 +255,12 @@ impl Session {
             )
         };
         let read = match wall {
-            None => read("$1"),
+            None => {
+                format!(
+                    "select found.*, f.version, f.commits from feed f left join ({}) found on true",
+                    read("$1")
+                )
+            }
             Some(wall) => {
                 wall.enter(&client).await?;
                 confined(&read("$2"))

@@ -1,6 +1,6 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads share a connection that carries many in one query, lists take one from a pool, and the committer has its
+//! Point reads of a thread share a connection that carries many in one query, lists take one from a pool, and the committer has its
 //! own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again
 //! by whoever needs it next; nothing has to be restarted.
 
@@ -39,6 +39,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, Trail, TrailRow};
+use crate::known::Known;
+use crate::lane::Lanes;
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
 use crate::packed::{Dictionaries, PackedRow};
@@ -49,14 +51,15 @@ use crate::{
 
 use connect::Address;
 pub use connect::SslMode;
-use lane::Lane;
+use lane::Source;
 use lease::Lease;
 use wall::{Wall, Within};
 pub(crate) use writer::Writer;
 
 /// The reading side.
 pub(crate) struct Postgres {
-    lane: Lane,
+    lanes: Lanes,
+    points: Source,
     lists: Connections,
     /// For the one reader of the feed, whom everyone who watches waits for.
     feed: Connections,
@@ -72,6 +75,7 @@ pub(crate) async fn open(
     options: &Options,
     catalog: Arc<Catalog>,
     dictionaries: Arc<Dictionaries>,
+    known: &Arc<Known>,
     feed: &Feed,
     metrics: &Metrics,
 ) -> Result<(Postgres, Writer), OpenError> {
@@ -81,11 +85,14 @@ pub(crate) async fn open(
     let connections = |most| Connections::new(&address, options, &dictionaries, most);
     let (lists, feed_connection, health) =
         (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
-    let lane = Lane::start(&address, &catalog, options.request_timeout, wall.clone())?;
+    let points = Source::new(&address, &catalog, options.request_timeout, known, wall.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), dictionaries.clone(), options.request_timeout);
     let feed = feed_connection;
-    Ok((Postgres { lane, lists, feed, health, wall, catalog, dictionaries }, writer))
+    Ok((
+        Postgres { lanes: Lanes::default(), points, lists, feed, health, wall, catalog, dictionaries },
+        writer,
+    ))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -128,8 +135,9 @@ impl Postgres {
         &self,
         tenant: Option<&Tenant>,
         id: ResourceId,
-    ) -> Result<Option<Resource>, Failure> {
-        self.lane.get(self.within(tenant).map(|within| within.tenant.clone()), id).await
+    ) -> Result<Option<Arc<Resource>>, Failure> {
+        let tenant = self.within(tenant).map(|within| within.tenant.clone());
+        self.lanes.get(tenant, id, || self.points.open()).await
     }
 
     pub(crate) async fn list(
@@ -354,11 +362,12 @@ impl Postgres {
         on_lease!(self.lists, |client| read::prune_retries(client, before))
     }
 
-    /// Open connections, and those at work. The committer's, the bell's and those of the lane always count as open.
+    /// Open connections, and those at work. The committer's, the bell's and those of the lanes always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let all = [&self.lists, &self.feed, &self.health].map(|connections| connections.pool.status());
         let at_work = all.iter().map(|status| status.size.saturating_sub(status.available)).sum();
-        (all.iter().map(|status| status.size).sum::<usize>() + 3 + usize::from(self.wall.is_some()), at_work)
+        let open = all.iter().map(|status| status.size).sum::<usize>();
+        (open + 2 + self.lanes.count() * (1 + usize::from(self.wall.is_some())), at_work)
     }
 }
 

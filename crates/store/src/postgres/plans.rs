@@ -250,7 +250,10 @@ async fn empty(database: &Database) -> super::Postgres {
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
     let dictionaries = Arc::new(Dictionaries::new().unwrap());
-    super::open(&options, catalog, dictionaries, &Feed::default(), &Metrics::default()).await.unwrap().0
+    super::open(&options, catalog, dictionaries, &Arc::default(), &Feed::default(), &Metrics::default())
+        .await
+        .unwrap()
+        .0
 }
 
 /// A store with the fleet in it, and statistics as autovacuum keeps them.

@@ -24,7 +24,7 @@ mod turns;
 mod writer;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
@@ -35,6 +35,8 @@ use tokio::sync::Semaphore;
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
+use crate::known::Known;
+use crate::lane::{self, Answers, Lanes, Read};
 use crate::migrations::{MigrationReport, OpenError};
 use crate::packed::{Dictionaries, PackedRow};
 use crate::reader::Reading;
@@ -69,6 +71,8 @@ pub(crate) struct Sqlite {
     turns: Arc<Semaphore>,
     catalog: Arc<Catalog>,
     dictionaries: Arc<Dictionaries>,
+    known: Arc<Known>,
+    lanes: Lanes,
 }
 
 /// Where the database is.
@@ -148,6 +152,7 @@ pub(crate) fn open(
     options: &Options,
     catalog: Arc<Catalog>,
     dictionaries: Arc<Dictionaries>,
+    known: Arc<Known>,
 ) -> Result<(Sqlite, Writer), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
@@ -160,7 +165,10 @@ pub(crate) fn open(
     let scans = Readers::open(&location, SCANS).map_err(fail)?;
     let turns = Arc::new(Semaphore::new(SCANS));
     let writer = Writer::new(connection, catalog.clone(), dictionaries.clone());
-    Ok((Sqlite { location, points, scans, turns, catalog, dictionaries }, writer))
+    Ok((
+        Sqlite { location, points, scans, turns, catalog, dictionaries, known, lanes: Lanes::default() },
+        writer,
+    ))
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -170,12 +178,17 @@ pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError>
 
 impl Sqlite {
     /// On the caller's thread when a reader is free, else on one that may wait.
-    pub(crate) async fn get(self: &Arc<Self>, id: ResourceId) -> Result<Option<Resource>, Failure> {
+    pub(crate) async fn get(self: &Arc<Self>, id: ResourceId) -> lane::Answer {
+        self.lanes.get(None, id, || Lane(Arc::downgrade(self))).await
+    }
+
+    /// Whole resources, in the order of their ids.
+    async fn look_up(self: &Arc<Self>, ids: Vec<ResourceId>) -> Result<Vec<lane::Answer>, Failure> {
         if let Some(reader) = self.points.free() {
-            return read::get(&reader, &self.catalog, id);
+            return read::look_up(&reader, &self.catalog, &self.known, &ids);
         }
-        let catalog = self.catalog.clone();
-        self.glance(move |reader| read::get(reader, &catalog, id)).await
+        let (catalog, known) = (self.catalog.clone(), self.known.clone());
+        self.glance(move |reader| read::look_up(reader, &catalog, &known, &ids)).await
     }
 
     pub(crate) async fn list(
@@ -397,6 +410,21 @@ impl Sqlite {
         let ((points, busy_points), (scans, busy_scans)) = (self.points.count(), self.scans.count());
         (points + scans + 1, busy_points + busy_scans)
     }
+}
+
+/// Answers what waits in a lane, for as long as there is a database.
+struct Lane(Weak<Sqlite>);
+
+impl Answers for Lane {
+    async fn answer(&mut self, reads: Vec<Read>) {
+        let Some(sqlite) = self.0.upgrade() else { return };
+        match sqlite.look_up(reads.iter().map(|read| read.id).collect()).await {
+            Ok(found) => reads.into_iter().zip(found).for_each(|(read, found)| read.answer(found)),
+            Err(failure) => reads.into_iter().for_each(|read| read.answer(Err(failure.clone()))),
+        }
+    }
+
+    fn reset(&mut self) {}
 }
 
 async fn off_thread<T: Send + 'static>(

@@ -1,18 +1,23 @@
 //! Statements that stand alone: reads, and the few small writes that are no command.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
-use super::row;
+use super::{load, row};
 use crate::failure::{Failure, FailureKind};
+use crate::known::Known;
+use crate::lane::Answer;
+use crate::memory::Mark;
 use crate::packed::Dictionaries;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Kept, Plan, Select, Value};
-use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
+use crate::{BEHIND_COLUMNS, COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
 
-static GET: LazyLock<String> = LazyLock::new(|| get_columns(COLUMNS));
+static GET: LazyLock<String> = LazyLock::new(|| {
+    get_columns(&format!("{COLUMNS}, (select version from feed), (select commits from feed)"))
+});
 static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUMNS));
 
 static REPORTS: LazyLock<String> = LazyLock::new(|| {
@@ -30,6 +35,32 @@ fn get_columns(columns: &str) -> String {
     format!(
         "select {columns} from resources r join resource_status s on s.resource_id = r.id where r.id = ?1"
     )
+}
+
+/// Whole resources, by what is known where the feed says that this is still so. What cannot be read is nobody else's
+/// trouble.
+pub(super) fn look_up(
+    connection: &Connection,
+    catalog: &Catalog,
+    known: &Known,
+    ids: &[ResourceId],
+) -> Result<Vec<Answer>, Failure> {
+    let (asked, is_kept) = known.ask(ids.iter().copied());
+    let shown = match is_kept.contains(&true) {
+        true => known.show(asked, load::mark(connection)?, ids.iter().copied()),
+        false => vec![None; ids.len()],
+    };
+    let mut statement = connection.prepare_cached(&GET)?;
+    let mut read = |id: ResourceId| -> Answer {
+        let mut rows = statement.query([id.to_string()])?;
+        let Some(found) = rows.next()? else { return Ok(None) };
+        let resource = row::resource(catalog, found)?.map(Arc::new);
+        let version = Version(found.get(BEHIND_COLUMNS)?);
+        let mark = Mark { version, commits: found.get(BEHIND_COLUMNS + 1)? };
+        known.keep(asked, mark, resource.iter());
+        Ok(resource)
+    };
+    Ok(ids.iter().zip(shown).map(|(id, shown)| if shown.is_some() { Ok(shown) } else { read(*id) }).collect())
 }
 
 /// A whole resource.

@@ -33,7 +33,7 @@ fn store() -> Arc<Sqlite> {
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
     let dictionaries = Arc::new(Dictionaries::new().unwrap());
-    Arc::new(super::open(None, &options, catalog, dictionaries).unwrap().0)
+    Arc::new(super::open(None, &options, catalog, dictionaries, Arc::default()).unwrap().0)
 }
 
 /// Searches that last until this is dropped.

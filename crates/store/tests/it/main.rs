@@ -1,10 +1,11 @@
-//! The committer with a database that fails underneath it, searches against the evaluator in memory, and what is learned
-//! from rows. What users see
-//! of the stores is tested through HTTP, with the binary.
+//! The committer with a database that fails underneath it, reads of what is known beside those who write, searches
+//! against the evaluator in memory, and what is learned from rows. What users see of the stores is tested through HTTP,
+//! with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod dictionaries;
 mod flights;
+mod reads;
 mod replica;
 mod search;
 mod writes;

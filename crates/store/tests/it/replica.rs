@@ -1,4 +1,4 @@
-//! A process on a database of PostgreSQL, and what is done behind its back.
+//! A process on a database, and what is done behind its back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,14 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
+    /// On a database of PostgreSQL.
     pub(crate) async fn open(url: String) -> Self {
+        Self::at(Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None }).await
+    }
+
+    pub(crate) async fn at(target: Target) -> Self {
         let options = Options {
-            target: Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None },
+            target,
             max_connections: 2,
             request_timeout: Duration::from_secs(20),
             connect_attempts: 1,
@@ -118,7 +123,7 @@ impl Replica {
         self.store.execute(Command { caller, dry_run, intent, retry: None }).await
     }
 
-    pub(crate) async fn resource(&self, id: ResourceId) -> Resource {
+    pub(crate) async fn resource(&self, id: ResourceId) -> Arc<Resource> {
         self.store.get(&Sight::everything(), id).await.unwrap().unwrap()
     }
 
@@ -141,11 +146,15 @@ impl Replica {
     /// Both the report and what the resource says of it are those of this second.
     pub(crate) async fn assert_last(&self, id: ResourceId, adapter: &str, second: i64) {
         assert_eq!(self.stored(id, adapter).await.last_report_time, at(second), "{adapter} on {id}");
-        let conditions: Vec<Condition> = self.resource(id).await.conditions.parse().unwrap();
-        let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
-        let condition = conditions.into_iter().find(|condition| condition.kind == kind).unwrap();
-        assert_eq!(condition.last_updated_time, at(second), "{kind} of {id}");
+        assert_eq!(heard_at(&*self.resource(id).await, adapter), at(second), "{adapter} of {id}");
     }
+}
+
+/// When an adapter was last heard of, as a resource says.
+pub(crate) fn heard_at(resource: &Resource, adapter: &str) -> Timestamp {
+    let conditions: Vec<Condition> = resource.conditions.parse().unwrap();
+    let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
+    conditions.into_iter().find(|condition| condition.kind == kind).unwrap().last_updated_time
 }
 
 fn creation(id: ResourceId, name: &str) -> Intent {

@@ -109,7 +109,10 @@ impl Fleet {
         let page = store.list(&Sight::everything(), query).await.unwrap();
         assert_eq!(page.total, Some(page.items.len() as u64));
         for resource in &page.items {
-            assert_eq!(store.get(&Sight::everything(), resource.id).await.unwrap().as_ref(), Some(resource));
+            assert_eq!(
+                store.get(&Sight::everything(), resource.id).await.unwrap().as_deref(),
+                Some(resource)
+            );
         }
         self.resources = page.items;
     }
