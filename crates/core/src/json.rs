@@ -59,7 +59,7 @@ pub fn json_text(value: &impl Serialize) -> String {
 }
 
 /// Prints a text as a JSON string, as [`json_text`] does.
-pub(crate) fn write_string(text: &str, out: &mut Vec<u8>) {
+pub fn write_string(text: &str, out: &mut Vec<u8>) {
     // Looked at in one go, and then copied in one: nearly no text holds anything that must be escaped.
     let special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     if text.bytes().fold(false, |found, byte| found | special(byte)) {

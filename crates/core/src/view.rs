@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::fields::{Projection, Wanted, project};
+use crate::json::write_string;
 use crate::{Catalog, Contract, Entity, Error, Phase, RawJson, References, Resource, ResourceId};
 
 /// The path below which version 1 of the API is served.
@@ -34,24 +35,33 @@ impl View<'_> {
     }
 
     fn href_below(&self, kind: &str, ancestors: &[ResourceId], id: ResourceId) -> String {
-        let Some(entity) = self.catalog.get(kind) else { return format!("{BASE}/resources/{id}") };
-        let mut path = BASE.to_owned();
-        if self.contract.nests_children {
-            let owners = self.catalog.lineage(entity);
-            for (owner, id) in owners.iter().zip(ancestors) {
-                path.push_str(&format!("/{}/{id}", owner.plural));
+        let mut path = String::with_capacity(96);
+        path.push_str(BASE);
+        let mut step = |plural: &str, id: ResourceId| {
+            for part in ["/", plural, "/", id.written(&mut [0; 36])] {
+                path.push_str(part);
+            }
+        };
+        match self.catalog.get(kind) {
+            None => step("resources", id),
+            Some(entity) => {
+                if self.contract.nests_children {
+                    let owners = self.catalog.lineage(entity);
+                    owners.iter().zip(ancestors).for_each(|(owner, id)| step(&owner.plural, *id));
+                }
+                step(&entity.plural, id);
             }
         }
-        path + &format!("/{}/{id}", entity.plural)
+        path
     }
 
     /// Prints a resource, or the parts of it that are asked for.
     pub fn write(&self, out: &mut Vec<u8>, r: &Resource, fields: Option<&Projection>) -> Result<(), Error> {
         let mut object = Object { out, fields, empty: true };
-        object.text("kind", &r.kind)?;
-        object.plain("id", format_args!("\"{}\"", r.id))?;
-        object.plain("href", format_args!("\"{}\"", self.href(r)))?;
-        object.text("name", &r.name)?;
+        object.text("kind", &r.kind);
+        object.quoted("id", r.id.written(&mut [0; 36]).as_bytes());
+        object.quoted("href", self.href(r).as_bytes());
+        object.text("name", &r.name);
         if let Some((owner, parent)) = self.owner(r) {
             let above = &r.ancestors[..r.ancestors.len() - 1];
             let href = self.href_below(&parent.kind, above, owner);
@@ -60,7 +70,7 @@ impl View<'_> {
                 &format!(r#"{{"kind":"{}","id":"{owner}","href":"{href}"}}"#, parent.kind),
             )?;
         }
-        object.plain("generation", format_args!("{}", r.generation))?;
+        object.number("generation", r.generation);
         object.json("spec", r.spec.as_str())?;
         object.json("labels", r.labels.as_str())?;
         if r.references.as_str() != "{}" {
@@ -69,13 +79,13 @@ impl View<'_> {
         if let Some(tenant) = r.tenancy.as_ref().filter(|_| self.tenancy) {
             object.json("tenancy", tenant.as_str())?;
         }
-        object.plain("created_time", format_args!("\"{}\"", r.created.at))?;
-        object.plain("updated_time", format_args!("\"{}\"", r.updated.at))?;
-        object.text("created_by", &r.created.by)?;
-        object.text("updated_by", &r.updated.by)?;
+        object.quoted("created_time", &r.created.at.printed());
+        object.quoted("updated_time", &r.updated.at.printed());
+        object.text("created_by", &r.created.by);
+        object.text("updated_by", &r.updated.by);
         if let Phase::Finalizing(deleted) = &r.phase {
-            object.plain("deleted_time", format_args!("\"{}\"", deleted.at))?;
-            object.text("deleted_by", &deleted.by)?;
+            object.quoted("deleted_time", &deleted.at.printed());
+            object.text("deleted_by", &deleted.by);
         }
         object.status(r.conditions.as_str())?;
         object.out.push(if object.empty { b'{' } else { b'}' });
@@ -154,21 +164,28 @@ impl<'a> Object<'a> {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// A value that needs no escaping.
-    fn plain(&mut self, name: &str, value: std::fmt::Arguments<'_>) -> Result<(), Error> {
+    /// A text that needs no escaping.
+    fn quoted(&mut self, name: &str, text: &[u8]) {
         if !matches!(self.wanted(name), Wanted::No) {
             self.key(name);
-            print(self.out, value);
+            self.out.push(b'"');
+            self.out.extend_from_slice(text);
+            self.out.push(b'"');
         }
-        Ok(())
     }
 
-    fn text(&mut self, name: &str, value: &str) -> Result<(), Error> {
+    fn number(&mut self, name: &str, number: i64) {
         if !matches!(self.wanted(name), Wanted::No) {
             self.key(name);
-            serde_json::to_writer(&mut *self.out, value).map_err(Error::internal)?;
+            print(self.out, format_args!("{number}"));
         }
-        Ok(())
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        if !matches!(self.wanted(name), Wanted::No) {
+            self.key(name);
+            write_string(value, self.out);
+        }
     }
 
     /// A value that is JSON already.

@@ -3,10 +3,13 @@
 //! are kept per thread, and a line leaves in one write.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt::{self, Write};
 use std::ops::Range;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use hyperfleet_core::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -25,12 +28,17 @@ pub(super) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
 /// Start of the name of a field that holds JSON text.
 const NESTED: &str = "json.";
 
+/// How many names are remembered as hidden or not.
+const MOST_NAMES: usize = 1_024;
+
 /// Writes a line for every event.
 pub(super) struct Lines {
     style: Style,
     masking: Masking,
     /// `component`, `version`, `hostname`; people who watch a terminal know them.
     constants: Vec<(&'static str, Vec<u8>)>,
+    /// Which names are hidden, as far as somebody asked. They are those of the code, so there are not many.
+    hidden: ArcSwap<HashMap<&'static str, bool>>,
     write: Sink,
 }
 
@@ -71,7 +79,22 @@ impl Lines {
             }
         };
         let style = Style { colour: colour && config.format == Format::Text, ..style };
-        Self { style, masking: config.masking, constants, write }
+        Self { style, masking: config.masking, constants, hidden: ArcSwap::default(), write }
+    }
+
+    /// Whether a field of this name is hidden. To find out is to compare it with every word for secrets.
+    fn is_hidden(&self, name: &'static str) -> bool {
+        let known = self.hidden.load();
+        if let Some(hidden) = known.get(name) {
+            return *hidden;
+        }
+        let hidden = self.masking.field(name);
+        if known.len() < MOST_NAMES {
+            let mut more = HashMap::clone(&known);
+            more.insert(name, hidden);
+            self.hidden.store(Arc::new(more));
+        }
+        hidden
     }
 
     fn recorder<'a>(&'a self, fields: &'a mut Fields) -> Recorder<'a> {
@@ -164,7 +187,7 @@ impl Recorder<'_> {
         let name = name.strip_prefix("r#").unwrap_or(name);
         let shown = name.strip_prefix(NESTED).unwrap_or(name);
         let start = self.fields.bytes.len();
-        if self.lines.masking.field(shown) {
+        if self.lines.is_hidden(shown) {
             self.lines.style.string(&mut self.fields.bytes, MASK);
         } else {
             write(self.lines, &mut self.fields.bytes, name);

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use hyperfleet_core::write_string;
 use tracing::Level;
 
 use super::Format;
@@ -21,7 +22,7 @@ impl Style {
     /// A string value.
     pub(super) fn string(self, out: &mut Vec<u8>, text: &str) {
         match self.format {
-            Format::Json => json_string(out, text),
+            Format::Json => write_string(text, out),
             Format::Text if text.is_empty() || text.contains([' ', '"', '=']) => {
                 out.push(b'"');
                 for (i, part) in text.split('"').enumerate() {
@@ -39,7 +40,7 @@ impl Style {
     /// A message: a string that text shows without quotes.
     pub(super) fn message(self, out: &mut Vec<u8>, text: &str) {
         match self.format {
-            Format::Json => json_string(out, text),
+            Format::Json => write_string(text, out),
             Format::Text => escaped(out, text),
         }
     }
@@ -57,7 +58,7 @@ impl Style {
         match self.format {
             Format::Json => {
                 out.push(b',');
-                json_string(out, name);
+                write_string(name, out);
                 out.push(b':');
             }
             Format::Text => {
@@ -73,9 +74,10 @@ impl Style {
     pub(super) fn start(self, out: &mut Vec<u8>, timestamp: &str, level: Level, message: &[u8]) {
         match self.format {
             Format::Json => {
-                // Writing to a vector cannot fail.
-                let _ =
-                    write!(out, r#"{{"timestamp":"{timestamp}","level":"{}","message":"#, level_name(level));
+                let level = level_name(level);
+                for part in [r#"{"timestamp":""#, timestamp, r#"","level":""#, level, r#"","message":"#] {
+                    out.extend_from_slice(part.as_bytes());
+                }
                 out.extend_from_slice(if message.is_empty() { b"\"\"" } else { message });
             }
             Format::Text => {
@@ -127,19 +129,6 @@ fn level_colour(level: Level) -> &'static str {
         Level::INFO => "\x1b[32m",
         Level::DEBUG => "\x1b[34m",
         Level::TRACE => "\x1b[35m",
-    }
-}
-
-fn json_string(out: &mut Vec<u8>, text: &str) {
-    // Hardly anything that is logged has to be escaped, and to look at all bytes at once is quicker than one by one.
-    let escapes = text.bytes().fold(false, |any, b| any | (b < b' ') | (b == b'"') | (b == b'\\'));
-    if escapes {
-        // Writing a string to a vector cannot fail.
-        let _ = serde_json::to_writer(out, text);
-    } else {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
     }
 }
 

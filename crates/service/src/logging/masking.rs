@@ -120,13 +120,6 @@ pub(crate) fn without_url_password(url: &str) -> String {
 
 /// Whether `name` is `words`, or ends with it at the start of a word.
 fn ends_with_words(name: &str, words: &str) -> bool {
-    // Nearly all names are told apart by their last letter.
-    if let (Some(a), Some(b)) = (name.bytes().last(), words.bytes().last())
-        && !a.eq_ignore_ascii_case(&b)
-        && ![a, b].iter().any(|last| matches!(last, b'_' | b'-'))
-    {
-        return false;
-    }
     let is_letter = |&(_, b): &(usize, u8)| b != b'_' && b != b'-';
     let mut rest = name.bytes().enumerate().rev().filter(is_letter);
     let mut start = name.len();

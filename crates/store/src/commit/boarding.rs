@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use hyperfleet_core::rules::Dossier;
 use hyperfleet_core::{Catalog, Command, Intent, ResourceId};
 
 use crate::memory::Memory;
@@ -50,7 +51,7 @@ pub(super) fn may_board(
         }
         Intent::Patch(patch) => {
             let reads_nothing = command.retry.is_none() && !patch.body.touches_references();
-            reads_nothing && memory.get(subject).is_some_and(|dossier| dossier.is_whole()) && knows_owners()
+            reads_nothing && memory.get(subject).is_some_and(Dossier::is_whole) && knows_owners()
         }
         Intent::Delete(_) | Intent::ForceDelete(_) | Intent::Recompute(_) => false,
     }

@@ -3,9 +3,13 @@
 
 use hyperfleet_core::Error;
 use hyperfleet_core::rules::Outcome;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::per_runtime::{PerRuntime, Way};
+
+/// Sacks that may wait to be handed out.
+const SACKS: usize = 64;
 
 pub(super) type Answer = Result<Outcome, Error>;
 
@@ -14,7 +18,7 @@ type Letter = (oneshot::Sender<Answer>, Answer);
 
 /// The way to those who wait in one runtime.
 #[derive(Debug, Clone)]
-pub(super) struct Postbox(mpsc::UnboundedSender<Vec<Letter>>);
+pub(super) struct Postbox(mpsc::Sender<Vec<Letter>>);
 
 impl Way for Postbox {
     fn is_closed(&self) -> bool {
@@ -26,7 +30,7 @@ impl Postbox {
     /// That of the runtime that asks.
     pub(super) fn here(boxes: &PerRuntime<Self>) -> Self {
         boxes.here(|here| {
-            let (postbox, mut sacks) = mpsc::unbounded_channel();
+            let (postbox, mut sacks) = mpsc::channel(SACKS);
             here.spawn(async move {
                 while let Some(sack) = sacks.recv().await {
                     hand_out(sack);
@@ -51,9 +55,11 @@ impl Post {
 
     pub(super) fn send(self) {
         for (postbox, sack) in self.0 {
-            // A runtime that has ended may have served for another.
-            if let Err(mpsc::error::SendError(sack)) = postbox.0.send(sack) {
-                hand_out(sack);
+            // One that is full will be emptied, but nobody shall wait for that; one that was closed with its runtime
+            // may have served for another.
+            match postbox.0.try_send(sack) {
+                Ok(()) => {}
+                Err(TrySendError::Full(sack) | TrySendError::Closed(sack)) => hand_out(sack),
             }
         }
     }
