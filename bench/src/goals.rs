@@ -18,6 +18,10 @@ use crate::spread::{Measured, grouped, number};
 const BEGIN: &str = "<!-- goals: filled by hyperfleet-bench goals -->";
 const END: &str = "<!-- end of goals -->";
 
+/// What a row says that no run has a figure for, and one that has its figure from an earlier table.
+const UNMEASURED: &str = "| not measured |";
+const EARLIER: &str = ", earlier";
+
 /// What is put together.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Asked {
@@ -51,12 +55,25 @@ pub(crate) fn run(asked: &Asked, json: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// The document with another table.
+/// The document with another table. Rows that these runs say nothing about stay, marked as older than the runs below.
 fn filled(document: &str, table: &str) -> Result<String> {
     let (before, rest) = document.split_once(BEGIN).context("no place for the table")?;
-    let (_, after) = rest.split_once(END).context("the place for the table has no end")?;
+    let (old, after) = rest.split_once(END).context("the place for the table has no end")?;
     ensure!(!after.contains(BEGIN), "more than one place for the table");
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", table.trim()))
+    let rows = table.trim().lines().map(|row| kept(row, old).unwrap_or_else(|| row.to_owned()));
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", rows.collect::<Vec<_>>().join("\n")))
+}
+
+/// What an older table has in place of a row without a figure.
+fn kept(row: &str, old: &str) -> Option<String> {
+    let (what, _) = row.split_once(" | ").filter(|_| row.contains(UNMEASURED))?;
+    let older = old.lines().find(|line| line.split_once(" | ").is_some_and(|(other, _)| other == what))?;
+    let mut cells: Vec<String> = older.split(" | ").map(str::to_owned).collect();
+    let measured = cells.get_mut(2).filter(|cell| !UNMEASURED.contains(cell.as_str()))?;
+    if !measured.ends_with(EARLIER) {
+        measured.push_str(EARLIER);
+    }
+    Some(cells.join(" | "))
 }
 
 /// What several runs measured, and on what.
@@ -251,6 +268,17 @@ mod tests {
         assert_eq!(again.figures[0].rounds, [2.0]);
         assert!(again.to_string().starts_with("- now: null, 2 cores"), "{again}");
         assert!(Runs::default().add(&json!({})).is_err());
+    }
+
+    #[test]
+    fn a_document_keeps_the_rows_that_no_run_has_a_figure_for() {
+        let row = |what: &str, cell: &str| format!("| {what} | ≤ 1 | {cell} | ok | `x` |");
+        let new = [row("a", "not measured"), row("b", "2"), row("c", "not measured")].join("\n");
+        let old = [row("a", "7"), row("b", "1"), row("c", "not measured")].join("\n");
+        let document = filled(&format!("{BEGIN}\n{old}\n{END}\n"), &new).unwrap();
+        let expected = [row("a", "7, earlier"), row("b", "2"), row("c", "not measured")].join("\n");
+        assert_eq!(document, format!("{BEGIN}\n{expected}\n{END}\n"));
+        assert_eq!(filled(&document, &new).unwrap(), document);
     }
 
     #[test]
