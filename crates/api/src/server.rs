@@ -139,6 +139,7 @@ pub async fn run<L: Future<Output = ()>>(
     };
     let app = App::new(Parts {
         gate: gate(config, room, &key_metrics, &rest_down)?,
+        home: Handle::current(),
         lists: Sharing::default(),
         channels: Channels::default(),
         watch_metrics,

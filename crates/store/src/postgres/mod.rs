@@ -8,6 +8,7 @@ mod columns;
 mod connect;
 mod dictionaries;
 mod feed;
+mod home;
 mod lane;
 mod lease;
 mod leases;
@@ -35,6 +36,7 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts}
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{Catalog, Claim, Error, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
 
+use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
@@ -51,6 +53,7 @@ use crate::{
 
 use connect::Address;
 pub use connect::SslMode;
+use home::Home;
 use lane::Source;
 use lease::Lease;
 use wall::{Wall, Within};
@@ -386,9 +389,9 @@ impl Connections {
         dictionaries: &Arc<Dictionaries>,
         most: usize,
     ) -> Result<Self, OpenError> {
-        let manager = Manager::from_config(
+        let manager = Manager::from_connect(
             address.config_for_lists(),
-            address.tls.clone(),
+            Home { runtime: Handle::current(), tls: address.tls.clone() },
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
         let pool = Pool::builder(manager)
