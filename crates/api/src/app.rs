@@ -10,7 +10,6 @@ use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::Store;
-use tokio::runtime::Handle;
 
 use crate::gate::Gate;
 use crate::page_token::Seal;
@@ -30,8 +29,6 @@ pub(crate) struct Parts {
     pub(crate) rulebook: Arc<Rulebook>,
     /// Who comes in.
     pub(crate) gate: Gate,
-    /// Where work is done that takes longer than a request should hold up others.
-    pub(crate) home: Handle,
     /// Lists that are asked for by many at the same time.
     pub(crate) lists: Sharing<ListKey, Bytes>,
     /// What watchers share.

@@ -18,7 +18,6 @@ use hyperfleet_core::{
     Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, echo,
 };
 use hyperfleet_store::{ListQuery, Start};
-use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::App;
 use crate::gate::{Identified, Stay, Visitor};
@@ -42,14 +41,7 @@ pub(crate) async fn list(
         return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
     }
     let asked = Arc::new(ListKey { list: path.list_name(), raw, sight: visitor.sight().clone() });
-    // A page may take as long as a hundred other requests, which wait for this thread: others make it.
-    let read = async || {
-        let (app, asked) = (app.clone(), Arc::clone(&asked));
-        let home = app.home.clone();
-        let page = home.spawn(async move { page(&app, &path, &asked).await });
-        AbortOnDropHandle::new(page).await.map_err(Error::internal)?
-    };
-    let page = app.lists.answer(&asked, read).await?;
+    let page = app.lists.answer(&asked, async || page(&app, &path, &asked).await).await?;
     Ok(json(StatusCode::OK, page))
 }
 

@@ -139,7 +139,6 @@ pub async fn run<L: Future<Output = ()>>(
     };
     let app = App::new(Parts {
         gate: gate(config, room, &key_metrics, &rest_down)?,
-        home: Handle::current(),
         lists: Sharing::default(),
         channels: Channels::default(),
         watch_metrics,

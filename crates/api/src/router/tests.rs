@@ -43,7 +43,6 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
         gate: Gate::new(Room::register(&mut Registry::default(), 1), None, None, None, None),
-        home: tokio::runtime::Handle::current(),
         lists: Sharing::default(),
         channels: Channels::default(),
         watch_metrics: WatchMetrics::register(&mut Registry::default()),

@@ -8,7 +8,6 @@ mod columns;
 mod connect;
 mod dictionaries;
 mod feed;
-mod home;
 mod lane;
 mod lease;
 mod leases;
@@ -36,7 +35,6 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts}
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{Catalog, Claim, Error, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
 
-use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
@@ -53,7 +51,6 @@ use crate::{
 
 use connect::Address;
 pub use connect::SslMode;
-use home::Home;
 use lane::Source;
 use lease::Lease;
 use wall::{Wall, Within};
@@ -389,9 +386,9 @@ impl Connections {
         dictionaries: &Arc<Dictionaries>,
         most: usize,
     ) -> Result<Self, OpenError> {
-        let manager = Manager::from_connect(
+        let manager = Manager::from_config(
             address.config_for_lists(),
-            Home { runtime: Handle::current(), tls: address.tls.clone() },
+            address.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
         let pool = Pool::builder(manager)
