@@ -19,7 +19,6 @@ use hyperfleet_service::shutdown::{Shutdown, Signals};
 use hyperfleet_store::{Metrics, OpenError, Options, Store};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
@@ -159,7 +158,6 @@ pub async fn run<L: Future<Output = ()>>(
         max_connections: config.server.limits.connections,
         grace: config.health.shutdown_timeout,
         tls: config.server.bind.tls.clone(),
-        threads: Handle::current().metrics().num_workers(),
         ..ListenerOptions::default()
     };
     descriptors::provide_for(config.server.limits.connections + config.database.pool.max_connections);
