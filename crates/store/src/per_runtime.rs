@@ -1,5 +1,5 @@
-//! One of something for each runtime that asks for it. Every thread that serves has a runtime of its own, so tasks that
-//! belong to it wake each other without crossing to another thread, which costs more than most of what they do.
+//! One of something for each runtime that asks for it. A server has one runtime, a process that embeds stores may have
+//! several: a task must run where those who wait for it do, or else they wake each other across threads, and end with it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{PoisonError, RwLock};
