@@ -19,6 +19,7 @@ use hyperfleet_service::shutdown::{Shutdown, Signals};
 use hyperfleet_store::{Metrics, OpenError, Options, Store};
 use prometheus_client::registry::Registry;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
@@ -158,6 +159,7 @@ pub async fn run<L: Future<Output = ()>>(
         max_connections: config.server.limits.connections,
         grace: config.health.shutdown_timeout,
         tls: config.server.bind.tls.clone(),
+        threads: Handle::current().metrics().num_workers(),
         ..ListenerOptions::default()
     };
     descriptors::provide_for(config.server.limits.connections + config.database.pool.max_connections);

@@ -7,6 +7,7 @@
 
 mod body;
 mod connection;
+mod crew;
 mod open;
 mod patience;
 mod socket;
@@ -30,6 +31,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use crate::shutdown::Shutdown;
 use crate::tls::{Certificate, TlsError, TlsFiles};
 use connection::Connections;
+use crew::Crew;
 use patience::Limits;
 
 /// After a failed accept, most likely for want of file descriptors: time for a connection to end.
@@ -57,6 +59,8 @@ pub struct ListenerOptions {
     pub tls: Option<TlsFiles>,
     /// How often the certificate's files are looked at.
     pub tls_reload_interval: Duration,
+    /// Threads that serve connections and nothing else; with none the runtime that listens does.
+    pub threads: usize,
 }
 
 impl Default for ListenerOptions {
@@ -69,6 +73,7 @@ impl Default for ListenerOptions {
             grace: Duration::from_secs(20),
             tls: None,
             tls_reload_interval: Duration::from_secs(5),
+            threads: 0,
         }
     }
 }
@@ -93,6 +98,14 @@ pub enum BindError {
         listener: &'static str,
         /// The address refused.
         address: SocketAddr,
+        /// What the operating system says.
+        reason: io::Error,
+    },
+    /// There are no threads to be had.
+    #[error("cannot start a thread for {listener}: {reason}")]
+    Thread {
+        /// The listener's name.
+        listener: &'static str,
         /// What the operating system says.
         reason: io::Error,
     },
@@ -136,6 +149,7 @@ pub struct Listener {
     options: ListenerOptions,
     certificate: Option<Arc<Certificate>>,
     tls: Option<Arc<ServerConfig>>,
+    crew: Crew,
 }
 
 impl Listener {
@@ -166,7 +180,9 @@ impl Listener {
         })?;
         let (sockets, addresses) = open::open_all(&ips, port)
             .map_err(|(address, reason)| BindError::Listen { listener: name, address, reason })?;
-        Ok(Self { name, sockets, addresses, options, certificate, tls })
+        let crew = Crew::start(name, options.threads)
+            .map_err(|reason| BindError::Thread { listener: name, reason })?;
+        Ok(Self { name, sockets, addresses, options, certificate, tls, crew })
     }
 
     /// Where the listener can be reached, with the port that port 0 turned into.
@@ -178,7 +194,7 @@ impl Listener {
     /// requests finished for as long as the options' `grace`. Returns the number of connections that had
     /// to be cut off. Dropping the future cuts all of them at once.
     pub async fn serve(self, router: Router, shutdown: Shutdown) -> usize {
-        let Self { name, sockets, options, certificate, tls, .. } = self;
+        let Self { name, sockets, options, certificate, tls, crew, .. } = self;
         let _reload = certificate.map(|certificate| {
             AbortOnDropHandle::new(tokio::spawn(certificate.keep_fresh(name, options.tls_reload_interval)))
         });
@@ -201,10 +217,11 @@ impl Listener {
 
         let accepting = accept(name, sockets, options.max_connections, |tcp, peer, slot| {
             let connections = Arc::clone(&connections);
-            tasks.spawn(async move {
+            let serve = async move {
                 connections.run(tcp, peer).await;
                 drop(slot);
-            });
+            };
+            tasks.spawn_on(serve, &crew.next());
         });
         tokio::select! {
             () = drain.cancelled() => {}
@@ -228,7 +245,7 @@ async fn accept(
     name: &'static str,
     sockets: Vec<TcpListener>,
     limit: usize,
-    serve: impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
+    serve: impl Fn(std::net::TcpStream, SocketAddr, OwnedSemaphorePermit),
 ) {
     let slots = Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS)));
     let mut turn = 0;
@@ -243,7 +260,9 @@ async fn accept(
             full = false;
         }
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        match accept_any(&sockets, &mut turn).await {
+        // Whoever serves it hears of what comes, so this runtime lets go of it.
+        let accepted = accept_any(&sockets, &mut turn).await;
+        match accepted.and_then(|(tcp, peer)| Ok((tcp.into_std()?, peer))) {
             Ok((tcp, peer)) => serve(tcp, SocketAddr::new(peer.ip().to_canonical(), peer.port()), slot),
             Err(error) if client_left(&error) => {}
             Err(error) => {

@@ -49,7 +49,13 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) async fn run(&self, tcp: TcpStream, peer: SocketAddr) {
+    pub(super) async fn run(&self, tcp: std::net::TcpStream, peer: SocketAddr) {
+        let tcp = match TcpStream::from_std(tcp) {
+            Ok(tcp) => tcp,
+            Err(error) => {
+                return tracing::error!(listener = self.listener, %error, "cannot serve a connection");
+            }
+        };
         // Answers are written whole; waiting to fill a packet only delays them.
         let _ = tcp.set_nodelay(true);
         let patience = Patience::new(self.limits);

@@ -143,3 +143,25 @@ async fn connections_beyond_the_limit_wait_until_one_ends() {
     drop(first);
     assert_eq!(within("the slot", second.answer()).await.status, 200);
 }
+
+#[tokio::test]
+async fn connections_are_shared_out_among_threads_and_drained_by_all_of_them() {
+    let thread = || async { std::thread::current().name().unwrap_or_default().to_owned() };
+    let router = axum::Router::new().route("/", axum::routing::get(thread));
+    let server = Server::start(router, ListenerOptions { threads: 2, ..Default::default() }).await;
+    let mut names = Vec::new();
+    let mut connections = Vec::new();
+    for _ in 0..4 {
+        let mut connection = server.connect().await;
+        for _ in 0..2 {
+            names.push(connection.get("/").await.body);
+        }
+        connections.push(connection);
+    }
+    let (first, second) = ("test-0", "test-1");
+    assert_eq!(names, [first, first, second, second, first, first, second, second]);
+    server.shutdown.begin();
+    for mut connection in connections {
+        connection.closed().await;
+    }
+}
