@@ -10,9 +10,11 @@ use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::Store;
+use tokio::runtime;
 
 use crate::gate::Gate;
 use crate::page_token::Seal;
+use crate::pages::Pages;
 use crate::resources::ListKey;
 use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
@@ -29,8 +31,10 @@ pub(crate) struct Parts {
     pub(crate) rulebook: Arc<Rulebook>,
     /// Who comes in.
     pub(crate) gate: Gate,
-    /// Lists that are asked for by many at the same time.
-    pub(crate) lists: Sharing<ListKey, Bytes>,
+    /// Lists that are asked for by many at the same time, of one runtime: who waits for another is woken there.
+    pub(crate) lists: Sharing<(runtime::Id, Arc<ListKey>), Bytes>,
+    /// Those that were made lately.
+    pub(crate) pages: Pages,
     /// What watchers share.
     pub(crate) channels: Channels,
     /// What is told about watches.

@@ -16,6 +16,7 @@ mod leases;
 mod observe;
 pub mod openapi;
 mod page_token;
+mod pages;
 mod past;
 mod place;
 mod query;

@@ -45,7 +45,7 @@ pub(crate) fn list(
         }
         view.write(&mut out, item, fields)?;
     }
-    close(&mut out, next, Some(found.version));
+    close(&mut out, next, Some(found.moment.version()));
     Ok(out.into())
 }
 

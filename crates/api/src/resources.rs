@@ -18,6 +18,7 @@ use hyperfleet_core::{
     Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, echo,
 };
 use hyperfleet_store::{ListQuery, Start};
+use tokio::runtime;
 
 use crate::app::App;
 use crate::gate::{Identified, Stay, Visitor};
@@ -40,8 +41,14 @@ pub(crate) async fn list(
     if query::is_watch(raw.as_deref()) {
         return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
     }
-    let asked = Arc::new(ListKey { list: path.list_name(), raw, sight: visitor.sight().clone() });
-    let page = app.lists.answer(&asked, async || page(&app, &path, &asked).await).await?;
+    let asked = Arc::new(ListKey::new(path.list_name(), raw, visitor.sight().clone()));
+    if let Some((made, page)) = app.pages.get(&asked)
+        && app.store.moment().await? == made
+    {
+        return Ok(json(StatusCode::OK, page));
+    }
+    let here = Arc::new((runtime::Handle::current().id(), asked));
+    let page = app.lists.answer(&here, async || page(&app, &path, &here.1).await).await?;
     Ok(json(StatusCode::OK, page))
 }
 
@@ -53,6 +60,17 @@ pub(crate) struct ListKey {
     sight: Sight,
 }
 
+impl ListKey {
+    pub(crate) fn new(list: String, raw: Option<String>, sight: Sight) -> Self {
+        Self { list, raw, sight }
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>() + self.list.len() + self.raw.as_ref().map_or(0, String::len)
+    }
+}
+
 /// Sights are compared only where all else is equal.
 impl Hash for ListKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -62,7 +80,7 @@ impl Hash for ListKey {
 }
 
 /// A page of a list, as it is answered.
-async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
+async fn page(app: &App, path: &Path, asked: &Arc<ListKey>) -> Result<Bytes, Error> {
     let (sight, raw) = (&asked.sight, asked.raw.as_deref());
     let route = list_name(path, sight);
     let (sealed, options) = ((&app.seal, route.as_str()), Options { tenancy: app.rulebook.tenancy });
@@ -99,7 +117,9 @@ async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
         }
         None => None,
     };
-    render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())
+    let page = render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())?;
+    app.pages.keep(asked, found.moment, &page);
+    Ok(page)
 }
 
 /// The kinds that a list is of.

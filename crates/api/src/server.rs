@@ -28,6 +28,7 @@ use crate::gate::{Gate, Room};
 use crate::observe::Observer;
 use crate::openapi::Document;
 use crate::page_token::Seal;
+use crate::pages::Pages;
 use crate::router;
 use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
@@ -140,6 +141,7 @@ pub async fn run<L: Future<Output = ()>>(
     let app = App::new(Parts {
         gate: gate(config, room, &key_metrics, &rest_down)?,
         lists: Sharing::default(),
+        pages: Pages::default(),
         channels: Channels::default(),
         watch_metrics,
         shutdown: api_down.clone(),

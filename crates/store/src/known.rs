@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use hyperfleet_core::{Resource, ResourceId};
 
 use crate::memory::Mark;
+use crate::moment::Moment;
 use crate::shelf::Shelf;
 
-/// The most that is kept, in bytes, as far as they can be counted: about ten thousand resources.
-const MAX_BYTES: usize = 12 << 20;
+/// The most that is kept, in bytes, as far as they can be counted: several thousand resources.
+const MAX_BYTES: usize = 8 << 20;
 
 /// What is larger is not kept: it would push out hundreds of others.
 const MAX_RESOURCE_BYTES: usize = 64 << 10;
@@ -34,6 +35,8 @@ struct State {
     /// Since when the feed is ahead of them.
     behind: Option<Instant>,
     resources: Shelf<ResourceId, Arc<Resource>>,
+    /// How often all of it was forgotten.
+    era: u64,
 }
 
 /// Where the newest known commit had left the feed when it was asked for. One that stands elsewhere with as many commits,
@@ -50,7 +53,7 @@ impl Asked {
 
 impl Default for Known {
     fn default() -> Self {
-        Self(Mutex::new(State { commits: None, behind: None, resources: Shelf::new(MAX_BYTES) }))
+        Self(Mutex::new(State { commits: None, behind: None, resources: Shelf::new(MAX_BYTES), era: 0 }))
     }
 }
 
@@ -133,6 +136,16 @@ impl Known {
         }
     }
 
+    /// The era in which whatever is read from now on is read.
+    pub(crate) fn era(&self) -> u64 {
+        self.state().era
+    }
+
+    /// The moment at which the feed was found there.
+    pub(crate) fn moment(&self, found: Mark) -> Moment {
+        Moment { era: self.era(), mark: found }
+    }
+
     /// Forgets everything.
     pub(crate) fn forget(&self) {
         self.state().forget();
@@ -144,6 +157,7 @@ impl State {
         self.commits = None;
         self.behind = None;
         self.resources = Shelf::new(MAX_BYTES);
+        self.era += 1;
     }
 
     /// Begins anew with what is there where the feed is.

@@ -1,6 +1,6 @@
-//! Point reads, many at a time. Like the committer, a lane takes whatever reads are waiting and never waits for more to
-//! come, so a lone read pays no delay; under load one question to the database answers many requests. Each
-//! [runtime](PerRuntime) that reads has a lane of its own.
+//! Point reads, many at a time, and beside them the question where the database stands. Like the committer, a lane takes
+//! whatever is waiting and never waits for more to come, so a lone read pays no delay; under load one question to the
+//! database answers many requests. Each [runtime](PerRuntime) that reads has a lane of its own.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use hyperfleet_core::{Resource, ResourceId, Tenant};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::failure::{Failure, FailureKind};
+use crate::moment::Moment;
 use crate::per_runtime::{PerRuntime, Way};
 
 /// Reads that are answered together.
@@ -36,10 +37,57 @@ impl Read {
     }
 }
 
+/// What is asked.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// For a resource.
+    Read(Read),
+    /// Where the database stands.
+    Moment(oneshot::Sender<Result<Moment, Failure>>),
+}
+
+/// What waits at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    pub(crate) reads: Vec<Read>,
+    moments: Vec<oneshot::Sender<Result<Moment, Failure>>>,
+}
+
+impl Questions {
+    fn take_in(&mut self, question: Question) {
+        // Who went away asks no more.
+        match question {
+            Question::Read(read) if !read.reply.is_closed() => self.reads.push(read),
+            Question::Moment(reply) if !reply.is_closed() => self.moments.push(reply),
+            _ => {}
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.reads.len() + self.moments.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether anyone asks where the database stands.
+    pub(crate) fn want_the_moment(&self) -> bool {
+        !self.moments.is_empty()
+    }
+
+    /// Tells those who asked where the database stands.
+    pub(crate) fn tell_the_moment(&mut self, moment: &Result<Moment, Failure>) {
+        for reply in self.moments.drain(..) {
+            let _ = reply.send(moment.clone());
+        }
+    }
+}
+
 /// Who answers what waits in a lane.
 pub(crate) trait Answers: Send + 'static {
     /// Answers all of them.
-    fn answer(&mut self, reads: Vec<Read>) -> impl Future<Output = ()> + Send;
+    fn answer(&mut self, questions: Questions) -> impl Future<Output = ()> + Send;
 
     /// Forgets whatever was half done.
     fn reset(&mut self);
@@ -47,9 +95,9 @@ pub(crate) trait Answers: Send + 'static {
 
 /// The ways in. The lanes end when it is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes(PerRuntime<mpsc::Sender<Read>>);
+pub(crate) struct Lanes(PerRuntime<mpsc::Sender<Question>>);
 
-impl Way for mpsc::Sender<Read> {
+impl Way for mpsc::Sender<Question> {
     fn is_closed(&self) -> bool {
         self.is_closed()
     }
@@ -63,14 +111,27 @@ impl Lanes {
         id: ResourceId,
         start: impl FnOnce() -> A,
     ) -> Answer {
+        self.ask(start, |reply| Question::Read(Read { tenant, id, reply })).await
+    }
+
+    /// Where the database stands.
+    pub(crate) async fn moment<A: Answers>(&self, start: impl FnOnce() -> A) -> Result<Moment, Failure> {
+        self.ask(start, Question::Moment).await
+    }
+
+    async fn ask<A: Answers, T>(
+        &self,
+        start: impl FnOnce() -> A,
+        question: impl FnOnce(oneshot::Sender<Result<T, Failure>>) -> Question,
+    ) -> Result<T, Failure> {
         let queue = self.0.here(|here| {
-            let (queue, reads) = mpsc::channel(QUEUE);
-            here.spawn(supervise(start(), reads));
+            let (queue, questions) = mpsc::channel(QUEUE);
+            here.spawn(supervise(start(), questions));
             queue
         });
         let (reply, answer) = oneshot::channel();
         let lost = |_| Failure::new(FailureKind::Defect, "a read was dropped without an answer");
-        queue.send(Read { tenant, id, reply }).await.map_err(|_| lost(()))?;
+        queue.send(question(reply)).await.map_err(|_| lost(()))?;
         answer.await.map_err(|_| lost(()))?
     }
 
@@ -81,27 +142,26 @@ impl Lanes {
 }
 
 /// Answers for as long as anyone may ask, whatever happens inside.
-async fn supervise(mut answers: impl Answers, mut reads: mpsc::Receiver<Read>) {
-    while AssertUnwindSafe(run(&mut answers, &mut reads)).catch_unwind().await.is_err() {
+async fn supervise(mut answers: impl Answers, mut queue: mpsc::Receiver<Question>) {
+    while AssertUnwindSafe(run(&mut answers, &mut queue)).catch_unwind().await.is_err() {
         tracing::error!("a read lane failed and is started again");
         answers.reset();
     }
 }
 
-async fn run(answers: &mut impl Answers, queue: &mut mpsc::Receiver<Read>) {
-    let mut reads = Vec::with_capacity(MAX_BATCH);
-    while queue.recv_many(&mut reads, MAX_BATCH).await > 0 {
+async fn run(answers: &mut impl Answers, queue: &mut mpsc::Receiver<Question>) {
+    while let Some(first) = queue.recv().await {
         // Whoever has sent a request by now comes along: nobody waits for that, and small batches beget small ones.
         tokio::task::yield_now().await;
-        while reads.len() < MAX_BATCH
-            && let Ok(read) = queue.try_recv()
+        let mut questions = Questions::default();
+        questions.take_in(first);
+        while questions.len() < MAX_BATCH
+            && let Ok(next) = queue.try_recv()
         {
-            reads.push(read);
+            questions.take_in(next);
         }
-        // Nobody waits for these any more.
-        reads.retain(|read| !read.reply.is_closed());
-        if !reads.is_empty() {
-            answers.answer(std::mem::take(&mut reads)).await;
+        if !questions.is_empty() {
+            answers.answer(questions).await;
         }
     }
 }

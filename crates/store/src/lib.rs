@@ -23,6 +23,7 @@ mod list;
 mod memory;
 mod metrics;
 mod migrations;
+mod moment;
 mod packed;
 mod past;
 mod pending;
@@ -64,6 +65,7 @@ pub use leases::LeasePage;
 pub use list::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
 pub use metrics::Metrics;
 pub use migrations::{MigrationReport, OpenError};
+pub use moment::Moment;
 pub use past::{Happening, Past, TimelinePage, TimelineQuery, TimelineStart};
 pub use postgres::SslMode;
 pub use target::{Options, Target};
@@ -186,6 +188,17 @@ impl Store {
                 Reader::Postgres(postgres) => {
                     postgres.list(sight.tenant(), &query, self.rulebook.view()).await
                 }
+            }
+        })
+        .await
+    }
+
+    /// The present moment. It costs as much as a get, and is asked for together with them.
+    pub async fn moment(&self) -> Result<Moment, Error> {
+        self.door("moment", async {
+            match &self.reader {
+                Reader::Sqlite(sqlite) => sqlite.moment().await,
+                Reader::Postgres(postgres) => postgres.moment().await,
             }
         })
         .await

@@ -4,6 +4,8 @@
 use hyperfleet_core::search::{Filter, Order, Position};
 use hyperfleet_core::{Report, Resource, Version};
 
+use crate::moment::Moment;
+
 /// Which resources, in which order, and which slice of them.
 #[derive(Debug, Clone)]
 pub struct ListQuery {
@@ -31,8 +33,8 @@ pub enum Start {
 /// A slice of a list, from one snapshot.
 #[derive(Debug)]
 pub struct Page {
-    /// The newest version in the snapshot.
-    pub version: Version,
+    /// The moment of the snapshot.
+    pub moment: Moment,
     /// The size of the whole result, if it was asked for.
     pub total: Option<u64>,
     /// The slice.

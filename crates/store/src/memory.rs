@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 80 << 20;
 const MAX_DOSSIER_BYTES: usize = 64 << 10;
 
 /// The mark that a commit leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {
     /// The newest version.
     pub(crate) version: Version,

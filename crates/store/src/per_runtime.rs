@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use tokio::runtime::{Handle, Id};
 
 /// How many there may be. Whoever comes later shares one of them.
-const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// See above. What is handed out is the way to a task, which ends with its runtime.
 #[derive(Debug)]

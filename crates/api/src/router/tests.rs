@@ -16,6 +16,7 @@ use super::*;
 use crate::app::Parts;
 use crate::gate::{Gate, Room};
 use crate::page_token::Seal;
+use crate::pages::Pages;
 use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
@@ -44,6 +45,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     App::new(Parts {
         gate: Gate::new(Room::register(&mut Registry::default(), 1), None, None, None, None),
         lists: Sharing::default(),
+        pages: Pages::default(),
         channels: Channels::default(),
         watch_metrics: WatchMetrics::register(&mut Registry::default()),
         shutdown: Shutdown::new(),

@@ -1,6 +1,7 @@
 //! Lists: their envelope, pages, filters and parameters. Order and `fields` have modules of their own.
 
 mod fields;
+mod kept;
 mod order;
 pub(crate) mod pages;
 mod shared;

@@ -95,7 +95,7 @@ pub(super) async fn present(
         false => plan.begin(),
         true => match begin(client, &mut plan).await? {
             Begin::With(driver) => driver,
-            Begin::NothingAt(version) => return Ok((version, Vec::new())),
+            Begin::NothingAt(mark) => return Ok((mark.version, Vec::new())),
         },
     };
     let select = plan.select(query, view, Dialect::Postgres, driver);

@@ -20,7 +20,7 @@ use super::row;
 use super::wall::{Wall, confined};
 use crate::failure::{Failure, FailureKind};
 use crate::known::Known;
-use crate::lane::{Answers, Read};
+use crate::lane::{Answers, Questions, Read};
 use crate::memory::Mark;
 use crate::{BEHIND_COLUMNS, COLUMNS};
 
@@ -51,6 +51,11 @@ impl Source {
         wall: Option<Arc<Wall>>,
     ) -> Self {
         Self { address: address.clone(), catalog: catalog.clone(), timeout, known: known.clone(), wall }
+    }
+
+    /// The era in which whatever is read from now on is read.
+    pub(super) fn era(&self) -> u64 {
+        self.known.era()
     }
 
     /// Someone who answers by it.
@@ -91,11 +96,12 @@ struct Session {
 }
 
 impl Answers for Lane {
-    async fn answer(&mut self, reads: Vec<Read>) {
+    async fn answer(&mut self, mut questions: Questions) {
         let (of_all, of_tenants): (Vec<Read>, Vec<Read>) =
-            reads.into_iter().partition(|read| read.tenant.is_none());
+            std::mem::take(&mut questions.reads).into_iter().partition(|read| read.tenant.is_none());
+        questions.reads = of_all;
         // What fails for some is no failure for the others.
-        join!(answer_all(&mut self.of_all, of_all), answer_tenants(&mut self.of_tenants, of_tenants));
+        join!(answer_all(&mut self.of_all, questions), answer_tenants(&mut self.of_tenants, of_tenants));
     }
 
     fn reset(&mut self) {
@@ -105,11 +111,12 @@ impl Answers for Lane {
 }
 
 /// Answers those who see all, by what is known where that is so.
-async fn answer_all(connection: &mut Connection, reads: Vec<Read>) {
-    if reads.is_empty() {
+async fn answer_all(connection: &mut Connection, mut questions: Questions) {
+    if questions.is_empty() {
         return;
     }
     let known = connection.known.clone();
+    let reads = std::mem::take(&mut questions.reads);
     let (asked, is_kept) = known.ask(reads.iter().map(|read| read.id));
     let mut is_kept = is_kept.into_iter();
     let (kept, unknown): (Vec<Read>, Vec<Read>) =
@@ -117,6 +124,9 @@ async fn answer_all(connection: &mut Connection, reads: Vec<Read>) {
     let found = connection.load(&by_tenant(&unknown, Some(None))).await.map(|mut found| found.remove(&None));
     let missed = match &found {
         Ok(Some(found)) => {
+            if questions.want_the_moment() {
+                questions.tell_the_moment(&Ok(known.moment(found.mark)));
+            }
             let shown = known.show(asked, found.mark, kept.iter().map(|read| read.id));
             known.keep(asked, found.mark, found.resources.values());
             answer_with(unknown, &Ok(&found.resources));
@@ -130,7 +140,10 @@ async fn answer_all(connection: &mut Connection, reads: Vec<Read>) {
             missed
         }
         Ok(None) => return,
-        Err(failure) => return answer_with(unknown.into_iter().chain(kept), &Err(failure)),
+        Err(failure) => {
+            questions.tell_the_moment(&Err(failure.clone()));
+            return answer_with(unknown.into_iter().chain(kept), &Err(failure));
+        }
     };
     if missed.is_empty() {
         return;

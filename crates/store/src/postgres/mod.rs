@@ -1,11 +1,12 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads of a thread share a connection that carries many in one query, lists take one from a pool, and the committer has its
-//! own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again
+//! Point reads of a runtime share a connection that carries many in one query, lists take one from its pool, and the
+//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again
 //! by whoever needs it next; nothing has to be restarted.
 
 mod columns;
 mod connect;
+mod connections;
 mod dictionaries;
 mod feed;
 mod lane;
@@ -31,11 +32,8 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Timeouts};
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{Catalog, Claim, Error, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
-
-use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, Trail, TrailRow};
@@ -43,6 +41,7 @@ use crate::known::Known;
 use crate::lane::Lanes;
 use crate::metrics::Metrics;
 use crate::migrations::{MigrationReport, OpenError};
+use crate::moment::Moment;
 use crate::packed::{Dictionaries, PackedRow};
 use crate::{
     LeasePage, ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage,
@@ -51,8 +50,8 @@ use crate::{
 
 use connect::Address;
 pub use connect::SslMode;
+use connections::{Connections, Lists};
 use lane::Source;
-use lease::Lease;
 use wall::{Wall, Within};
 pub(crate) use writer::Writer;
 
@@ -60,7 +59,7 @@ pub(crate) use writer::Writer;
 pub(crate) struct Postgres {
     lanes: Lanes,
     points: Source,
-    lists: Connections,
+    lists: Lists,
     /// For the one reader of the feed, whom everyone who watches waits for.
     feed: Connections,
     /// For the question whether the database is there, which must not wait for those who use it.
@@ -83,8 +82,8 @@ pub(crate) async fn open(
     let (_, wall) = migrate::run(&address, options).await?;
     let wall = wall.map(Arc::new);
     let connections = |most| Connections::new(&address, options, &dictionaries, most);
-    let (lists, feed_connection, health) =
-        (connections(options.max_connections.max(1))?, connections(1)?, connections(1)?);
+    let lists = Lists::new(options.max_connections.max(1), connections)?;
+    let (feed_connection, health) = (connections(1)?, connections(1)?);
     let points = Source::new(&address, &catalog, options.request_timeout, known, wall.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), dictionaries.clone(), options.request_timeout);
@@ -107,7 +106,8 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
 /// could not: its closure's future would be `Send` for one lifetime only.)
 macro_rules! on_lease {
     ($from:expr, |$client:ident| $read:expr) => {{
-        let mut lease = $from.lease().await?;
+        let from = &$from;
+        let mut lease = from.lease().await?;
         let (mut renewed, mut reread) = (false, false);
         let result = loop {
             let $client = lease.client();
@@ -115,12 +115,12 @@ macro_rules! on_lease {
             match &result {
                 Err(failure) if failure.kind == FailureKind::Unavailable && !renewed => {
                     renewed = true;
-                    $from.forget_all(lease);
-                    lease = $from.lease().await?;
+                    from.forget_all(lease);
+                    lease = from.lease().await?;
                 }
                 Err(failure) if failure.kind == FailureKind::UnknownDictionary && !reread => {
                     reread = true;
-                    $from.dictionaries.add(dictionaries::read(lease.client()).await?)?;
+                    from.dictionaries().add(dictionaries::read(lease.client()).await?)?;
                 }
                 _ => break result,
             }
@@ -140,14 +140,18 @@ impl Postgres {
         self.lanes.get(tenant, id, || self.points.open()).await
     }
 
+    pub(crate) async fn moment(&self) -> Result<Moment, Failure> {
+        self.lanes.moment(|| self.points.open()).await
+    }
+
     pub(crate) async fn list(
         &self,
         tenant: Option<&Tenant>,
         query: &ListQuery,
         view: View<'_>,
     ) -> Result<Page, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| read::list(client, within, view, query))
+        let (within, era) = (self.within(tenant), self.points.era());
+        on_lease!(self.lists, |client| read::list(client, within, view, query, era))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -164,8 +168,19 @@ impl Postgres {
         position: Version,
         limit: i64,
     ) -> Result<Option<Trail>, Failure> {
-        let from = if reading == Reading::First { &self.feed } else { &self.lists };
-        on_lease!(from, |client| feed::trail(client, &self.catalog, &self.dictionaries, position, limit))
+        match reading {
+            Reading::First => on_lease!(self.feed, |client| self.trail_by(client, position, limit)),
+            Reading::Behind => on_lease!(self.lists, |client| self.trail_by(client, position, limit)),
+        }
+    }
+
+    async fn trail_by(
+        &self,
+        client: &deadpool_postgres::Client,
+        position: Version,
+        limit: i64,
+    ) -> Result<Option<Trail>, Failure> {
+        feed::trail(client, &self.catalog, &self.dictionaries, position, limit).await
     }
 
     pub(crate) async fn states(
@@ -364,54 +379,9 @@ impl Postgres {
 
     /// Open connections, and those at work. The committer's, the bell's and those of the lanes always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let all = [&self.lists, &self.feed, &self.health].map(|connections| connections.pool.status());
-        let at_work = all.iter().map(|status| status.size.saturating_sub(status.available)).sum();
-        let open = all.iter().map(|status| status.size).sum::<usize>();
+        let all = [self.lists.count(), self.feed.count(), self.health.count()];
+        let (open, at_work) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (open + 2 + self.lanes.count() * (1 + usize::from(self.wall.is_some())), at_work)
-    }
-}
-
-/// Connections that are made when they are needed, up to a number of them.
-struct Connections {
-    pool: Pool,
-    tls: MakeRustlsConnect,
-    /// By which what is read there is unpacked.
-    dictionaries: Arc<Dictionaries>,
-}
-
-impl Connections {
-    fn new(
-        address: &Address,
-        options: &Options,
-        dictionaries: &Arc<Dictionaries>,
-        most: usize,
-    ) -> Result<Self, OpenError> {
-        let manager = Manager::from_config(
-            address.config_for_lists(),
-            address.tls.clone(),
-            ManagerConfig { recycling_method: RecyclingMethod::Fast },
-        );
-        let pool = Pool::builder(manager)
-            .max_size(most)
-            .runtime(deadpool_postgres::Runtime::Tokio1)
-            .timeouts(Timeouts {
-                wait: Some(options.request_timeout),
-                create: Some(connect::TIMEOUT),
-                recycle: Some(connect::TIMEOUT),
-            })
-            .build()
-            .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-        Ok(Self { pool, tls: address.tls.clone(), dictionaries: dictionaries.clone() })
-    }
-
-    async fn lease(&self) -> Result<Lease, Failure> {
-        Ok(Lease::new(self.pool.get().await?, self.tls.clone()))
-    }
-
-    /// Drops a dead connection, and those that rest in the pool: what broke one most likely broke all.
-    fn forget_all(&self, dead: Lease) {
-        drop(dead);
-        self.pool.retain(|_, _| false);
     }
 }
 

@@ -42,7 +42,7 @@ async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_know
         for within in
             [Some(None), daily.tenant.as_ref().map(|tenant| store.within(Some(tenant)))].into_iter().flatten()
         {
-            let page = read::list(lease.client(), within, view, &daily.query).await.unwrap();
+            let page = read::list(lease.client(), within, view, &daily.query, 0).await.unwrap();
             let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
             assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
             check(lease.client(), within, view, &daily).await;

@@ -11,10 +11,12 @@ use super::moved::Noted;
 use super::row;
 use super::wall::{Prepared, Within};
 use crate::failure::Failure;
+use crate::memory::Mark;
+use crate::moment::Moment;
 use crate::packed::Dictionaries;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Plan, Select, Value};
-use crate::{COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
+use crate::{BEHIND_COLUMNS, COLUMNS, ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
 /// How many statements a connection keeps prepared.
 const MAX_STATEMENTS: usize = 256;
@@ -24,6 +26,7 @@ pub(super) async fn list(
     within: Option<Within<'_>>,
     view: View<'_>,
     query: &ListQuery,
+    era: u64,
 ) -> Result<Page, Failure> {
     // Callers can write very many searches, and a cached statement stays for as long as its connection.
     if client.statement_cache.size() >= MAX_STATEMENTS {
@@ -34,8 +37,9 @@ pub(super) async fn list(
         false => plan.begin(),
         true => match begin(client, &mut plan).await? {
             Begin::With(driver) => driver,
-            Begin::NothingAt(version) => {
-                return Ok(Page { version, total: query.count.then_some(0), items: Vec::new(), more: false });
+            Begin::NothingAt(mark) => {
+                let (moment, total) = (Moment { era, mark }, query.count.then_some(0));
+                return Ok(Page { moment, total, items: Vec::new(), more: false });
             }
         },
     };
@@ -44,11 +48,12 @@ pub(super) async fn list(
     let rows = Prepared::new(client, within, &text, is_lasting).await?.query(client, &values).await?;
 
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let mut page =
-        Page { version: Version::default(), total: None, items: Vec::with_capacity(rows.len()), more: false };
+    let moment = Moment { era, mark: Mark { version: Version::default(), commits: 0 } };
+    let mut page = Page { moment, total: None, items: Vec::with_capacity(rows.len()), more: false };
     for (i, found) in rows.iter().enumerate() {
-        page.version = Version(found.try_get(19)?);
-        page.total = found.try_get::<_, Option<i64>>(20)?.map(|n| n as u64);
+        page.moment.mark.version = Version(found.try_get(BEHIND_COLUMNS)?);
+        page.moment.mark.commits = found.try_get(BEHIND_COLUMNS + 1)?;
+        page.total = found.try_get::<_, Option<i64>>(BEHIND_COLUMNS + 2)?.map(|n| n as u64);
         // A row without a resource stands for none at all.
         if found.try_get::<_, Option<Uuid>>(0)?.is_none() {
             break;
@@ -65,7 +70,7 @@ pub(super) async fn list(
 /// The table that a list begins with, or that there is nothing in it.
 pub(super) enum Begin {
     With(Driver),
-    NothingAt(Version),
+    NothingAt(Mark),
 }
 
 /// Asks for the numbers that tell where to begin. Often they are the whole answer: whoever looks for what is stale
@@ -75,15 +80,15 @@ pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_
     let statement = client.prepare_cached(&statement).await?;
     let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
     let row = client.query_one(&statement, &values).await?;
-    let mut numbers: Vec<i64> = (1..row.len()).map(|i| row.try_get(i)).collect::<Result<_, _>>()?;
+    let mut numbers: Vec<i64> = (2..row.len()).map(|i| row.try_get(i)).collect::<Result<_, _>>()?;
     if numbers.contains(&0) {
-        return Ok(Begin::NothingAt(Version(row.try_get(0)?)));
+        return Ok(Begin::NothingAt(Mark { version: Version(row.try_get(0)?), commits: row.try_get(1)? }));
     }
     let stale = plan.stale_before.and_then(|_| numbers.pop());
     Ok(Begin::With(plan.begin_with_fewest(numbers, stale)))
 }
 
-/// The version, how many resources there are to look at by each way, and how many are stale, if that is asked: as far
+/// Where the feed stands, how many resources there are to look at by each way, and how many are stale, if that is asked: as far
 /// as it matters ([`Plan::most_stale`]).
 pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
@@ -108,7 +113,7 @@ pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
             plan.share
         );
     }
-    (format!("select version, {names}{stale} from feed cross join (select {sums} offset 0) kept"), values)
+    (format!("select version, commits, {names}{stale} from feed cross join (select {sums} offset 0) kept"), values)
 }
 
 /// The statement of a list, and what is bound to it.
@@ -126,7 +131,7 @@ pub(super) fn list_statement(
 ) -> ListStatement {
     let Select { ids, total, values, is_lasting } = plan.select(query, view, Dialect::Postgres, driver);
     let text = format!(
-        "select {COLUMNS}, v.version, {total}
+        "select {COLUMNS}, v.version, v.commits, {total}
          from feed v
          left join (select id, row_number() over () as position from ({ids}) chosen) page on true
          left join resources r on r.id = page.id

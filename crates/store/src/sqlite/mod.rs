@@ -36,8 +36,9 @@ use tokio::sync::Semaphore;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Trail, TrailRow};
 use crate::known::Known;
-use crate::lane::{self, Answers, Lanes, Read};
+use crate::lane::{self, Answers, Lanes, Questions};
 use crate::migrations::{MigrationReport, OpenError};
+use crate::moment::Moment;
 use crate::packed::{Dictionaries, PackedRow};
 use crate::reader::Reading;
 use crate::{
@@ -182,6 +183,17 @@ impl Sqlite {
         self.lanes.get(None, id, || Lane(Arc::downgrade(self))).await
     }
 
+    pub(crate) async fn moment(self: &Arc<Self>) -> Result<Moment, Failure> {
+        self.lanes.moment(|| Lane(Arc::downgrade(self))).await
+    }
+
+    async fn look_at_the_feed(self: &Arc<Self>) -> Result<Moment, Failure> {
+        if let Some(reader) = self.points.free() {
+            return Ok(self.known.moment(load::mark(&reader)?));
+        }
+        Ok(self.known.moment(self.glance(load::mark).await?))
+    }
+
     /// Whole resources, in the order of their ids.
     async fn look_up(self: &Arc<Self>, ids: Vec<ResourceId>) -> Result<Vec<lane::Answer>, Failure> {
         if let Some(reader) = self.points.free() {
@@ -197,7 +209,8 @@ impl Sqlite {
         rulebook: Arc<Rulebook>,
         time: Duration,
     ) -> Result<Page, Failure> {
-        self.scan(time, move |reader| read::list(reader, rulebook.view(), &query)).await
+        let era = self.known.era();
+        self.scan(time, move |reader| read::list(reader, rulebook.view(), &query, era)).await
     }
 
     /// A read that takes long, or may be made to.
@@ -416,8 +429,15 @@ impl Sqlite {
 struct Lane(Weak<Sqlite>);
 
 impl Answers for Lane {
-    async fn answer(&mut self, reads: Vec<Read>) {
+    async fn answer(&mut self, mut questions: Questions) {
         let Some(sqlite) = self.0.upgrade() else { return };
+        if questions.want_the_moment() {
+            questions.tell_the_moment(&sqlite.look_at_the_feed().await);
+        }
+        let reads = questions.reads;
+        if reads.is_empty() {
+            return;
+        }
         match sqlite.look_up(reads.iter().map(|read| read.id).collect()).await {
             Ok(found) => reads.into_iter().zip(found).for_each(|(read, found)| read.answer(found)),
             Err(failure) => reads.into_iter().for_each(|read| read.answer(Err(failure.clone()))),

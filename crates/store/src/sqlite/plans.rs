@@ -30,7 +30,7 @@ fn a_page_of_a_daily_query_is_found_by_its_index() {
     let steps = count_steps(&mut connection);
     for daily in daily() {
         steps.store(0, Ordering::Relaxed);
-        let page = read::list(&connection, view, &daily.query).unwrap();
+        let page = read::list(&connection, view, &daily.query, 0).unwrap();
         let taken = steps.load(Ordering::Relaxed);
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);

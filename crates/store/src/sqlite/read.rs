@@ -10,6 +10,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::known::Known;
 use crate::lane::Answer;
 use crate::memory::Mark;
+use crate::moment::Moment;
 use crate::packed::Dictionaries;
 use crate::report_row::REPORT_COLUMNS;
 use crate::search::{Dialect, Driver, Kept, Plan, Select, Value};
@@ -96,7 +97,12 @@ fn get_by(
 }
 
 /// Chooses the ids and reads them one by one, in one snapshot.
-pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -> Result<Page, Failure> {
+pub(super) fn list(
+    connection: &Connection,
+    view: View<'_>,
+    query: &ListQuery,
+    era: u64,
+) -> Result<Page, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let ListStatements { ids, total, values } = list_statements(&snapshot, view, query)?;
     let mut found = {
@@ -110,12 +116,13 @@ pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -
         }
         found
     };
-    let (version, total) = {
+    let (mark, total) = {
         let mut statement = snapshot.prepare_cached(&total)?;
         bind(&mut statement, &values)?;
         let mut rows = statement.raw_query();
         let row = rows.next()?.ok_or_else(|| Failure::new(FailureKind::Defect, "no feed"))?;
-        (Version(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(|n| n as u64))
+        let mark = Mark { version: Version(row.get(0)?), commits: row.get(1)? };
+        (mark, row.get::<_, Option<i64>>(2)?.map(|n| n as u64))
     };
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let more = found.len() > limit;
@@ -124,13 +131,13 @@ pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -
     for id in found {
         items.extend(get(&snapshot, view.catalog, id)?);
     }
-    Ok(Page { version, total, items, more })
+    Ok(Page { moment: Moment { era, mark }, total, items, more })
 }
 
 /// The statements of a list, and what is bound to them.
 pub(super) struct ListStatements {
     pub(super) ids: String,
-    /// The version, and the size of the whole result.
+    /// Where the feed stands, and the size of the whole result.
     pub(super) total: String,
     pub(super) values: Vec<Value>,
 }
@@ -143,7 +150,7 @@ pub(super) fn list_statements(
     let mut plan = Plan::of(query);
     let driver = driver(connection, &mut plan)?;
     let Select { ids, total, values, .. } = plan.select(query, view, Dialect::Sqlite, driver);
-    Ok(ListStatements { ids, total: format!("select version, {total} from feed"), values })
+    Ok(ListStatements { ids, total: format!("select version, commits, {total} from feed"), values })
 }
 
 /// SQLite keeps no statistics, so the table to begin with is chosen here.
