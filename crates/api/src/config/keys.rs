@@ -115,7 +115,7 @@ pub static KEYS: &[Key] = &[
     secret("database.password", Secret::Whole, "Password of that user."),
     key("database.ssl.mode", Form::Choice(&["disable", "prefer", "require", "verify-ca", "verify-full"]), "prefer", "Use of TLS to PostgreSQL."),
     key("database.ssl.root_cert_file", Form::Text, "", "Certificates that the server's one is checked against, in PEM; empty takes the system's."),
-    key("database.pool.max_connections", count(10_000), "50", "Most connections to PostgreSQL, beside six with a purpose of their own."),
+    key("database.pool.max_connections", count(10_000), "50", "Most connections to PostgreSQL, beside four with a purpose of their own and two for each thread that serves."),
     key("database.pool.request_timeout", SOME_TIME, "30s", "Longest time that one request may spend on the database, waiting included."),
     key("database.pool.conn_retry_attempts", Form::Integer { min: 0, max: 10_000 }, "10", "How often the first connection is tried again at start."),
     key("database.pool.conn_retry_interval", ANY_DURATION, "3s", "Time between these tries."),

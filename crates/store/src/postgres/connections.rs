@@ -10,11 +10,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connect::{self, Address};
 use super::lease::Lease;
+use crate::Options;
 use crate::failure::Failure;
 use crate::migrations::OpenError;
 use crate::packed::Dictionaries;
 use crate::per_runtime::{self, PerRuntime, Way};
-use crate::Options;
 
 /// With fewer for each, runtimes share them all.
 const LEAST_SHARE: usize = 2;

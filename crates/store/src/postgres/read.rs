@@ -113,7 +113,10 @@ pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
             plan.share
         );
     }
-    (format!("select version, commits, {names}{stale} from feed cross join (select {sums} offset 0) kept"), values)
+    (
+        format!("select version, commits, {names}{stale} from feed cross join (select {sums} offset 0) kept"),
+        values,
+    )
 }
 
 /// The statement of a list, and what is bound to it.

@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-both_stores!(
-    a_page_is_read_again_only_after_something_was_written,
-    pages_that_are_kept_keep_up_with_writers,
-);
+both_stores!(a_page_is_read_again_only_after_something_was_written, pages_that_are_kept_keep_up_with_writers,);
 
 /// How many lists the store was asked for.
 async fn lists_read(app: &App) -> f64 {
@@ -20,7 +17,8 @@ async fn lists_read(app: &App) -> f64 {
 }
 
 fn report(second: u32, message: &str) -> Value {
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Well", "message": message});
+    let condition =
+        |kind: &str| json!({"type": kind, "status": "True", "reason": "Well", "message": message});
     let conditions = ["Applied", "Available", "Health"].map(condition);
     json!({
         "adapter": "validator",
