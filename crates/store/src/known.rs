@@ -14,8 +14,8 @@ use crate::memory::Mark;
 use crate::moment::Moment;
 use crate::shelf::Shelf;
 
-/// The most that is kept, in bytes, as far as they can be counted: several thousand resources.
-const MAX_BYTES: usize = 8 << 20;
+/// The most that is kept, in bytes, as far as they can be counted: ten thousand resources.
+const MAX_BYTES: usize = 16 << 20;
 
 /// What is larger is not kept: it would push out hundreds of others.
 const MAX_RESOURCE_BYTES: usize = 64 << 10;

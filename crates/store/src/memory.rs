@@ -18,7 +18,7 @@ use crate::shelf::Shelf;
 /// The most that is remembered, in bytes, as far as they can be counted: room for ten thousand resources with four
 /// adapters each. One unknown resource is enough to make its whole batch load, so in a fleet that is larger, more would
 /// help only if nearly all of it could be remembered.
-const MAX_BYTES: usize = 80 << 20;
+const MAX_BYTES: usize = 72 << 20;
 
 /// What is larger is not remembered: it would push out hundreds of others.
 const MAX_DOSSIER_BYTES: usize = 64 << 10;

@@ -1,6 +1,7 @@
 //! The tracing layer that turns events into lines. Span fields are written once, when they are
-//! recorded, and copied into each line; of two fields with one name the inner one wins. Buffers
-//! are kept per thread, and a line leaves in one write.
+//! recorded, and copied into each line; of two fields with one name the inner one wins. What there
+//! is to know of names is found out once for each place that logs, buffers are kept per thread, and
+//! a line leaves in one write.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,9 +12,10 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use hyperfleet_core::Timestamp;
+use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Subscriber};
+use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
@@ -28,25 +30,42 @@ pub(super) type Sink = Box<dyn Fn(&[u8]) + Send + Sync>;
 /// Start of the name of a field that holds JSON text.
 const NESTED: &str = "json.";
 
-/// How many names are remembered as hidden or not.
-const MOST_NAMES: usize = 1_024;
-
 /// Writes a line for every event.
 pub(super) struct Lines {
     style: Style,
     masking: Masking,
-    /// `component`, `version`, `hostname`; people who watch a terminal know them.
+    /// `component`, `version`, `hostname`, written as fields; people who watch a terminal know them.
     constants: Vec<(&'static str, Vec<u8>)>,
-    /// Which names are hidden, as far as somebody asked. They are those of the code, so there are not many.
-    hidden: ArcSwap<HashMap<&'static str, bool>>,
+    /// The names of the fields of each place that has logged, of which the code has so many and no more.
+    names: ArcSwap<HashMap<Identifier, Arc<[Name]>>>,
     write: Sink,
 }
 
-/// Fields in the order they came, their values written in the layer's style.
+/// What there is to know of a field's name.
+struct Name {
+    shown: &'static str,
+    /// Whether the value is JSON text.
+    is_nested: bool,
+    /// Whether the value is hidden. To find out is to compare the name with every word for secrets.
+    is_hidden: bool,
+    /// What stands before the value.
+    opening: Vec<u8>,
+}
+
+/// Fields in the order they came, written in the layer's style.
 #[derive(Default)]
 struct Fields {
-    entries: Vec<(&'static str, Range<usize>)>,
+    entries: Vec<Entry>,
     bytes: Vec<u8>,
+    /// Room for a text.
+    text: String,
+}
+
+struct Entry {
+    name: &'static str,
+    /// Where it is written, and where in there its value begins.
+    whole: Range<usize>,
+    value: usize,
 }
 
 /// What a thread keeps from line to line.
@@ -71,34 +90,44 @@ impl Lines {
             Format::Json => {
                 [("component", config.component), ("version", config.version), ("hostname", config.hostname)]
                     .map(|(name, text)| {
-                        let mut value = Vec::new();
-                        style.string(&mut value, &text);
-                        (name, value)
+                        let mut field = style.opening(name);
+                        style.string(&mut field, &text);
+                        (name, field)
                     })
                     .into()
             }
         };
         let style = Style { colour: colour && config.format == Format::Text, ..style };
-        Self { style, masking: config.masking, constants, hidden: ArcSwap::default(), write }
+        Self { style, masking: config.masking, constants, names: ArcSwap::default(), write }
     }
 
-    /// Whether a field of this name is hidden. To find out is to compare it with every word for secrets.
-    fn is_hidden(&self, name: &'static str) -> bool {
-        let known = self.hidden.load();
-        if let Some(hidden) = known.get(name) {
-            return *hidden;
+    /// The names of the fields of a place that logs.
+    fn names(&self, place: &'static Metadata<'static>) -> Arc<[Name]> {
+        if let Some(names) = self.names.load().get(&place.callsite()) {
+            return names.clone();
         }
-        let hidden = self.masking.field(name);
-        if known.len() < MOST_NAMES {
-            let mut more = HashMap::clone(&known);
-            more.insert(name, hidden);
-            self.hidden.store(Arc::new(more));
-        }
-        hidden
+        let names: Arc<[Name]> = place.fields().iter().map(|field| self.name(field.name())).collect();
+        self.names.rcu(|known| {
+            let mut more = HashMap::clone(known);
+            more.insert(place.callsite(), names.clone());
+            more
+        });
+        names
     }
 
-    fn recorder<'a>(&'a self, fields: &'a mut Fields) -> Recorder<'a> {
-        Recorder { lines: self, fields }
+    fn name(&self, name: &'static str) -> Name {
+        let name = name.strip_prefix("r#").unwrap_or(name);
+        let shown = name.strip_prefix(NESTED).unwrap_or(name);
+        Name {
+            shown,
+            is_nested: shown.len() < name.len(),
+            is_hidden: self.masking.field(shown),
+            opening: self.style.opening(shown),
+        }
+    }
+
+    fn recorder<'a>(&'a self, names: &'a [Name], fields: &'a mut Fields) -> Recorder<'a> {
+        Recorder { lines: self, names, fields }
     }
 }
 
@@ -106,7 +135,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, ctx: Context<'_, S>) {
         if let Some(span) = ctx.span(id) {
             let mut fields = Fields::default();
-            attributes.record(&mut self.recorder(&mut fields));
+            attributes.record(&mut self.recorder(&self.names(attributes.metadata()), &mut fields));
             span.extensions_mut().insert(fields);
         }
     }
@@ -115,7 +144,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         let Some(span) = ctx.span(id) else { return };
         let mut extensions = span.extensions_mut();
         if let Some(fields) = extensions.get_mut::<Fields>() {
-            record.record(&mut self.recorder(fields));
+            record.record(&mut self.recorder(&self.names(span.metadata()), fields));
         }
     }
 
@@ -128,15 +157,15 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         fields.clear();
         line.clear();
 
-        event.record(&mut self.recorder(own));
-        own.append_to(fields, &[], self.style);
+        event.record(&mut self.recorder(&self.names(event.metadata()), own));
+        own.append_to(fields, &[]);
         for span in ctx.event_scope(event).into_iter().flatten() {
             if let Some(outer) = span.extensions().get::<Fields>() {
                 // What an event or an inner span has said is not said again.
                 if seen.is_empty() {
                     seen.extend(own.names());
                 }
-                outer.append_to(fields, seen, self.style);
+                outer.append_to(fields, seen);
                 seen.extend(outer.names());
             }
         }
@@ -144,9 +173,9 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         let timestamp = Timestamp::now().to_milliseconds();
         let message = own.get("message").unwrap_or_default();
         self.style.start(line, &timestamp, *event.metadata().level(), message);
-        for (name, value) in &self.constants {
+        for (name, field) in &self.constants {
             if own.get(name).is_none() && !seen.contains(name) {
-                self.style.field(line, name, value);
+                line.extend_from_slice(field);
             }
         }
         self.style.finish(line, fields);
@@ -157,19 +186,19 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
 
 impl Fields {
     fn get(&self, name: &str) -> Option<&[u8]> {
-        let (_, range) = self.entries.iter().find(|(other, _)| *other == name)?;
-        self.bytes.get(range.clone())
+        let entry = self.entries.iter().find(|entry| entry.name == name)?;
+        self.bytes.get(entry.value..entry.whole.end)
     }
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.entries.iter().map(|(name, _)| *name)
+        self.entries.iter().map(|entry| entry.name)
     }
 
     /// Writes all but those that were seen, and those that belong to the line itself, whose place no field can take.
-    fn append_to(&self, out: &mut Vec<u8>, seen: &[&'static str], style: Style) {
-        for (name, range) in &self.entries {
+    fn append_to(&self, out: &mut Vec<u8>, seen: &[&'static str]) {
+        for Entry { name, whole, .. } in &self.entries {
             if !matches!(*name, "timestamp" | "level" | "message") && !seen.contains(name) {
-                style.field(out, name, &self.bytes[range.clone()]);
+                out.extend_from_slice(&self.bytes[whole.clone()]);
             }
         }
     }
@@ -178,24 +207,26 @@ impl Fields {
 /// Writes the values of fields, masked, in the layer's style.
 struct Recorder<'a> {
     lines: &'a Lines,
+    names: &'a [Name],
     fields: &'a mut Fields,
 }
 
 impl Recorder<'_> {
-    fn put(&mut self, field: &Field, write: impl FnOnce(&Lines, &mut Vec<u8>, &'static str)) {
-        let name = field.name();
-        let name = name.strip_prefix("r#").unwrap_or(name);
-        let shown = name.strip_prefix(NESTED).unwrap_or(name);
-        let start = self.fields.bytes.len();
-        if self.lines.is_hidden(shown) {
-            self.lines.style.string(&mut self.fields.bytes, MASK);
+    fn put(&mut self, field: &Field, write: impl FnOnce(&Lines, &mut Vec<u8>, &Name)) {
+        let Some(name) = self.names.get(field.index()) else { return };
+        let bytes = &mut self.fields.bytes;
+        let start = bytes.len();
+        bytes.extend_from_slice(&name.opening);
+        let value = bytes.len();
+        if name.is_hidden {
+            self.lines.style.string(bytes, MASK);
         } else {
-            write(self.lines, &mut self.fields.bytes, name);
+            write(self.lines, bytes, name);
         }
-        let range = start..self.fields.bytes.len();
-        match self.fields.entries.iter_mut().find(|(other, _)| *other == shown) {
-            Some((_, earlier)) => *earlier = range,
-            None => self.fields.entries.push((shown, range)),
+        let entry = Entry { name: name.shown, whole: start..bytes.len(), value };
+        match self.fields.entries.iter_mut().find(|other| other.name == entry.name) {
+            Some(earlier) => *earlier = entry,
+            None => self.fields.entries.push(entry),
         }
     }
 
@@ -206,18 +237,27 @@ impl Recorder<'_> {
             let _ = std::io::Write::write_fmt(out, format_args!("{value}"));
         });
     }
+
+    /// A text that is made for the purpose.
+    fn put_text(&mut self, field: &Field, write: impl FnOnce(&mut String)) {
+        let mut text = std::mem::take(&mut self.fields.text);
+        text.clear();
+        write(&mut text);
+        self.record_str(field, &text);
+        self.fields.text = text;
+    }
 }
 
 impl Lines {
-    fn text(&self, out: &mut Vec<u8>, name: &str, text: &str) {
-        if name.starts_with(NESTED)
+    fn text(&self, out: &mut Vec<u8>, name: &Name, text: &str) {
+        if name.is_nested
             && let Ok(mut value) = serde_json::from_str(text)
         {
             self.masking.json(&mut value);
             return self.style.json(out, &value);
         }
         let text = self.masking.text(text);
-        if name == "message" {
+        if name.shown == "message" {
             self.style.message(out, &text);
         } else {
             self.style.string(out, &text);
@@ -231,19 +271,23 @@ impl Visit for Recorder<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.record_str(field, &format!("{value:?}"));
+        self.put_text(field, |text| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{value:?}");
+        });
     }
 
     /// An error with all its causes.
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let mut text = value.to_string();
-        let mut cause = value.source();
-        while let Some(error) = cause {
+        self.put_text(field, |text| {
             // Writing to a string cannot fail.
-            let _ = write!(text, ": {error}");
-            cause = error.source();
-        }
-        self.record_str(field, &text);
+            let _ = write!(text, "{value}");
+            let mut cause = value.source();
+            while let Some(error) = cause {
+                let _ = write!(text, ": {error}");
+                cause = error.source();
+            }
+        });
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
@@ -267,11 +311,28 @@ impl Visit for Recorder<'_> {
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
+        let thousandths = (value * 1000.0).round();
         // JSON has no word for infinity.
-        if value.is_finite() {
+        if (0.0..1e12).contains(&value) && thousandths / 1000.0 == value {
+            // As times in milliseconds are, which come with every request.
+            self.put(field, |_, out, _| write_thousandths(out, thousandths as u64));
+        } else if value.is_finite() {
             self.put_plain(field, value);
         } else {
             self.record_str(field, &value.to_string());
         }
+    }
+}
+
+/// A number of thousandths, as one of whole ones.
+fn write_thousandths(out: &mut Vec<u8>, number: u64) {
+    let (whole, part) = (number / 1000, number % 1000);
+    // Writing to a vector cannot fail.
+    let _ = std::io::Write::write_fmt(out, format_args!("{whole}"));
+    if part > 0 {
+        let digits = [part / 100, part / 10 % 10, part % 10].map(|digit| b'0' + digit as u8);
+        let end = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
+        out.push(b'.');
+        out.extend_from_slice(&digits[..end]);
     }
 }

@@ -53,21 +53,22 @@ impl Style {
         }
     }
 
-    /// One more field at the end of a line; `value` is already in this style.
-    pub(super) fn field(self, out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    /// What stands before the value of a field.
+    pub(super) fn opening(self, name: &str) -> Vec<u8> {
+        let mut out = Vec::new();
         match self.format {
             Format::Json => {
                 out.push(b',');
-                write_string(name, out);
+                write_string(name, &mut out);
                 out.push(b':');
             }
             Format::Text => {
                 out.push(b' ');
-                escaped(out, name);
+                escaped(&mut out, name);
                 out.push(b'=');
             }
         }
-        out.extend_from_slice(value);
+        out
     }
 
     /// The start of a line; `message` is already in this style.

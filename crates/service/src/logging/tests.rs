@@ -240,3 +240,15 @@ fn headers_are_masked_by_name() {
     assert_eq!(masking.header("Accept", "text/html"), "text/html");
     assert_eq!(masking.header("Referer", "http://u:p@h/"), "http://u:***@h/");
 }
+
+#[test]
+fn a_number_is_written_as_it_is() {
+    let numbers =
+        [0.0, -0.0, 0.001, 0.12, 7.0, 12.345, 1.2345, 0.000_1, -1.5, 999_999.999, 1e12, 1e300, f64::MAX];
+    for number in numbers {
+        let line = json(|| info!(number, "measured"));
+        assert_eq!(line["number"].as_f64(), Some(number), "{line}");
+    }
+    let raw = written(Format::Json, false, Level::INFO, || info!(a = 12.34, b = 3.0, c = 0.05, "measured"));
+    assert!(raw.ends_with(",\"a\":12.34,\"b\":3,\"c\":0.05}\n"), "{raw}");
+}
