@@ -149,7 +149,8 @@ impl<'a> Glance<'a> {
         let (message, rest) = string(rest.strip_prefix(",\"message\":\"")?)?;
         let rest = rest.strip_prefix(",\"observed_generation\":")?;
         let (generation, rest) = rest.split_at_checked(rest.find(',')?)?;
-        let (before, rest) = rest.split_at_checked(rest.find(LAST_UPDATED)? + LAST_UPDATED.len())?;
+        let (before, rest) =
+            rest.split_at_checked(FIND_LAST_UPDATED.find(rest.as_bytes())? + LAST_UPDATED.len())?;
         Some(Self {
             kind,
             status: Status::parse(&status)?,

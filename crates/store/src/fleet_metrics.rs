@@ -90,12 +90,21 @@ impl FleetMetrics {
         set: &WorkingSet,
         answers: impl Iterator<Item = &'a Result<Outcome, Error>>,
     ) {
+        // Nearly all of a batch come to the same.
+        let mut outcomes: Vec<(&'static str, u64)> = Vec::new();
         for answer in answers {
             if let Ok(Outcome::Report(_, reported)) = answer {
-                self.reports.get_or_create(&Reports { outcome: outcome(reported) }).inc();
+                let outcome = outcome(reported);
+                match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
+                    Some((_, number)) => *number += 1,
+                    None => outcomes.push((outcome, 1)),
+                }
             }
         }
-        for (_, before, after) in set.differences() {
+        for (outcome, number) in outcomes {
+            self.reports.get_or_create(&Reports { outcome }).inc_by(number);
+        }
+        for (_, before, after) in set.before_and_after() {
             let Some(after) = after else { continue };
             if after.pending_since.is_some() && before.is_none_or(|b| b.pending_since.is_none()) {
                 self.started.get_or_create(&resources(&after.kind, !after.is_active())).inc();

@@ -165,8 +165,7 @@ impl Memory {
         }
         self.mark = Some(left);
         self.known.commit((found, left), set.touched());
-        let touched: Vec<ResourceId> = set.differences().map(|(id, ..)| id).collect();
-        for id in touched {
+        for (id, _) in set.touched() {
             self.dossiers.take(id);
         }
         for id in about {

@@ -334,12 +334,16 @@ impl WorkingSet {
         })
     }
 
-    /// Every touched resource: its state before the batch and its state now.
+    /// Every touched resource that is not what it was: its state before the batch and its state now.
     pub fn differences(&self) -> impl Iterator<Item = (ResourceId, Option<&Resource>, Option<&Resource>)> {
-        self.before
-            .iter()
-            .map(|(id, before)| (*id, before.as_deref(), self.by_id(*id)))
-            .filter(|(_, before, after)| before != after)
+        self.before_and_after().filter(|(_, before, after)| before != after)
+    }
+
+    /// Every touched resource: its state before the batch and its state now, which may be the same.
+    pub fn before_and_after(
+        &self,
+    ) -> impl Iterator<Item = (ResourceId, Option<&Resource>, Option<&Resource>)> {
+        self.before.iter().map(|(id, before)| (*id, before.as_deref(), self.by_id(*id)))
     }
 
     /// Every touched resource, with its state now if it was loaded whole and is still there.
