@@ -24,13 +24,15 @@ pub(crate) struct Pages<M = Moment>(Mutex<State<M>>);
 struct State<M> {
     /// When all of them were made.
     moment: Option<M>,
-    pages: HashMap<Arc<ListKey>, Bytes>,
+    pages: Kept,
     size: usize,
 }
 
+type Kept = HashMap<Arc<ListKey>, Bytes>;
+
 impl<M> Default for Pages<M> {
     fn default() -> Self {
-        Self(Mutex::new(State { moment: None, pages: HashMap::new(), size: 0 }))
+        Self(Mutex::new(State { moment: None, pages: Kept::new(), size: 0 }))
     }
 }
 
@@ -48,23 +50,38 @@ impl<M: Copy + Ord> Pages<M> {
 
     /// Keeps a page that was made at some moment.
     pub(crate) fn keep(&self, key: &Arc<ListKey>, moment: M, page: &Bytes) {
-        let mut state = self.state();
-        if state.moment < Some(moment) {
-            *state = State { moment: Some(moment), pages: HashMap::new(), size: 0 };
-            return;
-        }
         let size = page.len() + key.size();
-        if state.moment != Some(moment) || size > MAX_PAGE_BYTES {
+        if size > MAX_PAGE_BYTES {
             return;
         }
-        if state.size + size > MAX_BYTES {
-            // Those that are still asked for are soon back.
-            state.pages.clear();
-            state.size = 0;
+        // A page was printed into more room than it needed, and would hold on to it.
+        let page = Bytes::copy_from_slice(page);
+        // Let go of when nobody has to wait for it.
+        let _old = self.state().put(key, moment, page, size);
+    }
+}
+
+impl<M: Copy + Ord> State<M> {
+    /// Returns the pages that had to go for it.
+    fn put(&mut self, key: &Arc<ListKey>, moment: M, page: Bytes, size: usize) -> Kept {
+        if self.moment < Some(moment) {
+            self.moment = Some(moment);
+            return self.clear();
         }
-        if state.pages.insert(key.clone(), page.clone()).is_none() {
-            state.size += size;
+        if self.moment != Some(moment) {
+            return Kept::new();
         }
+        // Those that are still asked for are soon back.
+        let old = if self.size + size > MAX_BYTES { self.clear() } else { Kept::new() };
+        if self.pages.insert(key.clone(), page).is_none() {
+            self.size += size;
+        }
+        old
+    }
+
+    fn clear(&mut self) -> Kept {
+        self.size = 0;
+        std::mem::take(&mut self.pages)
     }
 }
 
@@ -98,6 +115,11 @@ mod tests {
         let pages = Pages::default();
         let keep = |raw: &str, size| pages.keep(&key(raw), 1, &Bytes::from(vec![b'x'; size]));
         keep("first", 1);
+        let mut roomy = Vec::with_capacity(MAX_BYTES);
+        roomy.push(b'x');
+        pages.keep(&key("roomy"), 1, &Bytes::from(roomy));
+        let (_, kept) = pages.get(&key("roomy")).unwrap();
+        assert!(kept.try_into_mut().map_or(1, |kept| kept.capacity()) < 100, "no more than what is printed");
         keep("huge", MAX_PAGE_BYTES);
         assert!(pages.get(&key("huge")).is_none());
         for number in 0..100 {

@@ -71,11 +71,12 @@ impl ListKey {
     }
 }
 
-/// Sights are compared only where all else is equal.
+/// Rights are compared only where all else is equal.
 impl Hash for ListKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.list.hash(state);
         self.raw.hash(state);
+        self.sight.tenant().hash(state);
     }
 }
 
@@ -118,7 +119,10 @@ async fn page(app: &App, path: &Path, asked: &Arc<ListKey>) -> Result<Bytes, Err
         None => None,
     };
     let page = render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())?;
-    app.pages.keep(asked, found.moment, &page);
+    // Its owners were looked at before it was read, so what it says of them is of no moment.
+    if path.owners.is_empty() {
+        app.pages.keep(asked, found.moment, &page);
+    }
     Ok(page)
 }
 

@@ -1,6 +1,6 @@
 //! Equal questions that wait at the same time are asked once. While one is asked, whoever comes with the same waits, and
 //! one of them then asks for all who wait by that time: so nobody is told of a state from before they came, a lone
-//! caller waits for nobody, and a thousand dashboards with the same page cost as much as two.
+//! caller waits for nobody, and a thousand dashboards with the same page cost as much as two for each thread.
 
 use std::collections::HashMap;
 use std::hash::Hash;

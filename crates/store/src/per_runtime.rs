@@ -1,12 +1,12 @@
-//! One of something for each runtime that asks for it. A server has one runtime, a process that embeds stores may have
-//! several: a task must run where those who wait for it do, or else they wake each other across threads, and end with it.
+//! One of something for each runtime that asks for it: that of a server, and those of its threads that serve. A task must
+//! run where those who wait for it do, or else they wake each other across threads, and end with it.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{PoisonError, RwLock};
 
 use tokio::runtime::{Handle, Id};
 
-/// How many there may be. Whoever comes later shares one of them.
+/// How many there may be, because each may take connections to the database. Whoever comes later shares one of them.
 pub(crate) const MOST: usize = 8;
 
 /// See above. What is handed out is the way to a task, which ends with its runtime.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Timeouts};
+use futures_util::future::select_ok;
 use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -20,7 +21,6 @@ use crate::per_runtime::{self, PerRuntime, Way};
 const LEAST_SHARE: usize = 2;
 
 /// A pool.
-#[derive(Clone)]
 pub(super) struct Connections {
     pool: Pool,
     tls: MakeRustlsConnect,
@@ -94,7 +94,7 @@ impl Connections {
 
 /// The connections for lists. Each runtime has its share of them, which it drives itself: an answer that another thread
 /// takes in waits until that one has time, and then for the one who asked to be woken. Whose share is used up takes what
-/// others leave.
+/// others leave, and if that is nothing waits for whichever is free first.
 pub(super) struct Lists {
     shares: Vec<Connections>,
     /// Whose share is which.
@@ -120,19 +120,27 @@ impl Lists {
     ) -> Result<Self, OpenError> {
         let runtimes = (Handle::current().metrics().num_workers() + 1).min(per_runtime::MOST);
         let number = if most / runtimes < LEAST_SHARE { 1 } else { runtimes };
-        let shares = (0..number).map(|_| connections(most / number)).collect::<Result<_, _>>()?;
+        let share = |i| connections(most / number + usize::from(i < most % number));
+        let shares = (0..number).map(share).collect::<Result<_, _>>()?;
         Ok(Self { shares, owners: PerRuntime::default(), next: AtomicUsize::new(0) })
     }
 
     pub(super) async fn lease(&self) -> Result<Lease, Failure> {
         let number = self.shares.len();
         let Share(own) = self.owners.here(|_| Share(self.next.fetch_add(1, Ordering::Relaxed) % number));
+        let mut refused = None;
         for turn in 0..number {
-            if let Some(lease) = self.shares[(own + turn) % number].lease_free().await? {
-                return Ok(lease);
+            match self.shares[(own + turn) % number].lease_free().await {
+                Ok(Some(lease)) => return Ok(lease),
+                Ok(None) => {}
+                // No more can be made, but one may rest elsewhere.
+                Err(failure) => refused = Some(failure),
             }
         }
-        self.shares[own].lease().await
+        match refused {
+            Some(failure) => Err(failure),
+            None => Ok(select_ok(self.shares.iter().map(|share| Box::pin(share.lease()))).await?.0),
+        }
     }
 
     pub(super) fn forget_all(&self, dead: Lease) {

@@ -124,11 +124,12 @@ async fn answer_all(connection: &mut Connection, mut questions: Questions) {
     let found = connection.load(&by_tenant(&unknown, Some(None))).await.map(|mut found| found.remove(&None));
     let missed = match &found {
         Ok(Some(found)) => {
-            if questions.want_the_moment() {
-                questions.tell_the_moment(&Ok(known.moment(found.mark)));
-            }
             let shown = known.show(asked, found.mark, kept.iter().map(|read| read.id));
             known.keep(asked, found.mark, found.resources.values());
+            if questions.want_the_moment() {
+                // After that, by which a feed that was set back is noticed.
+                questions.tell_the_moment(&Ok(known.moment(found.mark)));
+            }
             answer_with(unknown, &Ok(&found.resources));
             let mut missed = Vec::new();
             for (read, shown) in kept.into_iter().zip(shown) {
@@ -225,9 +226,10 @@ impl Connection {
         let session = match &mut self.session {
             Some(session) => session,
             slot => {
+                let session = Session::open(&self.address, wall).await?;
                 // Behind a new connection may be another server, that does not know all of what this one once did.
                 self.known.forget();
-                slot.insert(Session::open(&self.address, wall).await?)
+                slot.insert(session)
             }
         };
         let (session, catalog) = (&*session, &*self.catalog);

@@ -1,8 +1,8 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
 //! Point reads of a runtime share a connection that carries many in one query, lists take one from its pool, and the
-//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost connection is made again
-//! by whoever needs it next; nothing has to be restarted.
+//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost
+//! connection is made again by whoever needs it next; nothing has to be restarted.
 
 mod columns;
 mod connect;

@@ -88,8 +88,8 @@ pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_
     Ok(Begin::With(plan.begin_with_fewest(numbers, stale)))
 }
 
-/// Where the feed stands, how many resources there are to look at by each way, and how many are stale, if that is asked: as far
-/// as it matters ([`Plan::most_stale`]).
+/// Where the feed stands, how many resources there are to look at by each way, and how many are stale, if that is asked:
+/// as far as it matters ([`Plan::most_stale`]).
 pub(super) fn numbers_statement(plan: &Plan<'_>) -> (String, Vec<Value>) {
     let mut values: Vec<Value> = Vec::new();
     let mut sums: Vec<String> = Vec::new();
