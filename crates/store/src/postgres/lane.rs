@@ -1,7 +1,7 @@
 //! Point reads from PostgreSQL, many in one query: requests for the same resource share one row. Tenants share no query:
 //! each has its own, and all of them leave in one flight, over a connection that stays behind the wall.
 //!
-//! What is [known](Known) already is not read again: then the query tells no more than where the feed stands. Tenants are
+//! What is [known](Known) already is not read again: then the question is no more than where the feed stands. Tenants are
 //! shown nothing that way, because what they read passes the wall.
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use futures_util::join;
+use futures_util::{join, try_join};
 use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant, Version};
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
 use super::connect::Address;
@@ -89,10 +88,12 @@ struct Connection {
     session: Option<Session>,
 }
 
-/// A connection with its prepared statement.
+/// A connection with its prepared statements.
 struct Session {
     client: Client,
     read: Statement,
+    /// Where the feed stands, for when there is nothing else to read: a join that finds nothing takes as long again.
+    feed: Statement,
 }
 
 impl Answers for Lane {
@@ -234,9 +235,15 @@ impl Connection {
         };
         let (session, catalog) = (&*session, &*self.catalog);
         let answers = asked.iter().map(async |(tenant, ids)| {
+            let read = &session.read;
             let rows = match (tenant, wall) {
-                (Some(tenant), Some(_)) => session.ask(&[&tenant.as_str(), ids]).await?,
-                (None, None) => session.ask(&[ids]).await?,
+                (Some(tenant), Some(_)) => session.client.query(read, &[&tenant.as_str(), ids]).await?,
+                (None, None) if ids.is_empty() => {
+                    let row = session.client.query_one(&session.feed, &[]).await?;
+                    let mark = Mark { version: Version(row.try_get(0)?), commits: row.try_get(1)? };
+                    return Ok((None, Found { mark, resources: HashMap::new() }));
+                }
+                (None, None) => session.client.query(read, &[ids]).await?,
                 _ => return Err(Failure::new(FailureKind::Defect, "a read on the other side of the wall")),
             };
             let mark = Mark { version: Version(0), commits: 0 };
@@ -281,11 +288,8 @@ impl Session {
                 confined(&read("$2"))
             }
         };
-        let read = client.prepare(&read).await?;
-        Ok(Self { client, read })
-    }
-
-    async fn ask(&self, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Failure> {
-        Ok(self.client.query(&self.read, values).await?)
+        let (read, feed) = (client.prepare(&read), client.prepare("select version, commits from feed"));
+        let (read, feed) = try_join!(read, feed)?;
+        Ok(Self { client, read, feed })
     }
 }
