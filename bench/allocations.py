@@ -187,11 +187,14 @@ def measured(tool):
             for adapter in ADAPTERS:
                 report(path, adapter, "applied", "1")
         turn = lambda: paths[unique() % len(paths)]
+        # The first page in other words each time, so that no page of before is shown again.
+        anew = lambda: "page=" + "0" * (unique() % 900) + "1"
         merge = {"kind": "application/merge-patch+json"}
         requests = {
             "get": lambda: call("GET", turn()),
-            "page of 20": lambda: call("GET", f"{CLUSTERS}?pageSize=20"),
-            "page of 20 by a label": lambda: call("GET", f"{CLUSTERS}?pageSize=20&search=labels.team%3D'fleet'"),
+            "page of 20": lambda: call("GET", f"{CLUSTERS}?pageSize=20&{anew()}"),
+            "page of 20, asked for again": lambda: call("GET", f"{CLUSTERS}?pageSize=20"),
+            "page of 20 by a label": lambda: call("GET", f"{CLUSTERS}?pageSize=20&search=labels.team%3D'fleet'&{anew()}"),
             "reports on a cluster": lambda: call("GET", f"{turn()}/statuses"),
             "explain": lambda: call("GET", f"{turn()}/explain"),
             "page of the timeline": lambda: call("GET", f"{turn()}/timeline"),
