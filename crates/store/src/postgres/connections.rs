@@ -156,3 +156,58 @@ impl Lists {
         self.shares.iter().map(Connections::count).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::future::join_all;
+    use futures_util::poll;
+    use hyperfleet_testkit::Postgres;
+
+    use super::*;
+    use crate::{SslMode, Target};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_has_used_up_its_share_takes_what_others_leave_and_waits_for_whichever_is_free_first() {
+        let database = Postgres::shared().database().await;
+        let options = Options {
+            target: Target::Postgres {
+                url: database.url(),
+                ssl_mode: SslMode::Disable,
+                root_cert_file: None,
+            },
+            max_connections: 7,
+            request_timeout: Duration::from_secs(60),
+            connect_attempts: 1,
+            connect_interval: Duration::from_millis(1),
+            queue_limit: 1,
+            migrate: true,
+            tenants: false,
+        };
+        let address = Address::new(&options).unwrap();
+        let dictionaries = Arc::new(Dictionaries::new().unwrap());
+        let lists = Lists::new(7, |most| Connections::new(&address, &options, &dictionaries, most)).unwrap();
+        assert_eq!(lists.shares.len(), 3);
+        let all = join_all((0..7).map(|_| lists.lease())).await;
+        let mut all: Vec<Lease> = all.into_iter().map(|lease| lease.unwrap()).collect();
+        assert_eq!(lists.count(), (7, 7), "never more than there may be");
+        for _ in 0..7 {
+            let mut late = pin!(lists.lease());
+            assert!(poll!(&mut late).is_pending());
+            // Whosever share that is of.
+            all.remove(0).give_back();
+            all.push(late.await.unwrap());
+        }
+        assert_eq!(lists.count(), (7, 7));
+        all.into_iter().for_each(Lease::give_back);
+        assert_eq!(lists.count(), (7, 0));
+        assert_eq!(
+            Lists::new(5, |most| Connections::new(&address, &options, &dictionaries, most))
+                .unwrap()
+                .shares
+                .len(),
+            1
+        );
+    }
+}
