@@ -51,23 +51,30 @@ impl<M: Copy + Ord> Pages<M> {
     /// Keeps a page that was made at some moment.
     pub(crate) fn keep(&self, key: &Arc<ListKey>, moment: M, page: &Bytes) {
         let size = page.len() + key.size();
-        if size > MAX_PAGE_BYTES {
+        // What goes is let go of when nobody has to wait for it.
+        let (is_worth_it, _old) = self.state().arrive_at(moment);
+        if !is_worth_it || size > MAX_PAGE_BYTES {
             return;
         }
         // A page was printed into more room than it needed, and would hold on to it.
         let page = Bytes::copy_from_slice(page);
-        // Let go of when nobody has to wait for it.
         let _old = self.state().put(key, moment, page, size);
     }
 }
 
 impl<M: Copy + Ord> State<M> {
-    /// Returns the pages that had to go for it.
-    fn put(&mut self, key: &Arc<ListKey>, moment: M, page: Bytes, size: usize) -> Kept {
+    /// Whether a page that was made at a moment is worth keeping, and those that nobody will find any more.
+    fn arrive_at(&mut self, moment: M) -> (bool, Kept) {
         if self.moment < Some(moment) {
             self.moment = Some(moment);
-            return self.clear();
+            return (false, self.clear());
         }
+        (self.moment == Some(moment), Kept::new())
+    }
+
+    /// Returns the pages that had to go for it.
+    fn put(&mut self, key: &Arc<ListKey>, moment: M, page: Bytes, size: usize) -> Kept {
+        // It may have moved on.
         if self.moment != Some(moment) {
             return Kept::new();
         }
