@@ -2,15 +2,24 @@
 //! values in between. It knows no faults; whatever it does not take is left to the long way.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::LazyLock;
 
 use hyperfleet_core::{Contract, Finding, MAX_DEPTH, RawJson, ReportedStatus, Submission, Timestamp};
-use memchr::{memchr2_iter, memmem};
-use serde::Deserialize;
+use memchr::memchr2_iter;
+use memchr::memmem::Finder;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::{MAX_ADAPTER, MAX_CONDITIONS, check_time};
 
-#[derive(Deserialize)]
+// Made once: to make one takes longer than to look through a report.
+static FIND_ESCAPED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("\\u"));
+static FIND_PRIVATE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new("$serde_json"));
+
+#[derive(serde::Deserialize)]
 struct Report<'a> {
     #[serde(borrow)]
     adapter: Cow<'a, str>,
@@ -18,14 +27,14 @@ struct Report<'a> {
     #[serde(borrow)]
     observed_time: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    conditions: Vec<&'a RawValue>,
+    conditions: Vec<Object<Condition<'a>>>,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
     #[serde(borrow)]
     metadata: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(serde::Deserialize)]
 struct Condition<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
@@ -37,10 +46,31 @@ struct Condition<'a> {
     message: Option<Cow<'a, str>>,
 }
 
+/// What is read from an object. The parser would take a list of the members' values as well.
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
 pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option<Submission> {
     // A character that is written as a number may be one that is not allowed, or part of a name that the
     // parser gives a meaning of its own.
-    if memmem::find(bytes, b"\\u").is_some() || memmem::find(bytes, b"$serde_json").is_some() {
+    if FIND_ESCAPED.find(bytes).is_some() || FIND_PRIVATE.find(bytes).is_some() {
         return None;
     }
     let text = str::from_utf8(bytes).ok()?;
@@ -48,7 +78,7 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
     if nests_deeper(text, MAX_DEPTH + 1) {
         return None;
     }
-    let report: Report<'_> = object(text.trim_ascii_start())?;
+    let Object(report) = serde_json::from_str::<Object<Report<'_>>>(text).ok()?;
     let observed_time = match report.observed_time {
         None => now,
         Some(text) => {
@@ -65,7 +95,7 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
         adapter: report.adapter.into(),
         observed_generation: report.observed_generation,
         observed_time,
-        conditions: findings(&report.conditions)?,
+        conditions: findings(report.conditions)?,
         data: match report.data {
             None => RawJson::from_stored("{}"),
             Some(data) => document(data)?,
@@ -77,20 +107,19 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
     })
 }
 
-fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
+fn findings(conditions: Vec<Object<Condition<'_>>>) -> Option<Vec<Finding>> {
     if conditions.len() > MAX_CONDITIONS {
         return None;
     }
-    let finding = |raw: &&RawValue| {
-        let condition: Condition<'_> = object(raw.get())?;
-        Some(Finding {
+    let mut findings = Vec::with_capacity(conditions.len());
+    for Object(condition) in conditions {
+        findings.push(Finding {
             kind: condition.kind.into(),
             status: ReportedStatus::parse(&condition.status)?,
             reason: condition.reason.map(Into::into),
             message: condition.message.map(Into::into),
-        })
-    };
-    let findings = conditions.iter().map(finding).collect::<Option<Vec<_>>>()?;
+        });
+    }
     let mut kinds: Vec<&str> = findings.iter().map(|finding| &*finding.kind).collect();
     kinds.sort_unstable();
     let each_once = kinds.windows(2).all(|pair| pair[0] != pair[1]);
@@ -100,11 +129,6 @@ fn findings(conditions: &[&RawValue]) -> Option<Vec<Finding>> {
 /// The text of an object.
 fn document(raw: &RawValue) -> Option<RawJson> {
     raw.get().starts_with('{').then(|| RawJson::from_stored(raw.get()))
-}
-
-/// Reads an object as `T`. The parser would take a list of the members' values as well.
-fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
-    text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
 }
 
 /// Whether objects and lists nest deeper than `limit` in a text that is JSON. Nearly always there are too few of them
