@@ -8,7 +8,8 @@ library's that adds up the bytes of copies. Nothing is timed, so the machine nee
 times over one connection on thirty clusters with four adapters, after a few that do not count. Copies that the compiler
 wrote out itself, because they are short and of a known length, are no calls and are not counted.
 
-Needs valgrind, a C compiler, and an empty database. Prints the table of docs/storage.md.
+Needs valgrind, a C compiler, an empty database, and a program that has kept the names of its functions
+(CARGO_PROFILE_RELEASE_STRIP=debuginfo make build). Prints the table of docs/storage.md.
 """
 
 import glob
@@ -29,6 +30,8 @@ TIMES = 40
 CLUSTERS = "/api/hyperfleet/v1/clusters"
 ADAPTERS = ["validator", "dns", "network", "provisioner"]
 ALLOCATORS = {f"_rjem_{name}" for name in ("malloc", "mallocx", "calloc", "realloc", "rallocx")}
+if subprocess.run(["nm", BINARY], capture_output=True).stdout.find(b"_rjem_malloc") < 0:
+    sys.exit(f"{BINARY} has no names of functions. Build it with CARGO_PROFILE_RELEASE_STRIP=debuginfo make build")
 CONFIG = f"""
 server: {{port: 8400, jwt: {{enabled: false}}}}
 health: {{port: 8401}}
