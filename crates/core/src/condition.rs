@@ -96,7 +96,8 @@ pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item =
 
 /// Every condition of `conditions` as its own text, in order.
 pub(crate) fn each(conditions: &str) -> Vec<&str> {
-    let mut texts: Vec<&str> = Vec::new();
+    // Room for those of four adapters at once.
+    let mut texts: Vec<&str> = Vec::with_capacity(8);
     let mut start = None;
     for at in FIND_TYPE.find_iter(conditions.as_bytes()).map(Some).chain([None]) {
         // Between two of them is a comma, and behind the last a bracket.

@@ -6,7 +6,7 @@ mod checks;
 
 use checks::adapter_condition_type;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -122,7 +122,6 @@ pub struct ReferenceRule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
     entities: Vec<Arc<Entity>>,
-    by_kind: HashMap<Arc<str>, Arc<Entity>>,
 }
 
 impl Catalog {
@@ -134,8 +133,7 @@ impl Catalog {
             return Err(faults);
         }
         let entities: Vec<_> = descriptors.into_iter().map(|d| Arc::new(Entity::from(d))).collect();
-        let by_kind = entities.iter().map(|e| (e.kind.clone(), e.clone())).collect();
-        Ok(Self { entities, by_kind })
+        Ok(Self { entities })
     }
 
     /// The kinds of a configuration without `entities`: Cluster and NodePool.
@@ -171,7 +169,8 @@ impl Catalog {
 
     /// The entity of a kind, if it is configured.
     pub fn get(&self, kind: &str) -> Option<&Arc<Entity>> {
-        self.by_kind.get(kind)
+        // There are a handful: to compare them all takes less than to hash a name.
+        self.entities.iter().find(|entity| *entity.kind == *kind)
     }
 
     /// Whether any kind has conditions that are lifted out of reports.

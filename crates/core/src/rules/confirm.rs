@@ -18,7 +18,11 @@ pub(super) struct Confirmed {
 /// What becomes of `conditions` by `facts`; `None` when one of them would turn, come or go.
 pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
     let texts = each(conditions.as_str());
-    let glances = texts.into_iter().map(Glance::of).collect::<Option<Vec<_>>>()?;
+    // Collected without knowing how many there are, they would be moved to a larger place twice.
+    let mut glances = Vec::with_capacity(texts.len());
+    for text in texts {
+        glances.push(Glance::of(text)?);
+    }
     let [reconciled, known, adapters @ ..] = glances.as_slice() else { return None };
     let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.condition, adapter.snapshot?)));
     if reported.clone().count() != adapters.len() {
