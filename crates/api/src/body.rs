@@ -10,11 +10,10 @@ use http_body_util::BodyExt;
 use hyperfleet_core::{Error, ErrorKind, MAX_DEPTH, echo};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::app::App;
-use crate::gate::Stay;
+use crate::gate::Visitor;
 
 /// Keys that the JSON library gives a meaning of its own; no body may smuggle them in.
 const PRIVATE: &str = "$serde_json::private::";
@@ -74,10 +73,12 @@ fn unsupported(given: &str, expected: &str) -> Error {
 /// Whoever sends slowly takes up no room meanwhile, or a few who never send would keep everyone out. So there may be
 /// none any more when the body is there.
 pub(crate) async fn read(app: &App, request: Request<Body>) -> Result<Bytes, Error> {
-    let stay = request.extensions().get::<Arc<Stay>>().cloned();
-    let stay = stay.ok_or_else(|| Error::internal("a body came around the gate"))?;
+    let visitor = request.extensions().get::<Visitor>().cloned();
+    let visitor = visitor.ok_or_else(|| Error::internal("a body came around the gate"))?;
     let body = tokio::time::timeout(app.read_timeout, collect(request.into_body(), app.body_limit));
-    stay.wait_outside(body)
+    visitor
+        .stay()
+        .wait_outside(body)
         .await?
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Timeout, "The request body did not arrive in time.")))
 }
@@ -98,6 +99,10 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, Error> {
             return Err(too_large(limit));
         }
         arrived.add(data.len())?;
+        if whole.is_empty() && body.is_end_stream() {
+            // All came at once, as nearly always, and need not be copied.
+            return Ok(data);
+        }
         whole.extend_from_slice(&data);
     }
     Ok(whole.freeze())
@@ -202,6 +207,23 @@ mod tests {
         assert_eq!(body().add(1).unwrap_err().code(), "HYPERFLEET-SVC-001");
         drop(first);
         body().add(MOST_ON_THE_WAY).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_body_that_came_at_once_is_not_copied_and_pieces_are_joined() {
+        let whole = Bytes::from_static(b"{\"a\":1}");
+        let read = collect(Body::from(whole.clone()), 100).await.unwrap();
+        assert_eq!((read.as_ptr(), read.len()), (whole.as_ptr(), whole.len()));
+        for pieces in [vec!["{", "}"], vec!["", "{}"], vec!["{}", ""]] {
+            let pieces = pieces.into_iter().map(Ok::<_, std::io::Error>);
+            let body = Body::from_stream(futures_util::stream::iter(pieces));
+            assert_eq!(collect(body, 2).await.unwrap(), "{}");
+        }
+        for large in
+            [Body::from("123"), Body::from_stream(futures_util::stream::iter([Ok::<_, Error>("123")]))]
+        {
+            assert_eq!(collect(large, 2).await.unwrap_err().kind, ErrorKind::BodyTooLarge);
+        }
     }
 
     #[test]

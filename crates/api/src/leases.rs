@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::app::App;
 use crate::gate::{Identified, Visitor};
 use crate::query::{self, LeaseListParameters};
-use crate::resources::{Answer, header, json, precondition};
+use crate::resources::{Answer, etag, json, precondition};
 use crate::{body, render};
 
 /// `GET B/leases`: those of a group that somebody has.
@@ -51,7 +51,7 @@ pub(crate) async fn put(
     let claim = claim(app.contract(), path.ok().as_ref(), &headers, members)?;
     let lease = app.store.claim(&caller.sight, &claim).await?;
     let mut response = json(StatusCode::OK, json_text(&lease).into());
-    header(&mut response, ETAG, &format!("\"{}\"", lease.version));
+    response.headers_mut().insert(ETAG, etag(lease.version));
     Ok(response)
 }
 

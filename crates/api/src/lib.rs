@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod around;
 mod body;
 pub mod config;
 mod decode;

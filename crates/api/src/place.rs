@@ -134,15 +134,19 @@ impl Path {
     /// that sees it. No list of resources has a name like this.
     pub(crate) fn part_name(&self, part: &str, sight: &Sight) -> String {
         let tenant = sight.tenant().map(ToString::to_string).unwrap_or_default();
-        let id = self.id.as_deref().unwrap_or_default();
-        format!("{part}\n{tenant}\n{}/{id}", self.list_name())
+        format!("{part}\n{tenant}\n{}/{}", self.list_name(), self.id())
+    }
+
+    /// The id of the resource that it names; empty where it names none.
+    pub(crate) fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
     }
 
     /// The resource that the path names.
     pub(crate) fn target(&self) -> Target {
         Target {
             kind: self.place.entity.as_ref().map(|e| e.kind.clone()),
-            id: self.id.clone().unwrap_or_default(),
+            id: self.id().to_owned(),
             ancestors: self.owners.clone(),
         }
     }

@@ -178,7 +178,7 @@ pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
 }
 
 /// The parameters of a read of one resource.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct ReadParameters {
     /// Only these parts of it.
     pub(crate) fields: Option<Projection>,
@@ -191,6 +191,9 @@ pub(crate) struct ReadParameters {
 impl ReadParameters {
     /// Reads them.
     pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
+        if raw.is_none() {
+            return Ok(Self::default());
+        }
         let mut query = Query::new(raw, contract);
         let fields = query.fields();
         let generation = query.generation("generation");
@@ -205,6 +208,9 @@ impl ReadParameters {
 
 /// The parameters of a write: whether it is a dry run.
 pub(crate) fn write(raw: Option<&str>, contract: Contract) -> Result<bool, Error> {
+    if raw.is_none() {
+        return Ok(false);
+    }
     let mut query = Query::new(raw, contract);
     let dry_run = query.word("dryRun", &[("true", true), ("false", false)]).unwrap_or(false);
     query.finish(dry_run)

@@ -1,12 +1,12 @@
 //! The handlers of resources. Each decodes, calls the store, and renders; whatever is decided is
 //! decided by the rules.
 
+use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{FromRequest, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
@@ -15,13 +15,13 @@ use hyperfleet_core::rules::{Outcome, Subject};
 use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
     BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
-    Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, echo,
+    Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, Version, echo,
 };
 use hyperfleet_store::{ListQuery, Start};
 use tokio::runtime;
 
 use crate::app::App;
-use crate::gate::{Identified, Stay, Visitor};
+use crate::gate::{Identified, Visitor};
 use crate::page_token::Token;
 use crate::place::{Path, parameter};
 use crate::query::{self, ListParameters, ReadParameters};
@@ -30,13 +30,24 @@ use hyperfleet_service::problem::Failed;
 
 pub(crate) type Answer = Result<Response, Failed>;
 
+/// The headers of a request of which nothing else is wanted any more: they are taken, not copied.
+pub(crate) struct Headers(pub(crate) HeaderMap);
+
+impl<S: Send + Sync> FromRequest<S> for Headers {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request<Body>, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(request.into_parts().0.headers))
+    }
+}
+
 /// `GET` of a collection.
 pub(crate) async fn list(
     State(app): State<App>,
     path: Path,
     visitor: Visitor,
     RawQuery(raw): RawQuery,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Answer {
     if query::is_watch(raw.as_deref()) {
         return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
@@ -165,6 +176,8 @@ pub(crate) async fn create(
     }
     let create = decode::create(&app.rulebook, entity, path.owners, members)?;
     let retry = key.map(|key| key.of(&caller, &bytes));
+    // It is a part of what the connection has read, which could not be read into again meanwhile.
+    drop(bytes);
     let (resource, again) = execute_once(&app, caller, dry_run, Intent::Create(create), retry).await?;
     let mut response = shown(&app, StatusCode::CREATED, &resource, None)?;
     header(&mut response, LOCATION, &app.rulebook.view().href(&resource));
@@ -176,15 +189,14 @@ pub(crate) async fn read(
     State(app): State<App>,
     path: Path,
     visitor: Visitor,
-    Extension(stay): Extension<Arc<Stay>>,
     RawQuery(raw): RawQuery,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Answer {
     let ReadParameters { fields, generation, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     if let Some(wait) = wait {
         // What is rare is kept in a box of its own, or every request would carry the room for it along.
-        return Box::pin(wait::read(&app, &path, &visitor, &stay, &wait, fields.as_ref())).await;
+        return Box::pin(wait::read(&app, &path, &visitor, &wait, fields.as_ref())).await;
     }
     let sight = visitor.sight();
     if let Some(generation) = generation {
@@ -210,6 +222,7 @@ pub(crate) async fn patch(
     let language = body::patch_language(request.headers())?;
     let bytes = body::read(&app, request).await?;
     let body = decode::patch(language, path.place.entity.as_deref(), &bytes)?;
+    drop(bytes);
     let intent = Intent::Patch(Patch { target: path.target(), if_match, body });
     let resource = execute(&app, caller, dry_run, intent).await?;
     Ok(shown(&app, StatusCode::OK, &resource, None)?)
@@ -221,7 +234,7 @@ pub(crate) async fn delete(
     path: Path,
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Answer {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     let if_match = precondition(&headers, &IF_MATCH)?;
@@ -245,6 +258,7 @@ pub(crate) async fn force_delete(
     let bytes = body::read(&app, request).await?;
     let reason = decode::force_delete(app.contract(), &bytes)?;
     let retry = key.map(|key| key.of(&caller, &bytes));
+    drop(bytes);
     let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason });
     let (_, again) = execute_once(&app, caller, dry_run, intent, retry).await?;
     Ok(retry::mark(StatusCode::NO_CONTENT.into_response(), again))
@@ -272,8 +286,7 @@ async fn execute_once(
 
 /// The resource that the path names.
 pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Arc<Resource>, Error> {
-    let target = path.target();
-    let found = match ResourceId::parse(&target.id) {
+    let found = match ResourceId::parse(path.id()) {
         Some(id) => app.store.get(sight, id).await?,
         None => None,
     };
@@ -286,7 +299,7 @@ pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Arc<Re
     }
     // Only now is it worth knowing which part of the path is wrong.
     Box::pin(owner(app, path, sight)).await?;
-    Err(Error::not_found(path.place.kind(), &target.id))
+    Err(Error::not_found(path.place.kind(), path.id()))
 }
 
 /// The direct owner that the path names, checked up to the outermost.
@@ -316,11 +329,11 @@ fn needs_owner(app: &App, entity: Option<&Entity>) -> Error {
 }
 
 pub(crate) fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch>, Error> {
-    let values: Vec<&HeaderValue> = headers.get_all(name).iter().collect();
-    if values.is_empty() {
+    if !headers.contains_key(name) {
         return Ok(None);
     }
-    let text = values.iter().map(|v| String::from_utf8_lossy(v.as_bytes())).collect::<Vec<_>>().join(", ");
+    let values = headers.get_all(name).iter();
+    let text = values.map(|v| String::from_utf8_lossy(v.as_bytes())).collect::<Vec<_>>().join(", ");
     IfMatch::parse(&text).map(Some).ok_or_else(|| {
         let title = if *name == IF_MATCH { "If-Match" } else { "If-None-Match" };
         let message =
@@ -342,9 +355,15 @@ pub(crate) fn shown(
 
 /// An answer that is about one resource: its tag for the caller, its name for the log.
 fn about(resource: &Resource, mut response: Response) -> Response {
-    header(&mut response, ETAG, &format!("\"{}\"", resource.version));
+    response.headers_mut().insert(ETAG, etag(resource.version));
     response.extensions_mut().insert(Subject::of(resource));
     response
+}
+
+/// The tag of a resource or a lease: its version.
+pub(crate) fn etag(version: Version) -> HeaderValue {
+    let tag = ["\"", itoa::Buffer::new().format(version.0), "\""].concat();
+    HeaderValue::from_maybe_shared(Bytes::from(tag)).expect("digits between quotes")
 }
 
 pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {

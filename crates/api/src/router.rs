@@ -5,27 +5,25 @@ mod encoding;
 
 use std::sync::Arc;
 
-use axum::routing::{MethodRouter, get, post, put};
+use axum::extract::Request;
+use axum::routing::{MethodRouter, Route, get, post, put};
 use axum::{Extension, Router, middleware};
 use hyperfleet_core::BASE;
-use tower::util::MapRequestLayer;
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+use tower::layer::layer_fn;
 
 use crate::app::App;
+use crate::around::Around;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
 use crate::place::Place;
 use crate::{explain, gate, info, leases, past, resources, statuses, timeline, unmatched, whoami};
+use encoding::Encoded;
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
 
 /// What leases are below.
 pub(crate) const LEASES: &str = "leases";
-
-/// Below this a compressed body saves less than it costs.
-const WORTH_COMPRESSING: u64 = 256;
 
 /// The whole API.
 pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
@@ -36,17 +34,11 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         .with_state(app.clone())
         // Together, outermost first: axum boxes what it is given, and clones every box for every request.
         .layer((
-            MapRequestLayer::new(encoding::or_plain),
-            CompressionLayer::new().compress_when(worth_compressing()),
-            middleware::from_fn_with_state(observer, observe::observe),
+            layer_fn(Encoded::new),
+            Around::new(move |request: Request, route: &mut Route| {
+                observe::observe(observer.clone(), request, route)
+            }),
         ))
-}
-
-/// What is not told at once: a compressor would hold events back until it has more of them.
-fn worth_compressing() -> impl Predicate {
-    SizeAbove::new(WORTH_COMPRESSING)
-        .and(NotForContentType::SSE)
-        .and(NotForContentType::const_new("application/x-ndjson"))
 }
 
 fn routes(app: &App, document: Arc<Document>) -> Routes {
@@ -73,7 +65,12 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
     routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
     // Behind the gate. Another method on the same path is refused before it, as another path is.
-    let gate = || middleware::from_fn_with_state(app.clone(), gate::admit);
+    let gate = || {
+        let app = app.clone();
+        Around::new(move |request: Request, route: &mut Route| {
+            gate::admit(app.clone(), request, route.clone())
+        })
+    };
     let guarded = |methods: MethodRouter<App>| methods.route_layer(gate());
     routes.add(&format!("{BASE}/whoami"), guarded(get(whoami::whoami)));
     routes.add(&format!("{BASE}/authz/check"), guarded(post(whoami::check)));

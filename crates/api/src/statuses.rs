@@ -57,6 +57,8 @@ pub(crate) async fn submit(
     body::require_json(request.headers())?;
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
+    // It is a part of what the connection has read, which could not be read into again meanwhile.
+    drop(bytes);
     let sight = caller.sight.clone();
     // What is rare is kept in a box of its own, or every request would carry the room for it along.
     if sight.rights().is_some() {

@@ -9,7 +9,7 @@ use hyperfleet_core::{Error, ErrorKind, Projection, Resource, Sight, statuses};
 use hyperfleet_store::{EventKind, Follower};
 
 use crate::app::App;
-use crate::gate::{Stay, Visitor};
+use crate::gate::Visitor;
 use crate::place::Path;
 use crate::query::{Awaited, Wait};
 use crate::resources::{Answer, find, shown};
@@ -21,7 +21,6 @@ pub(crate) async fn read(
     app: &App,
     path: &Path,
     visitor: &Visitor,
-    stay: &Stay,
     wait: &Wait,
     fields: Option<&Projection>,
 ) -> Answer {
@@ -36,7 +35,7 @@ pub(crate) async fn read(
         Looked::Gone => return Ok(StatusCode::NO_CONTENT.into_response()),
         Looked::NotYet(follower) => follower,
     };
-    stay.leave();
+    visitor.stay().leave();
     let waited = tokio::select! {
         held = until(path, follower, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,

@@ -1,8 +1,6 @@
 //! A resource as the API shows it, as JSON text. What the store kept as JSON goes from the column to the
 //! answer without being parsed; only a `fields` path into it makes that necessary.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use crate::fields::{Projection, Wanted, project};
@@ -132,18 +130,6 @@ pub fn printed_size(resource: &Resource) -> usize {
     raw.iter().map(|json| json.as_str().len()).sum::<usize>() + 640
 }
 
-/// Prints into memory, which cannot fail, without the detour of a writer that might.
-fn print(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    struct Text<'a>(&'a mut Vec<u8>);
-    impl std::fmt::Write for Text<'_> {
-        fn write_str(&mut self, text: &str) -> std::fmt::Result {
-            self.0.extend_from_slice(text.as_bytes());
-            Ok(())
-        }
-    }
-    Text(out).write_fmt(text).expect("writing to memory cannot fail");
-}
-
 /// An object in the making, of which only the wanted members are written.
 struct Object<'a> {
     out: &'a mut Vec<u8>,
@@ -177,7 +163,7 @@ impl<'a> Object<'a> {
     fn number(&mut self, name: &str, number: i64) {
         if !matches!(self.wanted(name), Wanted::No) {
             self.key(name);
-            print(self.out, format_args!("{number}"));
+            self.out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
     }
 

@@ -30,7 +30,7 @@ impl RequestIds {
         let trace_id: Arc<str> =
             match headers.get(TRACEPARENT).and_then(|value| trace_of(value.to_str().ok()?)) {
                 Some(trace) => trace.into(),
-                None => Uuid::now_v7().simple().to_string().into(),
+                None => (*Uuid::now_v7().simple().encode_lower(&mut Uuid::encode_buffer())).into(),
             };
         let request_id = given.map_or_else(|| trace_id.clone(), Into::into);
         Self { request_id, trace_id, given: given.is_some() }

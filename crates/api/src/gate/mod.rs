@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
+use axum::routing::Route;
 use http::header::{CACHE_CONTROL, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method};
@@ -20,6 +20,7 @@ use hyperfleet_core::{BASE, Catalog, Error, ErrorKind, Policy, Rights, Verb};
 use hyperfleet_service::listener::PeerAddr;
 use hyperfleet_service::problem::Failed;
 use tokio::sync::watch;
+use tower::Service as _;
 
 use crate::app::App;
 use crate::place::Place;
@@ -99,21 +100,21 @@ impl Gate {
         catalog: &Catalog,
         request: &Parts,
         demand: &Demand,
-        stay: &Stay,
+        stay: Stay,
     ) -> Result<Visitor, Response> {
         let headers = &request.headers;
         if demand.writes && self.verifier.is_none() && is_of_another_site(request) {
             let detail = "A page of another site may not write here, where no token says who asks for it";
             return Err(failed(Error::new(ErrorKind::PermissionDenied, detail)));
         }
-        let verified = self.authenticate(headers, stay).await?;
+        let verified = self.authenticate(headers, &stay).await?;
         if let Some(verified) = verified.as_ref().filter(|_| demand.writes) {
             verified.identity().map_err(refused)?;
         }
         let belonging = self.belonging(headers, demand).map_err(failed)?;
         let roles = self.roles.load();
         let rights = rights(&roles, verified.as_ref());
-        let visitor = Visitor::new(verified, belonging, rights, roles.edition);
+        let visitor = Visitor::new(verified, belonging, rights, roles.edition, stay);
         if let Some(verb) = demand.verb {
             let place = request.extensions.get::<Arc<Place>>();
             let kinds: Vec<&str> = match place.and_then(|place| place.entity.as_ref()) {
@@ -229,26 +230,23 @@ impl Demand {
 
 /// Lets a request in, or answers it. It takes up room until the head of its answer is there, or until it says that it
 /// has only to wait.
-pub(crate) async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn admit(app: App, request: Request, mut route: Route) -> Response {
     let (mut parts, body) = request.into_parts();
     let demand = Demand::of(&parts);
     let stay = match app.gate.room.enter(demand.rank) {
-        Ok(stay) => Arc::new(stay),
+        Ok(stay) => stay,
         Err(error) => return failed(error),
     };
-    parts.extensions.insert(Arc::clone(&stay));
-    let response = match app.gate.admit(app.catalog(), &parts, &demand, &stay).await {
-        Ok(visitor) => {
-            parts.extensions.insert(visitor);
-            let mut response = next.run(Request::from_parts(parts, body)).await;
-            if app.gate.tells_callers_apart() {
-                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-            }
-            response
-        }
-        Err(response) => response,
+    let visitor = match app.gate.admit(app.catalog(), &parts, &demand, stay).await {
+        Ok(visitor) => visitor,
+        Err(response) => return response,
     };
-    stay.leave();
+    parts.extensions.insert(visitor.clone());
+    let Ok(mut response) = route.call(Request::from_parts(parts, body)).await;
+    if app.gate.tells_callers_apart() {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    }
+    visitor.stay().leave();
     response
 }
 

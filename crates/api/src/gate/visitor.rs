@@ -11,7 +11,7 @@ use hyperfleet_service::problem::Failed;
 use hyperfleet_service::request_ids::RequestIds;
 use tokio::sync::watch;
 
-use super::Gate;
+use super::{Gate, Stay};
 
 /// The actor when authentication is off.
 pub(super) const SYSTEM: &str = "system@hyperfleet.local";
@@ -29,6 +29,8 @@ struct Record {
     sight: Sight,
     /// Of the roles that `sight` follows from.
     edition: u64,
+    /// Their place inside.
+    stay: Stay,
 }
 
 impl Visitor {
@@ -37,18 +39,24 @@ impl Visitor {
         belonging: Option<Belonging>,
         rights: Option<Arc<Rights>>,
         edition: u64,
+        stay: Stay,
     ) -> Self {
         let (tenant, is_system) = match belonging {
             Some(Belonging::Tenant(tenant)) => (Some(tenant), false),
             Some(Belonging::System) => (None, true),
             None => (None, false),
         };
-        Self(Arc::new(Record { verified, is_system, sight: Sight::new(tenant, rights), edition }))
+        Self(Arc::new(Record { verified, is_system, sight: Sight::new(tenant, rights), edition, stay }))
     }
 
     /// What exists for them.
     pub(crate) fn sight(&self) -> &Sight {
         &self.0.sight
+    }
+
+    /// The place that they take up inside.
+    pub(crate) fn stay(&self) -> &Stay {
+        &self.0.stay
     }
 
     /// How long they may stay; `None` is for ever.

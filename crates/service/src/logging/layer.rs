@@ -231,11 +231,8 @@ impl Recorder<'_> {
     }
 
     /// A value that cannot need escaping.
-    fn put_plain(&mut self, field: &Field, value: impl fmt::Display) {
-        self.put(field, |_, out, _| {
-            // Writing to a vector cannot fail.
-            let _ = std::io::Write::write_fmt(out, format_args!("{value}"));
-        });
+    fn put_plain(&mut self, field: &Field, value: &str) {
+        self.put(field, |_, out, _| out.extend_from_slice(value.as_bytes()));
     }
 
     /// A text that is made for the purpose.
@@ -291,23 +288,23 @@ impl Visit for Recorder<'_> {
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put_plain(field, value);
+        self.put_plain(field, if value { "true" } else { "false" });
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put_plain(field, value);
+        self.put_plain(field, itoa::Buffer::new().format(value));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put_plain(field, value);
+        self.put_plain(field, itoa::Buffer::new().format(value));
     }
 
     fn record_i128(&mut self, field: &Field, value: i128) {
-        self.put_plain(field, value);
+        self.put_plain(field, itoa::Buffer::new().format(value));
     }
 
     fn record_u128(&mut self, field: &Field, value: u128) {
-        self.put_plain(field, value);
+        self.put_plain(field, itoa::Buffer::new().format(value));
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
@@ -317,7 +314,7 @@ impl Visit for Recorder<'_> {
             // As times in milliseconds are, which come with every request.
             self.put(field, |_, out, _| write_thousandths(out, thousandths as u64));
         } else if value.is_finite() {
-            self.put_plain(field, value);
+            self.put_plain(field, &value.to_string());
         } else {
             self.record_str(field, &value.to_string());
         }
@@ -327,8 +324,7 @@ impl Visit for Recorder<'_> {
 /// A number of thousandths, as one of whole ones.
 fn write_thousandths(out: &mut Vec<u8>, number: u64) {
     let (whole, part) = (number / 1000, number % 1000);
-    // Writing to a vector cannot fail.
-    let _ = std::io::Write::write_fmt(out, format_args!("{whole}"));
+    out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
     if part > 0 {
         let digits = [part / 100, part / 10 % 10, part % 10].map(|digit| b'0' + digit as u8);
         let end = digits.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1);
