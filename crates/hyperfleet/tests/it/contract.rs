@@ -236,6 +236,9 @@ async fn answers_are_compressed_as_the_caller_asks_and_keep_their_etag(app: &App
         ("identity;q=0", None),
         ("br;q=1, *;q=0", None),
         ("gzip;q=0, identity;q=0", None),
+        ("gzip;q=0.1234, identity;q=0", None),
+        ("gzip;q=.5, identity;q=0", None),
+        ("*, gzip;q=0, zstd;q=0, identity;q=0", None),
         ("", None),
     ] {
         let answer = app.get(href(&cluster)).header("accept-encoding", accept).unchecked().await;
