@@ -21,7 +21,7 @@ pub(crate) async fn explain(
 ) -> Answer {
     query::none(raw.as_deref(), app.contract())?;
     let sight = visitor.sight();
-    let found = match ResourceId::parse(&path.target().id) {
+    let found = match ResourceId::parse(path.id()) {
         Some(id) => app.store.surroundings(sight, id).await?,
         None => None,
     };

@@ -185,14 +185,16 @@ mod tests {
     use std::convert::Infallible;
     use tower::ServiceExt;
 
+    fn observed(routes: Router, observer: Observer) -> Router {
+        routes.layer(Around::new(move |request, route: &mut Route| observe(observer.clone(), request, route)))
+    }
+
     #[test]
     fn routes_of_one_length_are_counted_apart() {
         let mut registry = Registry::default();
         let observer = Observer::register(&mut registry, &BuildInfo::default());
-        let router = Router::new()
-            .route("/{a}/one", get(async || ()))
-            .route("/{a}/two/", get(async || ()))
-            .layer(Around::new(move |request, route: &mut Route| observe(observer.clone(), request, route)));
+        let routes = Router::new().route("/{a}/one", get(async || ())).route("/{a}/two/", get(async || ()));
+        let router = observed(routes, observer);
         let ask = async |path: &str| {
             let request = Request::get(path).body(Body::empty()).unwrap();
             router.clone().oneshot(request).await.unwrap();
@@ -219,18 +221,15 @@ mod tests {
         let at_once = tower::service_fn(|_: Request| -> std::future::Ready<Result<Response, Infallible>> {
             panic!("at once")
         });
-        let router = Router::new()
-            .route_service("/", at_once)
-            .layer(Around::new(move |request, route: &mut Route| observe(observer.clone(), request, route)));
+        let router = observed(Router::new().route_service("/", at_once), observer);
         assert_eq!(router.oneshot(Request::new(Body::empty())).await.unwrap().status(), 500);
     }
 
     #[tokio::test]
     async fn a_panic_is_a_500_that_keeps_its_message_to_itself() {
         let observer = Observer::register(&mut Registry::default(), &BuildInfo::default());
-        let router = Router::new()
-            .route("/", get(async || -> Response { panic!("a secret of ours") }))
-            .layer(Around::new(move |request, route: &mut Route| observe(observer.clone(), request, route)));
+        let routes = Router::new().route("/", get(async || -> Response { panic!("a secret of ours") }));
+        let router = observed(routes, observer);
         let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
         assert_eq!(response.status(), 500);
         assert!(response.headers().contains_key("x-request-id"));

@@ -69,7 +69,7 @@ async fn states(
     sight: &Sight,
     generations: Vec<i64>,
 ) -> Result<(Resource, Vec<Result<Resource, i64>>), Error> {
-    let found = match ResourceId::parse(&path.target().id) {
+    let found = match ResourceId::parse(path.id()) {
         Some(id) => app.store.past(sight, id, generations).await?,
         None => None,
     };
@@ -113,7 +113,7 @@ pub(crate) async fn named<T>(
     if found.is_none() || sight.rights().is_some() {
         check_owners(app, path, sight).await?;
     }
-    found.ok_or_else(|| Error::not_found(path.place.kind(), &path.target().id))
+    found.ok_or_else(|| Error::not_found(path.place.kind(), path.id()))
 }
 
 /// That the owners which the path names are there, or were, up to the outermost. Owners go after what they own, so

@@ -25,7 +25,7 @@ pub(crate) async fn list(
     let route = path.part_name("statuses", sight);
     let sealed = (&app.seal, route.as_str());
     let list = SliceParameters::parse(raw.as_deref(), app.contract(), sealed)?;
-    let found = match ResourceId::parse(&path.target().id) {
+    let found = match ResourceId::parse(path.id()) {
         Some(id) => app.store.reports(sight, id, &list.slice).await?,
         None => None,
     };
@@ -88,8 +88,5 @@ pub(crate) async fn submit(
 
 /// The error that names the first part of the path that is not there.
 pub(crate) async fn not_there(app: &App, path: &Path, sight: &Sight) -> Error {
-    find(app, path, sight)
-        .await
-        .err()
-        .unwrap_or_else(|| Error::not_found(path.place.kind(), &path.target().id))
+    find(app, path, sight).await.err().unwrap_or_else(|| Error::not_found(path.place.kind(), path.id()))
 }

@@ -24,7 +24,7 @@ pub(crate) async fn list(
     let route = path.part_name("timeline", sight);
     let list = TimelineParameters::parse(raw.as_deref(), app.contract(), (&app.seal, &route))?;
     let query = TimelineQuery { start: list.start, limit: list.page_size, count: list.count };
-    let found = match ResourceId::parse(&path.target().id) {
+    let found = match ResourceId::parse(path.id()) {
         Some(id) => app.store.timeline(sight, id, query).await?,
         None => None,
     };

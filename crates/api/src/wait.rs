@@ -95,7 +95,7 @@ async fn until(
             match (event.kind, awaited) {
                 (EventKind::Deleted, Awaited::Deleted) => return Ok(None),
                 (EventKind::Deleted, Awaited::Condition(..)) => {
-                    return Err(Error::not_found(path.place.kind(), &path.target().id));
+                    return Err(Error::not_found(path.place.kind(), path.id()));
                 }
                 _ if holds(awaited, &event.object) => return Ok(Some((*event.object).clone())),
                 _ => {}
