@@ -74,6 +74,12 @@ impl Terminal {
 
     /// Waits until the shell takes commands again.
     pub(crate) async fn is_idle(&self) {
+        // Whatever is typed before would be read by the program that is about to end.
+        eventually("a shell in the foreground", DEADLINE, async || {
+            let foreground = self.tmux(&["display-message", "-p", "#{pane_current_command}"]);
+            (foreground.trim() == "sh").then_some(())
+        })
+        .await;
         self.type_line("echo the shell is $((40 + 2)) again");
         self.shows("the shell is 42 again").await;
     }
