@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use memchr::memchr2;
 use memchr::memmem::Finder;
+use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
 
 use crate::json::write_string;
@@ -23,6 +23,16 @@ const TYPE: &str = "{\"type\":\"";
 
 /// What stands between its type and its status.
 const STATUS: &str = ",\"status\":\"";
+
+/// What stands between what it says and its times.
+const CREATED: &str = ",\"created_time\":\"";
+
+/// What stands between its last two times.
+const LAST_TRANSITION: &str = "\",\"last_transition_time\":\"";
+
+/// How long the first two times of a condition are, and all of it that is printed behind what it says.
+const UP_TO_UPDATED: usize = CREATED.len() + PRINTED + 1 + LAST_UPDATED.len();
+const TIMES: usize = UP_TO_UPDATED + PRINTED + LAST_TRANSITION.len() + PRINTED + "\"}".len();
 
 // Made once: to make one takes longer than to find something in one condition.
 static FIND_LAST_UPDATED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(LAST_UPDATED));
@@ -136,45 +146,63 @@ pub(crate) struct Glance<'a> {
     pub(crate) reason: Cow<'a, str>,
     pub(crate) message: Cow<'a, str>,
     pub(crate) observed_generation: i64,
-    /// What is printed behind these, up to the time at which it was last confirmed, and behind that.
-    times: (&'a str, &'a str),
+    /// What is printed behind these: its times.
+    times: &'a str,
     text: &'a str,
 }
 
 impl<'a> Glance<'a> {
-    /// Reads a condition from its own text; `None` if that is not as it is printed here.
-    pub(crate) fn of(text: &'a str) -> Option<Self> {
+    /// Every condition of `conditions`, in order; `None` if there is none, or one is not as it is printed here.
+    pub(crate) fn of_all(conditions: &'a str) -> Option<Vec<Self>> {
+        // Room for those of four adapters at once.
+        let mut glances = Vec::with_capacity(8);
+        let mut rest = conditions.strip_prefix('[')?;
+        loop {
+            let (glance, behind) = Self::first_of(rest)?;
+            glances.push(glance);
+            if behind == "]" {
+                return Some(glances);
+            }
+            rest = behind.strip_prefix(',')?;
+        }
+    }
+
+    /// Reads the condition that `text` begins with; what comes behind it is the other half. What it says is of any
+    /// length, what comes then is not, so nothing has to be looked for.
+    fn first_of(text: &'a str) -> Option<(Self, &'a str)> {
         let (kind, rest) = string(text.strip_prefix(TYPE)?)?;
         let (status, rest) = string(rest.strip_prefix(STATUS)?)?;
         let (reason, rest) = string(rest.strip_prefix(",\"reason\":\"")?)?;
         let (message, rest) = string(rest.strip_prefix(",\"message\":\"")?)?;
         let rest = rest.strip_prefix(",\"observed_generation\":")?;
-        let (generation, rest) = rest.split_at_checked(rest.find(',')?)?;
-        let (before, rest) =
-            rest.split_at_checked(FIND_LAST_UPDATED.find(rest.as_bytes())? + LAST_UPDATED.len())?;
-        Some(Self {
+        let (generation, rest) = rest.split_at_checked(memchr(b',', rest.as_bytes())?)?;
+        let (times, rest) = rest.split_at_checked(TIMES)?;
+        let are_times = times.get(..UP_TO_UPDATED)?.ends_with(LAST_UPDATED)
+            && times.get(UP_TO_UPDATED + PRINTED..)?.starts_with(LAST_TRANSITION)
+            && times.ends_with("\"}");
+        let glance = Self {
             kind,
             status: Status::parse(&status)?,
             reason,
             message,
             observed_generation: generation.parse().ok()?,
-            times: (before, rest.get(PRINTED..)?),
-            text,
-        })
+            times,
+            text: text.get(..text.len() - rest.len())?,
+        };
+        are_times.then_some((glance, rest))
     }
 
     /// When it was last confirmed.
     pub(crate) fn last_updated_time(&self) -> Option<Timestamp> {
-        let (time, _) = self.text.split_at(self.text.len() - self.times.1.len());
-        Timestamp::parse(time.get(time.len() - PRINTED..)?)
+        Timestamp::parse(self.times.get(UP_TO_UPDATED..UP_TO_UPDATED + PRINTED)?)
     }
 
     /// Prints it as confirmed at another time.
     pub(crate) fn write_confirmed(&self, at: Timestamp, out: &mut Vec<u8>) {
-        let end = self.text.len() - self.times.1.len() - PRINTED;
-        out.extend_from_slice(&self.text.as_bytes()[..end]);
+        let updated = self.text.len() - TIMES + UP_TO_UPDATED;
+        out.extend_from_slice(&self.text.as_bytes()[..updated]);
         at.write(out);
-        out.extend_from_slice(self.times.1.as_bytes());
+        out.extend_from_slice(&self.text.as_bytes()[updated + PRINTED..]);
     }
 
     /// Prints it with other words, as one that was made and has turned when this one was.
@@ -195,9 +223,9 @@ impl<'a> Glance<'a> {
         write_string(message, out);
         out.extend_from_slice(b",\"observed_generation\":");
         out.extend_from_slice(generation.to_string().as_bytes());
-        out.extend_from_slice(self.times.0.as_bytes());
+        out.extend_from_slice(&self.times.as_bytes()[..UP_TO_UPDATED]);
         at.write(out);
-        out.extend_from_slice(self.times.1.as_bytes());
+        out.extend_from_slice(&self.times.as_bytes()[UP_TO_UPDATED + PRINTED..]);
     }
 }
 
@@ -230,6 +258,26 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn a_list_that_is_printed_otherwise_is_not_glanced_at() {
+        let text = RawJson::from_value(&[condition("a".to_owned(), 1), condition("b".to_owned(), 2)]);
+        let text = text.as_str();
+        assert!(Glance::of_all(text).is_some());
+        for (part, other) in [
+            ("]", "],"),
+            ("},{", "};{"),
+            ("\"last_updated_time\"", "\"last_uptaded_time\""),
+            ("\"last_transition_time\"", "\"last_transaction_tim\""),
+            ("\"observed_generation\":1", "\"observed_generation\":one"),
+            ("\"status\":\"True\"", "\"status\":\"Perhaps\""),
+            ("{\"type\"", "{ \"type\""),
+        ] {
+            assert!(Glance::of_all(&text.replacen(part, other, 1)).is_none(), "{part} as {other}");
+        }
+        assert!(Glance::of_all("[]").is_none());
+        assert!(Glance::of_all(&text[..text.len() - 1]).is_none());
+    }
+
     fn condition(message: String, micros: i64) -> Condition {
         let time = Timestamp::from_micros(micros);
         Condition {
@@ -260,6 +308,32 @@ mod tests {
             let expected: Vec<_> = conditions.iter().map(|c| (c.kind.clone(), c.status)).collect();
             prop_assert_eq!(statuses, expected);
             prop_assert_eq!(after, RawJson::from_value(&conditions));
+        }
+
+        #[test]
+        fn a_glance_sees_what_a_condition_says_and_confirms_or_restates_it_as_printing_would(
+            given in prop::collection::vec((".*", 0..4_000_000_000_000_000_i64, any::<bool>()), 1..5)
+        ) {
+            let before: Vec<_> = given.iter().map(|(m, t, _)| condition(m.clone(), *t)).collect();
+            let text = RawJson::from_value(&before);
+            let glances = Glance::of_all(text.as_str()).unwrap();
+            prop_assert_eq!(glances.len(), before.len());
+            for ((glance, before), (_, micros, restates)) in glances.iter().zip(before).zip(&given) {
+                prop_assert_eq!((&*glance.kind, glance.status), (&*before.kind, before.status));
+                prop_assert_eq!((&*glance.reason, &*glance.message), (&*before.reason, &*before.message));
+                prop_assert_eq!(glance.observed_generation, before.observed_generation);
+                prop_assert_eq!(glance.last_updated_time(), Some(before.last_updated_time));
+                let at = Timestamp::from_micros(micros + 1);
+                let (mut out, mut after) = (Vec::new(), Condition { last_updated_time: at, ..before });
+                if *restates {
+                    (after.reason, after.message) = ("Other".to_owned(), "it \"is\"".to_owned());
+                    after.observed_generation = 20;
+                    glance.write_restated((&after.reason, &after.message), 20, at, &mut out);
+                } else {
+                    glance.write_confirmed(at, &mut out);
+                }
+                prop_assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&after).unwrap());
+            }
         }
     }
 }

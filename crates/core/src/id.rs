@@ -1,5 +1,6 @@
 //! Identities that must not be confused: the id of a resource and the version of a write.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -57,6 +58,13 @@ impl<'de> Deserialize<'de> for ResourceId {
         Self::parse(&text).ok_or_else(|| serde::de::Error::custom("not a resource id"))
     }
 }
+
+/// What is kept by id. A batch looks things up by it dozens of times for each of its commands, and ids are made by the
+/// server, so their hash need not withstand whoever would choose them; it is quick instead.
+pub type IdMap<T> = HashMap<ResourceId, T, foldhash::fast::RandomState>;
+
+/// The same for ids alone.
+pub type IdSet = HashSet<ResourceId, foldhash::fast::RandomState>;
 
 /// A point in the order of commits. Grows by one with every changed resource, across kinds and
 /// replicas, and never goes back.

@@ -57,7 +57,7 @@ pub use entity::{
 pub use error::{Error, ErrorKind, ProblemType};
 pub use fault::{Fault, FaultKind, Faults, echo};
 pub use fields::Projection;
-pub use id::{ResourceId, Version};
+pub use id::{IdMap, IdSet, ResourceId, Version};
 pub use json::{MAX_DEPTH, RawJson, check_text, document_faults, json_text, same, write_string};
 pub use json_patch::Operation;
 pub use labels::{Labels, check_labels};

@@ -88,21 +88,25 @@ impl Timestamp {
     /// RFC 3339 with six decimals, always of the same length.
     pub(crate) fn printed(self) -> [u8; PRINTED] {
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        let mut put = |from: usize, to: usize, mut number: u32| {
-            for place in (from..to).rev() {
-                text[place] = b'0' + (number % 10) as u8;
-                number /= 10;
-            }
-        };
         // Each part of a time with a zone would be moved to that zone first.
         let time = self.0.naive_utc();
-        put(0, 4, time.year().clamp(0, 9999).unsigned_abs());
-        put(5, 7, time.month());
-        put(8, 10, time.day());
-        put(11, 13, time.hour());
-        put(14, 16, time.minute());
-        put(17, 19, time.second());
-        put(20, 26, time.nanosecond() / 1_000);
+        let (year, micro) = (time.year().clamp(0, 9999).unsigned_abs(), time.nanosecond() / 1_000);
+        let pairs = [
+            (0, year / 100),
+            (2, year % 100),
+            (5, time.month()),
+            (8, time.day()),
+            (11, time.hour()),
+            (14, time.minute()),
+            (17, time.second()),
+            (20, micro / 10_000),
+            (22, micro / 100 % 100),
+            (24, micro % 100),
+        ];
+        for (at, pair) in pairs {
+            text[at] = b'0' + (pair / 10) as u8;
+            text[at + 1] = b'0' + (pair % 10) as u8;
+        }
         text
     }
 }

@@ -34,7 +34,7 @@ struct State {
     commits: Option<(i64, Mark)>,
     /// Since when the feed is ahead of them.
     behind: Option<Instant>,
-    resources: Shelf<ResourceId, Arc<Resource>>,
+    resources: Shelf<Arc<Resource>>,
     /// How often all of it was forgotten.
     era: u64,
 }

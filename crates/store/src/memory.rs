@@ -6,11 +6,10 @@
 //! another replica's commit costs a reload, never a wrong decision. The memory is bounded, and whatever fails
 //! empties it.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hyperfleet_core::rules::{Dossier, Needs, WorkingSet};
-use hyperfleet_core::{Catalog, ResourceId, Version};
+use hyperfleet_core::{Catalog, IdMap, IdSet, ResourceId, Version};
 
 use crate::known::Known;
 use crate::shelf::Shelf;
@@ -50,7 +49,7 @@ pub(crate) struct Recalled {
 impl Recalled {
     /// A set that holds what was remembered.
     pub(crate) fn into_set(self) -> WorkingSet {
-        let mut set = WorkingSet::new(self.mark.version);
+        let mut set = WorkingSet::with_room(self.mark.version, self.dossiers.len());
         self.dossiers.into_iter().for_each(|dossier| set.load_dossier(dossier));
         set
     }
@@ -60,16 +59,16 @@ impl Recalled {
 #[derive(Debug)]
 pub(crate) struct Memory {
     mark: Option<Mark>,
-    dossiers: Shelf<ResourceId, Dossier>,
+    dossiers: Shelf<Dossier>,
     /// The sizes of what is lent.
-    lent: HashMap<ResourceId, usize>,
+    lent: IdMap<usize>,
     /// What readers are told of commits.
     known: Arc<Known>,
 }
 
 impl Memory {
     pub(crate) fn new(known: Arc<Known>) -> Self {
-        Self { mark: None, dossiers: Shelf::new(MAX_BYTES), lent: HashMap::new(), known }
+        Self { mark: None, dossiers: Shelf::new(MAX_BYTES), lent: IdMap::default(), known }
     }
 
     /// Takes out whatever is remembered of what `needs` asks for; what is left in `needs` has to be loaded.
@@ -79,7 +78,7 @@ impl Memory {
         if !needs.trees.is_empty() {
             return None;
         }
-        let mut dossiers = HashMap::new();
+        let mut dossiers = IdMap::default();
         for id in &needs.statuses {
             if self.dossiers.get(*id).is_some_and(|dossier| dossier.is_whole() || !needs.ids.contains(id)) {
                 dossiers.extend(self.dossiers.take(*id).map(|(dossier, _)| (*id, dossier)));
@@ -131,7 +130,7 @@ impl Memory {
             return;
         }
         self.known.commit((found, left), set.touched());
-        let changed: HashSet<ResourceId> = set.changes().iter().map(|change| change.resource).collect();
+        let changed: IdSet = set.changes().iter().map(|change| change.resource).collect();
         for id in ids {
             let size = self.lent.remove(id).filter(|_| !changed.contains(id));
             if let Some(dossier) = set.take_dossier(*id) {

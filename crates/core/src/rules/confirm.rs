@@ -5,7 +5,7 @@
 
 use super::facts::{Claim, Facts};
 use super::{last_known, reconciled, successful};
-use crate::condition::{Glance, each};
+use crate::condition::Glance;
 use crate::{Condition, RawJson};
 
 /// The conditions after such a report.
@@ -17,12 +17,7 @@ pub(super) struct Confirmed {
 
 /// What becomes of `conditions` by `facts`; `None` when one of them would turn, come or go.
 pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
-    let texts = each(conditions.as_str());
-    // Collected without knowing how many there are, they would be moved to a larger place twice.
-    let mut glances = Vec::with_capacity(texts.len());
-    for text in texts {
-        glances.push(Glance::of(text)?);
-    }
+    let glances = Glance::of_all(conditions.as_str())?;
     let [reconciled, known, adapters @ ..] = glances.as_slice() else { return None };
     let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.condition, adapter.snapshot?)));
     if reported.clone().count() != adapters.len() {

@@ -1,16 +1,14 @@
 //! Delete: the wish that a resource and everything it owns go away. The whole tree is decided at
 //! once: one active child of a `restrict` kind, or one referrer outside the tree, refuses it all.
 
-use std::collections::HashSet;
-
 use serde_json::Value;
 
 use super::aggregate::Known;
 use super::removal::{children_left, refuse_hidden, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::{
-    Action, Caller, Delete, Entry, Error, FieldChange, OnParentDelete, Phase, RawJson, References, Resource,
-    Sight, Stamp, Timestamp, Verb,
+    Action, Caller, Delete, Entry, Error, FieldChange, IdSet, OnParentDelete, Phase, RawJson, References,
+    Resource, Sight, Stamp, Timestamp, Verb,
 };
 
 pub(super) fn decide(
@@ -32,7 +30,7 @@ pub(super) fn decide(
     refuse_hidden(rulebook, set, &tree)?;
     refuse_referrers(set, &tree, &caller.sight)?;
 
-    let mut gone = HashSet::new();
+    let mut gone = IdSet::default();
     let mut writes = Vec::with_capacity(tree.len());
     for node in &tree {
         writes.push(finalize(rulebook, set, node, &caller.actor, now, &mut gone)?);
@@ -74,7 +72,7 @@ fn collect<'a>(
 
 /// Names the referrers that the caller sees; of the others it is only told that there are some.
 fn refuse_referrers(set: &WorkingSet, tree: &[&Resource], sight: &Sight) -> Result<(), Error> {
-    let inside: HashSet<_> = tree.iter().map(|r| r.id).collect();
+    let inside: IdSet = tree.iter().map(|r| r.id).collect();
     let outside = tree
         .iter()
         .flat_map(|node| set.referrers(node.id).map(move |source| (node, source)))
@@ -102,7 +100,7 @@ fn finalize(
     node: &Resource,
     actor: &str,
     now: Timestamp,
-    gone: &mut HashSet<crate::ResourceId>,
+    gone: &mut IdSet,
 ) -> Result<Write, Error> {
     let entity = rulebook.entity(&node.kind)?;
     let left = children_left(set, node.id, gone);

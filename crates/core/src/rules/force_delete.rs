@@ -1,15 +1,15 @@
 //! Force-delete: a person decides that waiting is over. Only for what is finalizing already; it
 //! takes everything below with it, and leaves a record of who, why and what.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::aggregate::Known;
 use super::removal::{refuse_hidden, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
 use crate::diff::diff;
 use crate::{
-    Action, Caller, Entry, Error, ForceDelete, RawJson, References, Resource, ResourceId, Stamp, Timestamp,
-    Verb,
+    Action, Caller, Entry, Error, ForceDelete, IdSet, RawJson, References, Resource, ResourceId, Stamp,
+    Timestamp, Verb,
 };
 
 pub(super) fn decide(
@@ -32,7 +32,7 @@ pub(super) fn decide(
     let mut tree = Vec::new();
     collect(set, target, &mut tree);
     refuse_hidden(rulebook, set, &tree)?;
-    let mut gone: HashSet<ResourceId> = tree.iter().map(|r| r.id).collect();
+    let mut gone: IdSet = tree.iter().map(|r| r.id).collect();
 
     let mut writes = Vec::new();
     let mut dropped = BTreeSet::new();
@@ -68,7 +68,7 @@ fn collect<'a>(set: &'a WorkingSet, node: &'a Resource, tree: &mut Vec<&'a Resou
     tree.push(node);
 }
 
-fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], gone: &HashSet<ResourceId>) -> Vec<&'a Resource> {
+fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], gone: &IdSet) -> Vec<&'a Resource> {
     let sources: BTreeMap<_, _> = tree
         .iter()
         .flat_map(|node| set.referrers(node.id))
@@ -83,7 +83,7 @@ fn drop_references(
     rulebook: &Rulebook,
     set: &WorkingSet,
     source: &Resource,
-    gone: &HashSet<ResourceId>,
+    gone: &IdSet,
     actor: &str,
     now: Timestamp,
 ) -> Result<Write, Error> {

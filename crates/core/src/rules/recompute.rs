@@ -1,12 +1,10 @@
 //! Recompute: the configuration says something else than when the conditions were made. What waits for an
 //! adapter that is not asked for any more goes; everything that stays the same costs nothing.
 
-use std::collections::HashSet;
-
 use super::aggregate::Known;
 use super::removal::{children_left, settle_owners};
 use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate};
-use crate::{Action, Entry, Error, ResourceId, Timestamp};
+use crate::{Action, Entry, Error, IdSet, ResourceId, Timestamp};
 
 pub(super) fn decide(
     rulebook: &Rulebook,
@@ -14,7 +12,7 @@ pub(super) fn decide(
     ids: &[ResourceId],
     now: Timestamp,
 ) -> Result<Decision, Error> {
-    let mut gone = HashSet::new();
+    let mut gone = IdSet::default();
     let mut writes: Vec<Write> = Vec::new();
     let mut resources: Vec<_> = ids.iter().filter_map(|id| set.by_id(*id)).collect();
     // Children first: one that goes may take its owner along.

@@ -1,19 +1,15 @@
 //! What happens around a disappearance: a finalizing owner with nothing left to wait for goes
 //! too, and so on upwards; one that still waits says so in its conditions.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::aggregate::Known;
 use super::{Fate, Rulebook, WorkingSet, Write, aggregate};
-use crate::{Action, Entry, Error, Resource, ResourceId, Timestamp};
+use crate::{Action, Entry, Error, IdSet, Resource, ResourceId, Timestamp};
 
 /// Children of `owner` by kind that are left once `gone` are removed.
-pub(super) fn children_left(
-    set: &WorkingSet,
-    owner: ResourceId,
-    gone: &HashSet<ResourceId>,
-) -> BTreeMap<Arc<str>, usize> {
+pub(super) fn children_left(set: &WorkingSet, owner: ResourceId, gone: &IdSet) -> BTreeMap<Arc<str>, usize> {
     let mut counts = set.child_counts(owner);
     for child in set.children(owner).filter(|c| gone.contains(&c.id)) {
         if let Some(count) = counts.get_mut(&child.kind) {
@@ -60,7 +56,7 @@ pub(super) fn settle_owners(
     set: &WorkingSet,
     removed: &Resource,
     now: Timestamp,
-    gone: &mut HashSet<ResourceId>,
+    gone: &mut IdSet,
     writes: &mut Vec<Write>,
 ) -> Result<(), Error> {
     for owner_id in removed.ancestors.iter().rev() {

@@ -1,7 +1,7 @@
 //! Report: what an adapter says about a resource. The table of outcomes decides whether it is kept and whether
 //! it counts; the report that completes a deletion removes the resource.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggr
 use crate::diff::{MAX_PATH, diff};
 use crate::json::member;
 use crate::{
-    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, MANDATORY, Recorded, Report,
+    Action, Caller, Entry, Error, Fault, FaultKind, Faults, FieldChange, IdSet, MANDATORY, Recorded, Report,
     ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
 };
 
@@ -61,7 +61,7 @@ pub(super) fn decide(
 
     let standing = report.standing();
     let standings = Latest { stored: set.standings(current.id), newest: Some(&standing) };
-    let children = children_left(set, current.id, &HashSet::new());
+    let children = children_left(set, current.id, &IdSet::default());
     let mut entries = Vec::new();
     if says_more {
         entries.push(entry(stored, &report, documents)?);
@@ -101,7 +101,7 @@ pub(super) fn decide(
     }
     let mut writes = vec![Write { resource, fate, entries, failures: refreshed.failures }];
     if refreshed.gone {
-        let mut gone = HashSet::from([current.id]);
+        let mut gone = IdSet::from_iter([current.id]);
         settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
     }
     Ok(decision(writes, current, report, changes))

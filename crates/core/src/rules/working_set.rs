@@ -1,30 +1,31 @@
 //! The part of the store that a batch of commands works on, in memory. Decisions are applied to
 //! it one after the other, so each command sees what the ones before it did.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
 use crate::{
-    Caller, Catalog, Change, Error, ErrorKind, Fault, FaultKind, Fingerprint, KeptAnswer, MappingFailure,
-    Place, References, Report, Resource, ResourceId, Retry, Snapshot, Standing, Timestamp, Undo, Version,
+    Caller, Catalog, Change, Error, ErrorKind, Fault, FaultKind, Fingerprint, IdMap, IdSet, KeptAnswer,
+    MappingFailure, Place, References, Report, Resource, ResourceId, Retry, Snapshot, Standing, Timestamp,
+    Undo, Version,
 };
 
 /// Loaded rows, and what has become of them.
 #[derive(Debug, Default)]
 pub struct WorkingSet {
-    resources: HashMap<ResourceId, Arc<Resource>>,
-    children: HashMap<ResourceId, BTreeSet<ResourceId>>,
-    child_counts: HashMap<ResourceId, BTreeMap<Arc<str>, usize>>,
+    resources: IdMap<Arc<Resource>>,
+    children: IdMap<BTreeSet<ResourceId>>,
+    child_counts: IdMap<BTreeMap<Arc<str>, usize>>,
     names: HashMap<(Arc<str>, Place, String), ResourceId>,
-    referrers: HashMap<ResourceId, BTreeSet<ResourceId>>,
-    standings: HashMap<ResourceId, Standings>,
-    reports: HashMap<ResourceId, BTreeMap<Arc<str>, Report>>,
-    light: HashSet<ResourceId>,
+    referrers: IdMap<BTreeSet<ResourceId>>,
+    standings: IdMap<Standings>,
+    reports: IdMap<BTreeMap<Arc<str>, Report>>,
+    light: IdSet,
     /// Those of which no report is missing.
-    fully_reported: HashSet<ResourceId>,
+    fully_reported: IdSet,
     /// The state before the batch of every resource that a decision touched; `None` = was not there.
     before: BTreeMap<ResourceId, Option<Arc<Resource>>>,
     /// The same of every report that was taken in.
@@ -78,6 +79,15 @@ impl WorkingSet {
     /// An empty set at the store's newest version.
     pub fn new(version: Version) -> Self {
         Self { version, ..Self::default() }
+    }
+
+    /// An empty set with room for what is remembered of so many resources.
+    pub fn with_room(version: Version, resources: usize) -> Self {
+        let mut set = Self::new(version);
+        set.resources.reserve(resources);
+        set.standings.reserve(resources);
+        set.reports.reserve(resources);
+        set
     }
 
     /// Takes in a resource whose spec and references were left out. One that is there whole stays so.

@@ -6,14 +6,14 @@
 //! on the ground, as does, with everyone behind it, a command that [may not board](boarding). Whatever goes wrong is put
 //! right when nothing is in the air any more.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Instant;
 
 use futures_util::poll;
 use hyperfleet_core::rules::{Outcome, WorkingSet};
-use hyperfleet_core::{Error, Intent, ResourceId};
+use hyperfleet_core::{Error, IdSet, Intent, ResourceId};
 
 use super::{Batch, Failure, FailureKind, Job, MAX_BATCH, Task, Verdicts, Writer, boarding, deliberate};
 use crate::memory::Mark;
@@ -53,14 +53,14 @@ pub(super) struct Failed {
 }
 
 struct Flight {
-    about: HashSet<ResourceId>,
+    about: IdSet,
     commands: usize,
     changes: bool,
     journey: Pin<Box<dyn Future<Output = Landed> + Send>>,
 }
 
 struct Landed {
-    about: HashSet<ResourceId>,
+    about: IdSet,
     found: Mark,
     batch: Batch,
     set: WorkingSet,
@@ -139,7 +139,7 @@ impl Task {
         let started = Instant::now();
         let batch = Batch::of(jobs);
         let about_one = |command| boarding::owners(command).flatten().chain(boarding::subject(command));
-        let about: HashSet<ResourceId> = batch.commands.iter().flat_map(about_one).collect();
+        let about: IdSet = batch.commands.iter().flat_map(about_one).collect();
         let Writer::Postgres(writer) = &self.writer else { return };
         let Some(recalled) = self.memory.lend(&about) else { return };
         let found = recalled.mark;

@@ -4,13 +4,13 @@
 //! What is [known](Known) already is not read again: then the question is no more than where the feed stands. Tenants are
 //! shown nothing that way, because what they read passes the wall.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use futures_util::{join, try_join};
-use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant, Version};
+use hyperfleet_core::{Catalog, IdMap, Resource, Tenant, Version};
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
 
@@ -29,7 +29,7 @@ type ByTenant<T> = BTreeMap<Option<Tenant>, T>;
 /// What a query found, and where the feed stood.
 struct Found {
     mark: Mark,
-    resources: HashMap<ResourceId, Arc<Resource>>,
+    resources: IdMap<Arc<Resource>>,
 }
 
 /// What a lane reads by.
@@ -183,10 +183,7 @@ fn by_tenant(reads: &[Read], always: Option<Option<Tenant>>) -> ByTenant<Vec<Uui
     asked
 }
 
-fn answer_with(
-    reads: impl IntoIterator<Item = Read>,
-    found: &Result<&HashMap<ResourceId, Arc<Resource>>, &Failure>,
-) {
+fn answer_with(reads: impl IntoIterator<Item = Read>, found: &Result<&IdMap<Arc<Resource>>, &Failure>) {
     for read in reads {
         let answer = match found {
             Ok(resources) => Ok(resources.get(&read.id).cloned()),
@@ -241,13 +238,13 @@ impl Connection {
                 (None, None) if ids.is_empty() => {
                     let row = session.client.query_one(&session.feed, &[]).await?;
                     let mark = Mark { version: Version(row.try_get(0)?), commits: row.try_get(1)? };
-                    return Ok((None, Found { mark, resources: HashMap::new() }));
+                    return Ok((None, Found { mark, resources: IdMap::default() }));
                 }
                 (None, None) => session.client.query(read, &[ids]).await?,
                 _ => return Err(Failure::new(FailureKind::Defect, "a read on the other side of the wall")),
             };
             let mark = Mark { version: Version(0), commits: 0 };
-            let mut found = Found { mark, resources: HashMap::with_capacity(ids.len()) };
+            let mut found = Found { mark, resources: IdMap::default() };
             for row in &rows {
                 if tenant.is_none() {
                     let version = Version(row.try_get(BEHIND_COLUMNS)?);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Catalog, Report, ResourceId, Timestamp, json_text};
+use hyperfleet_core::{Catalog, IdMap, Report, ResourceId, Timestamp, json_text};
 use tokio_postgres::Row;
 
 use crate::differences::Differences;
@@ -14,14 +14,14 @@ use crate::failure::{Failure, FailureKind};
 /// The times that a batch moved, as they are to be written.
 pub(super) struct Moves<'a> {
     /// Of resources whose conditions are confirmed with them: adapters and times as JSON.
-    noted: HashMap<ResourceId, String>,
+    noted: IdMap<String>,
     /// The others, to be written into their rows.
     pub(super) in_rows: Vec<(ResourceId, &'a Report)>,
 }
 
 impl<'a> Moves<'a> {
     pub(super) fn of(catalog: &Catalog, set: &WorkingSet, differences: &Differences<'a>) -> Self {
-        let mut noted: HashMap<ResourceId, String> =
+        let mut noted: IdMap<String> =
             differences.refreshed.iter().map(|refreshed| (refreshed.id, String::new())).collect();
         let mut in_rows = Vec::new();
         for (id, report) in &differences.moved_reports {
@@ -63,7 +63,7 @@ pub(super) fn set_back(reports: &[(ResourceId, &Report)]) -> (Vec<uuid::Uuid>, V
 
 /// What is noted with the resources that were read.
 #[derive(Default)]
-pub(super) struct Noted(HashMap<ResourceId, HashMap<String, i64>>);
+pub(super) struct Noted(IdMap<HashMap<String, i64>>);
 
 impl Noted {
     /// Reads the column with this number of a row about a resource.

@@ -147,14 +147,15 @@ impl Writer {
     ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
         let (session, catalog, timeout) = (self.session.clone(), self.catalog.clone(), self.timeout);
         async move {
-            let work = async {
+            // It holds every column of a batch: moved into all that is around it, it would be copied a dozen times.
+            let work = Box::pin(async {
                 let session = session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
                 if set.is_unchanged() {
                     return load::check(&session, found, predicted).await;
                 }
                 let feed = Feed::Expected { found, predicted, left: found.after(&set) };
                 persist::persist(&session, &catalog, &set, feed).await
-            };
+            });
             let result = within(timeout, work).await;
             (set, result)
         }

@@ -1,16 +1,16 @@
 //! Children that a deletion waits for. Each says what it waits for itself, in the words of its own `Reconciled`, and
 //! so does whatever is at the bottom of what is left below it. Those that cannot be named are counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Blocker, BlockerKind, Case, Found, NAMED, Severity, by_force, named};
 use crate::rules::facts::join;
 use crate::rules::reconciled;
-use crate::{Condition, Error, Phase, Resource, ResourceId, Timestamp};
+use crate::{Condition, Error, IdMap, Phase, Resource, ResourceId, Timestamp};
 
 /// What is left below, by owner; those that go for longest first.
-struct Left<'a>(HashMap<ResourceId, Vec<&'a Resource>>);
+struct Left<'a>(IdMap<Vec<&'a Resource>>);
 
 /// The children of a finalizing resource.
 pub(super) fn blockers(case: &Case<'_>) -> Result<Vec<Found>, Error> {
@@ -31,7 +31,7 @@ pub(super) fn blockers(case: &Case<'_>) -> Result<Vec<Found>, Error> {
 
 impl<'a> Left<'a> {
     fn of(below: &'a [Resource]) -> Self {
-        let mut owned: HashMap<ResourceId, Vec<&Resource>> = HashMap::new();
+        let mut owned: IdMap<Vec<&Resource>> = IdMap::default();
         for resource in below {
             if let Some(owner) = resource.owner() {
                 owned.entry(owner).or_default().push(resource);
