@@ -39,6 +39,8 @@ async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Durati
         }
         tokio::time::sleep_until((last_read + PACE).into()).await;
         last_read = Instant::now();
+        // What has rung so far is answered by what is read now, and not by another look.
+        let _ = feed.0.bell.notified().now_or_never();
         let read = tokio::time::timeout(timeout, read(feed, reader, metrics, position, timeout)).await;
         let more = match read {
             Ok(Ok((through, more))) => {
