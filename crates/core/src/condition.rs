@@ -30,8 +30,10 @@ const CREATED: &str = ",\"created_time\":\"";
 /// What stands between its last two times.
 const LAST_TRANSITION: &str = "\",\"last_transition_time\":\"";
 
-/// How long the first two times of a condition are, and all of it that is printed behind what it says.
-const UP_TO_UPDATED: usize = CREATED.len() + PRINTED + 1 + LAST_UPDATED.len();
+/// How much is printed between what a condition says and the time at which it was last confirmed.
+const UP_TO_UPDATED: usize = CREATED.len() + PRINTED + "\"".len() + LAST_UPDATED.len();
+
+/// How much is printed behind what it says.
 const TIMES: usize = UP_TO_UPDATED + PRINTED + LAST_TRANSITION.len() + PRINTED + "\"}".len();
 
 // Made once: to make one takes longer than to find something in one condition.
@@ -168,7 +170,7 @@ impl<'a> Glance<'a> {
     }
 
     /// Reads the condition that `text` begins with; what comes behind it is the other half. What it says is of any
-    /// length, what comes then is not, so nothing has to be looked for.
+    /// length, its times are not, so only the ends of texts have to be looked for.
     fn first_of(text: &'a str) -> Option<(Self, &'a str)> {
         let (kind, rest) = string(text.strip_prefix(TYPE)?)?;
         let (status, rest) = string(rest.strip_prefix(STATUS)?)?;
@@ -177,7 +179,8 @@ impl<'a> Glance<'a> {
         let rest = rest.strip_prefix(",\"observed_generation\":")?;
         let (generation, rest) = rest.split_at_checked(memchr(b',', rest.as_bytes())?)?;
         let (times, rest) = rest.split_at_checked(TIMES)?;
-        let are_times = times.get(..UP_TO_UPDATED)?.ends_with(LAST_UPDATED)
+        let are_times = times.starts_with(CREATED)
+            && times.get(..UP_TO_UPDATED)?.ends_with(LAST_UPDATED)
             && times.get(UP_TO_UPDATED + PRINTED..)?.starts_with(LAST_TRANSITION)
             && times.ends_with("\"}");
         let glance = Self {
@@ -266,6 +269,7 @@ mod tests {
         for (part, other) in [
             ("]", "],"),
             ("},{", "};{"),
+            ("\"created_time\"", "\"cerated_time\""),
             ("\"last_updated_time\"", "\"last_uptaded_time\""),
             ("\"last_transition_time\"", "\"last_transaction_tim\""),
             ("\"observed_generation\":1", "\"observed_generation\":one"),
@@ -287,8 +291,8 @@ mod tests {
             message,
             observed_generation: 1,
             created_time: time,
-            last_updated_time: time,
-            last_transition_time: time,
+            last_updated_time: Timestamp::from_micros(micros + 1),
+            last_transition_time: Timestamp::from_micros(micros + 2),
         }
     }
 
@@ -323,7 +327,7 @@ mod tests {
                 prop_assert_eq!((&*glance.reason, &*glance.message), (&*before.reason, &*before.message));
                 prop_assert_eq!(glance.observed_generation, before.observed_generation);
                 prop_assert_eq!(glance.last_updated_time(), Some(before.last_updated_time));
-                let at = Timestamp::from_micros(micros + 1);
+                let at = Timestamp::from_micros(micros + 3);
                 let (mut out, mut after) = (Vec::new(), Condition { last_updated_time: at, ..before });
                 if *restates {
                     (after.reason, after.message) = ("Other".to_owned(), "it \"is\"".to_owned());

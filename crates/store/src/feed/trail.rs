@@ -1,9 +1,10 @@
 //! From the rows of the database to steps: the newest state of each resource, and one change after the other undone.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-use hyperfleet_core::{Catalog, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size};
+use hyperfleet_core::{
+    Catalog, IdMap, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size,
+};
 
 use super::Step;
 use crate::COLUMNS;
@@ -161,7 +162,7 @@ impl Trail {
 
     /// The steps of this stretch. Resources whose kind is not configured any more make none.
     pub(super) fn steps(self, catalog: &Catalog) -> Vec<Step> {
-        let mut by_resource: HashMap<ResourceId, Vec<TrailRow>> = HashMap::new();
+        let mut by_resource: IdMap<Vec<TrailRow>> = IdMap::default();
         for row in self.rows {
             if let Some(change) = &row.change {
                 by_resource.entry(change.resource).or_default().push(row);

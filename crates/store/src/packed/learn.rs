@@ -1,9 +1,7 @@
 //! How an installation learns words from its rows: from those of one half of its resources, to be tried on those of the
 //! other half. Another dictionary is worth a number only if it makes values clearly shorter.
 
-use std::collections::HashMap;
-
-use hyperfleet_core::{ResourceId, Version};
+use hyperfleet_core::{IdMap, ResourceId, Version};
 
 use super::shared::{Row, words};
 use super::{Dictionaries, Dictionary};
@@ -38,7 +36,7 @@ pub(crate) fn better(
     in_use: &Dictionary,
     rows: &[PackedRow],
 ) -> Result<Option<Vec<u8>>, Failure> {
-    let mut resources: HashMap<ResourceId, usize> = HashMap::new();
+    let mut resources: IdMap<usize> = IdMap::default();
     let (mut learned, mut tried) = (Vec::new(), Vec::new());
     for row in rows {
         let next = resources.len();

@@ -244,7 +244,8 @@ impl Connection {
                 _ => return Err(Failure::new(FailureKind::Defect, "a read on the other side of the wall")),
             };
             let mark = Mark { version: Version(0), commits: 0 };
-            let mut found = Found { mark, resources: IdMap::default() };
+            let resources = IdMap::with_capacity_and_hasher(ids.len(), Default::default());
+            let mut found = Found { mark, resources };
             for row in &rows {
                 if tenant.is_none() {
                     let version = Version(row.try_get(BEHIND_COLUMNS)?);
