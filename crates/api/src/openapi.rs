@@ -1,13 +1,13 @@
 //! The API's description of itself: the hand-written OpenAPI document, with the routes of the
-//! configured kinds, as JSON, as YAML and as a page. It is built once at start from text that is
-//! part of the binary. Nothing here decides what a route does; a test elsewhere walks the router
+//! configured kinds, as JSON, as YAML and as a page. It is built when somebody first asks for it,
+//! because it would be most of the work of a start, from text that is part of the binary. Nothing here decides what a route does; a test elsewhere walks the router
 //! and this document both ways.
 
 mod kinds;
 mod page;
 
 use std::hash::{DefaultHasher, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use axum::Extension;
 use axum::response::{IntoResponse, Response};
@@ -30,9 +30,16 @@ const ASK_AGAIN: &str = "no-cache";
 pub struct Document {
     /// As JSON.
     pub json: Bytes,
-    /// As YAML, the same content.
-    pub yaml: Bytes,
+    /// See [`Self::yaml`].
+    yaml: OnceLock<Bytes>,
     operations: Vec<(String, String)>,
+}
+
+/// A document that is built when it is first asked for.
+pub(crate) type Lazy = Arc<LazyLock<Document, Box<dyn FnOnce() -> Document + Send>>>;
+
+pub(crate) fn when_asked(build: impl FnOnce() -> Document + Send + 'static) -> Lazy {
+    Arc::new(LazyLock::new(Box::new(build)))
 }
 
 impl Document {
@@ -44,8 +51,16 @@ impl Document {
             forget_list_kinds(&mut document);
         }
         let json = serde_json::to_vec(&document).expect("a JSON value is always JSON");
-        let yaml = serde_saphyr::to_string(&Plain(&document)).expect("a JSON value is always YAML");
-        Self { json: json.into(), yaml: yaml.into(), operations: operations(&document) }
+        Self { json: json.into(), yaml: OnceLock::new(), operations: operations(&document) }
+    }
+
+    /// As YAML, the same content.
+    pub fn yaml(&self) -> Bytes {
+        let print = || {
+            let document = serde_json::from_slice(&self.json).expect("it was printed as JSON");
+            serde_saphyr::to_string(&Plain(&document)).expect("a JSON value is always YAML").into()
+        };
+        self.yaml.get_or_init(print).clone()
     }
 
     /// Every documented operation: method in upper case and path template.
@@ -66,13 +81,13 @@ fn forget_list_kinds(document: &mut Value) {
 }
 
 /// `GET B/openapi`.
-pub async fn json(Extension(document): Extension<Arc<Document>>, request: HeaderMap) -> Response {
+pub async fn json(Extension(document): Extension<Lazy>, request: HeaderMap) -> Response {
     answer(&request, "application/json", ASK_AGAIN, document.json.clone())
 }
 
 /// `GET B/openapi.yaml`.
-pub async fn yaml(Extension(document): Extension<Arc<Document>>, request: HeaderMap) -> Response {
-    answer(&request, "application/yaml", ASK_AGAIN, document.yaml.clone())
+pub async fn yaml(Extension(document): Extension<Lazy>, request: HeaderMap) -> Response {
+    answer(&request, "application/yaml", ASK_AGAIN, document.yaml())
 }
 
 fn source() -> Value {

@@ -26,8 +26,8 @@ pub(crate) const ROOT: &str = "/api/hyperfleet";
 pub(crate) const LEASES: &str = "leases";
 
 /// The whole API.
-pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> Router {
-    routes(app, document)
+pub(crate) fn router(app: &App, observer: Observer) -> Router {
+    routes(app)
         .router
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
@@ -41,7 +41,7 @@ pub(crate) fn router(app: &App, document: Arc<Document>, observer: Observer) -> 
         ))
 }
 
-fn routes(app: &App, document: Arc<Document>) -> Routes {
+fn routes(app: &App) -> Routes {
     let view = app.rulebook.view();
     let mut routes = Routes::default();
 
@@ -56,7 +56,8 @@ fn routes(app: &App, document: Arc<Document>) -> Routes {
     routes.add(&format!("{ROOT}/metadata"), bare(get(info::metadata)));
     routes.add(&format!("{ROOT}/health"), bare(get(info::health)));
 
-    let document = Extension(document);
+    let rulebook = app.rulebook.clone();
+    let document = Extension(openapi::when_asked(move || Document::build(rulebook.view())));
     routes.add(&format!("{BASE}/openapi"), bare(get(openapi::json)).layer(document.clone()));
     routes.add(&format!("{BASE}/openapi.yaml"), bare(get(openapi::yaml)).layer(document));
     routes.add(&format!("{BASE}/openapi.html"), bare(get(openapi::page)));

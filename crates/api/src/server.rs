@@ -26,7 +26,6 @@ use crate::app::{App, Parts};
 use crate::config::{Access, Bind, Config};
 use crate::gate::{Gate, Room};
 use crate::observe::Observer;
-use crate::openapi::Document;
 use crate::page_token::Seal;
 use crate::pages::Pages;
 use crate::router;
@@ -154,7 +153,6 @@ pub async fn run<L: Future<Output = ()>>(
         stuck_after: config.metrics.reconciliation_stuck_threshold,
         read_timeout: config.server.timeouts.read,
     });
-    let document = Arc::new(Document::build(rulebook.view()));
     let api_options = ListenerOptions {
         read_timeout: config.server.timeouts.read,
         write_timeout: config.server.timeouts.write,
@@ -168,7 +166,7 @@ pub async fn run<L: Future<Output = ()>>(
     let api_listener = bind("api", &config.server.bind, api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;
-    let router = router::router(&app, document, observer);
+    let router = router::router(&app, observer);
     let api = tokio::spawn(api_listener.serve(router.clone(), api_down.clone()));
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
     let background = [

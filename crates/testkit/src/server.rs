@@ -91,6 +91,11 @@ impl Launch {
         self
     }
 
+    /// All that it is told but its store: servers with the same settings behave alike.
+    pub fn settings(&self) -> String {
+        format!("{:?} {:?} {:?}", self.config, self.environment, self.arguments)
+    }
+
     /// Starts it and waits until it is ready; the error of a server that gives up shows what it wrote.
     pub async fn start(self) -> Result<Server> {
         let directory = tempfile::Builder::new().prefix("hf-server-").tempdir()?;

@@ -90,12 +90,11 @@ async fn methods(router: &Router, path: &str) -> Vec<String> {
 async fn the_router_and_the_document_know_the_same_operations() {
     for kinds in [Catalog::default_descriptors(), deep()] {
         let app = app(kinds).await;
-        let document = Arc::new(Document::build(app.rulebook.view()));
-        let documented: BTreeSet<_> = document.paths().into_iter().collect();
+        let documented: BTreeSet<_> = Document::build(app.rulebook.view()).paths().into_iter().collect();
         let observer = Observer::register(&mut Registry::default(), &app.build);
-        let router = router(&app, document.clone(), observer);
+        let router = router(&app, observer);
         let mut routed = BTreeSet::new();
-        for path in routes(&app, document).paths {
+        for path in routes(&app).paths {
             for method in methods(&router, &path).await {
                 assert!(routed.insert((method, path.clone())), "{path} is routed twice");
             }
@@ -107,10 +106,9 @@ async fn the_router_and_the_document_know_the_same_operations() {
 #[tokio::test]
 async fn no_kind_has_a_plural_that_is_a_word_of_the_routes() {
     let app = app(deep()).await;
-    let document = Arc::new(Document::build(app.rulebook.view()));
     let plurals: BTreeSet<String> = deep().into_iter().map(|kind| kind.plural).collect();
     let mut words = BTreeSet::new();
-    for path in routes(&app, document).paths {
+    for path in routes(&app).paths {
         let Some(below) = path.strip_prefix(&format!("{BASE}/")) else { continue };
         // Where a plural may stand: right below the version, and right below a resource.
         let above = std::iter::once("{}").chain(below.split('/'));

@@ -157,8 +157,9 @@ impl App {
 
     /// A server started in a way of the test's own.
     pub(crate) async fn launched(launch: Launch, database: Option<Arc<Database>>) -> Self {
+        let settings = launch.settings();
         let server = launch.start().await.expect("the server must start");
-        let described = Described::of(&server.api()).await;
+        let described = Described::by(settings, &server.api()).await;
         Self { server, database, described }
     }
 

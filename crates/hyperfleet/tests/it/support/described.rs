@@ -2,7 +2,7 @@
 //! and media type, the body by its schema. A status that is not documented fails the test like a wrong member does.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use hyperfleet_testkit::{Answer, Client};
 use jsonschema::{Draft, Validator};
@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use super::BASE;
 
-/// Most servers of a test run describe the same kinds: each description is compiled once.
-static KNOWN: OnceLock<Mutex<HashMap<Vec<u8>, Arc<Described>>>> = OnceLock::new();
+/// Most servers of a test run have the same settings: each description is asked for and compiled once.
+static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Described>>>> = LazyLock::new(Mutex::default);
 
 /// One description, with the schemas that were needed so far.
 pub(crate) struct Described {
@@ -20,14 +20,20 @@ pub(crate) struct Described {
 }
 
 impl Described {
+    /// What a server with these settings says of itself; this one is asked if none was yet.
+    pub(crate) async fn by(settings: String, api: &Client) -> Arc<Self> {
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(described) = known().get(&settings) {
+            return described.clone();
+        }
+        let described = Self::of(api).await;
+        known().entry(settings).or_insert(described).clone()
+    }
+
     /// What the server says of itself.
     pub(crate) async fn of(api: &Client) -> Arc<Self> {
-        let answer = api.get(&format!("{BASE}/openapi")).await.expect_status(200);
-        let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        let described = known
-            .entry(answer.body.to_vec())
-            .or_insert_with(|| Arc::new(Self { document: answer.json(), validators: Mutex::default() }));
-        Arc::clone(described)
+        let document = api.get(&format!("{BASE}/openapi")).await.expect_status(200).json();
+        Arc::new(Self { document, validators: Mutex::default() })
     }
 
     /// Fails the test when the answer is not what the document says of this request.
