@@ -9,6 +9,13 @@ RESULT ?= bench/results/latest.json
 COMPARE ?=
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 
+# A build from nothing that nobody goes on with takes a third less without what is kept for the next one, and without the
+# line numbers of backtraces.
+ifdef CI
+export CARGO_INCREMENTAL := 0
+export CARGO_PROFILE_DEV_DEBUG := false
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint bench clean setup
 
