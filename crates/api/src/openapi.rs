@@ -1,7 +1,7 @@
 //! The API's description of itself: the hand-written OpenAPI document, with the routes of the
-//! configured kinds, as JSON, as YAML and as a page. It is built when somebody first asks for it,
-//! because it would be most of the work of a start, from text that is part of the binary. Nothing here decides what a route does; a test elsewhere walks the router
-//! and this document both ways.
+//! configured kinds, as JSON, as YAML and as a page. It is built from text that is part of the
+//! binary when somebody first asks for it, because it would be most of the work of a start. Nothing
+//! here decides what a route does; a test elsewhere walks the router and this document both ways.
 
 mod kinds;
 mod page;

@@ -148,8 +148,7 @@ pub(crate) struct Glance<'a> {
     pub(crate) reason: Cow<'a, str>,
     pub(crate) message: Cow<'a, str>,
     pub(crate) observed_generation: i64,
-    /// What is printed behind these: its times.
-    times: &'a str,
+    /// All of it; its end are its times.
     text: &'a str,
 }
 
@@ -189,7 +188,6 @@ impl<'a> Glance<'a> {
             reason,
             message,
             observed_generation: generation.parse().ok()?,
-            times,
             text: text.get(..text.len() - rest.len())?,
         };
         are_times.then_some((glance, rest))
@@ -197,15 +195,26 @@ impl<'a> Glance<'a> {
 
     /// When it was last confirmed.
     pub(crate) fn last_updated_time(&self) -> Option<Timestamp> {
-        Timestamp::parse(self.times.get(UP_TO_UPDATED..UP_TO_UPDATED + PRINTED)?)
+        let at = self.updated();
+        Timestamp::parse(self.text.get(at..at + PRINTED)?)
+    }
+
+    /// Where that is printed.
+    fn updated(&self) -> usize {
+        self.text.len() - TIMES + UP_TO_UPDATED
     }
 
     /// Prints it as confirmed at another time.
     pub(crate) fn write_confirmed(&self, at: Timestamp, out: &mut Vec<u8>) {
-        let updated = self.text.len() - TIMES + UP_TO_UPDATED;
-        out.extend_from_slice(&self.text.as_bytes()[..updated]);
+        self.write_from(0, at, out);
+    }
+
+    /// Prints what stands behind `start`, as confirmed at another time.
+    fn write_from(&self, start: usize, at: Timestamp, out: &mut Vec<u8>) {
+        let (text, updated) = (self.text.as_bytes(), self.updated());
+        out.extend_from_slice(&text[start..updated]);
         at.write(out);
-        out.extend_from_slice(&self.text.as_bytes()[updated + PRINTED..]);
+        out.extend_from_slice(&text[updated + PRINTED..]);
     }
 
     /// Prints it with other words, as one that was made and has turned when this one was.
@@ -226,9 +235,7 @@ impl<'a> Glance<'a> {
         write_string(message, out);
         out.extend_from_slice(b",\"observed_generation\":");
         out.extend_from_slice(generation.to_string().as_bytes());
-        out.extend_from_slice(&self.times.as_bytes()[..UP_TO_UPDATED]);
-        at.write(out);
-        out.extend_from_slice(&self.times.as_bytes()[UP_TO_UPDATED + PRINTED..]);
+        self.write_from(self.text.len() - TIMES, at, out);
     }
 }
 
