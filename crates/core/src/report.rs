@@ -138,6 +138,11 @@ pub struct Report {
     pub last_report_time: Timestamp,
 }
 
+/// About how many bytes a shared text takes, with its counts and what the allocator rounds it up by.
+pub(crate) fn text_size(text: &str) -> usize {
+    text.len() + 24
+}
+
 /// A report as it is to be kept, and what its documents say that the one before did not.
 #[derive(Debug)]
 pub struct Recorded {
@@ -317,6 +322,17 @@ impl Report {
             condition.write(out);
         }
         out.push(b']');
+    }
+
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        let text = |text: &Option<Arc<str>>| text.as_deref().map_or(0, text_size);
+        let condition = |c: &ReportedCondition| {
+            size_of::<ReportedCondition>() + text_size(&c.kind) + text(&c.reason) + text(&c.message)
+        };
+        let conditions = self.conditions.iter().map(condition).sum::<usize>();
+        let metadata = self.metadata.as_ref().map_or(0, |metadata| text_size(metadata.as_str()));
+        size_of::<Self>() + text_size(&self.adapter) + conditions + text_size(self.data.as_str()) + metadata
     }
 
     /// About how long it is when it is printed.

@@ -1,10 +1,11 @@
 //! What is worth remembering of a resource between two commands about it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::by_adapter::ByAdapter;
 use super::facts::Standings;
-use crate::{Report, Resource, ResourceId, printed_size};
+use crate::report::text_size;
+use crate::{Report, Resource, ResourceId, Standing, printed_size};
 
 /// A resource, where its adapters stand, and those of their reports that were looked at: what the next report on it, or
 /// the next patch of it, will need again.
@@ -16,7 +17,7 @@ pub struct Dossier {
     /// Whether there are no other reports.
     pub(super) has_all_reports: bool,
     pub(super) standings: Standings,
-    pub(super) reports: BTreeMap<Arc<str>, Report>,
+    pub(super) reports: ByAdapter<Report>,
 }
 
 impl Dossier {
@@ -32,14 +33,18 @@ impl Dossier {
 
     /// Whether it tells what an adapter has reported, if anything.
     pub fn knows_report(&self, adapter: &str) -> bool {
-        self.has_all_reports || self.reports.contains_key(adapter)
+        self.has_all_reports || self.reports.get(adapter).is_some()
     }
 
     /// About how many bytes it takes.
     pub fn size(&self) -> usize {
-        let reports = self.reports.values().map(|report| report.printed_size() + report.adapter.len());
-        let standings =
-            self.standings.values().map(|s| 2 * s.adapter.len() + s.reason.len() + s.message.len() + 192);
-        printed_size(&self.resource) + reports.sum::<usize>() + standings.sum::<usize>()
+        // A report shares its texts with where its adapter stands.
+        let texts = |standing: &Standing| match self.reports.get(&standing.adapter) {
+            Some(_) => 0,
+            None => text_size(&standing.adapter) + text_size(&standing.reason) + text_size(&standing.message),
+        };
+        let standings = self.standings.iter().map(|standing| size_of::<Standing>() + texts(standing));
+        let reports = self.reports.iter().map(Report::size);
+        printed_size(&self.resource) + reports.sum::<usize>() + standings.sum::<usize>() + size_of::<Self>()
     }
 }

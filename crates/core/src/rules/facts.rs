@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::by_adapter::ByAdapter;
 use crate::{Condition, Entity, ReportedStatus, Resource, Standing, Status, Submission, Timestamp};
 
 /// Where the adapters of a resource stand, by name.
-pub(super) type Standings = BTreeMap<Arc<str>, Standing>;
+pub(super) type Standings = ByAdapter<Standing>;
 
 /// Stored standings, and the one that a report has just brought.
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@
 //! ends up with.
 
 mod aggregate;
+mod by_adapter;
 mod confirm;
 mod create;
 mod delete;

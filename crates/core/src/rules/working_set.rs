@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::by_adapter::ByAdapter;
 use super::dossier::Dossier;
 use super::facts::Standings;
 use super::{Answered, Decision, Fate, Reported};
@@ -22,7 +23,7 @@ pub struct WorkingSet {
     names: HashMap<(Arc<str>, Place, String), ResourceId>,
     referrers: IdMap<BTreeSet<ResourceId>>,
     standings: IdMap<Standings>,
-    reports: IdMap<BTreeMap<Arc<str>, Report>>,
+    reports: IdMap<ByAdapter<Report>>,
     light: IdSet,
     /// Those of which no report is missing.
     fully_reported: IdSet,
@@ -127,13 +128,13 @@ impl WorkingSet {
 
     /// Takes in where an adapter stands.
     pub fn load_standing(&mut self, resource: ResourceId, standing: Standing) {
-        self.standings.entry(resource).or_default().insert(standing.adapter.clone(), standing);
+        self.standings.entry(resource).or_default().insert(standing);
     }
 
     /// Takes a stored report in.
     pub fn load_report(&mut self, resource: ResourceId, report: Report) {
         self.load_standing(resource, report.standing());
-        self.reports.entry(resource).or_default().insert(report.adapter.clone(), report);
+        self.reports.entry(resource).or_default().insert(report);
     }
 
     /// Takes in what was answered before.
@@ -176,8 +177,8 @@ impl WorkingSet {
         if dossier.has_all_reports {
             self.fully_reported.insert(id);
         }
-        merge(self.standings.entry(id).or_default(), dossier.standings);
-        merge(self.reports.entry(id).or_default(), dossier.reports);
+        self.standings.entry(id).or_default().merge(dossier.standings);
+        self.reports.entry(id).or_default().merge(dossier.reports);
     }
 
     /// Takes out what is worth remembering of an active resource.
@@ -215,7 +216,7 @@ impl WorkingSet {
 
     /// The loaded reports on a resource, by adapter.
     pub(super) fn reports(&self, resource: ResourceId) -> impl Iterator<Item = &Report> {
-        self.reports.get(&resource).into_iter().flat_map(BTreeMap::values)
+        self.reports.get(&resource).into_iter().flat_map(ByAdapter::iter)
     }
 
     /// Where the adapters of a resource stand.
@@ -300,9 +301,9 @@ impl WorkingSet {
             written.push(resource);
         }
         if let Some((id, report)) = decision.report.filter(|(id, _)| self.resources.contains_key(id)) {
-            self.standings.entry(id).or_default().insert(report.adapter.clone(), report.standing());
+            self.standings.entry(id).or_default().insert(report.standing());
             let key = (id, report.adapter.clone());
-            let before = self.reports.entry(id).or_default().insert(report.adapter.clone(), report);
+            let before = self.reports.entry(id).or_default().insert(report);
             self.reported.entry(key).or_insert(before);
         }
         outcome(decision.answer, |index| Arc::unwrap_or_clone(written.swap_remove(index)))
@@ -402,15 +403,6 @@ fn outcome(answer: Answered, written: impl FnOnce(usize) -> Resource) -> Outcome
         Answered::Unchanged(resource) => Outcome::Resource(resource),
         Answered::Report(subject, reported) => Outcome::Report(subject, reported),
         Answered::Nothing => Outcome::Done,
-    }
-}
-
-/// Takes all of `more` in; mostly there is nothing yet to take it into.
-fn merge<T>(into: &mut BTreeMap<Arc<str>, T>, more: BTreeMap<Arc<str>, T>) {
-    if into.is_empty() {
-        *into = more;
-    } else {
-        into.extend(more);
     }
 }
 

@@ -178,7 +178,7 @@ pub fn explain(
     let resource = &around.resource;
     let entity =
         view.catalog.get(&resource.kind).ok_or_else(|| Error::internal("a kind that is not configured"))?;
-    let standings: Standings = around.reports.iter().map(|r| (r.adapter.clone(), r.standing())).collect();
+    let standings: Standings = around.reports.iter().map(Report::standing).collect();
     let latest = Latest { stored: &standings, newest: None };
     let facts = Facts::of(entity, resource, latest, &around.children, None, now);
     // Other adapters may be required by now than when the conditions were computed.

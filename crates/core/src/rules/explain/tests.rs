@@ -320,7 +320,7 @@ proptest! {
     #[test]
     fn the_phase_agrees_with_the_condition(around in any_surroundings(), minute in 0..30_i64) {
         let catalog = catalog();
-        let standings: Standings = around.reports.iter().map(|r| (r.adapter.clone(), r.standing())).collect();
+        let standings: Standings = around.reports.iter().map(Report::standing).collect();
         let latest = Latest { stored: &standings, newest: None };
         let entity = catalog.get("Cluster").unwrap();
         let facts = Facts::of(entity, &around.resource, latest, &around.children, None, at(minute));
