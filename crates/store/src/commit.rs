@@ -222,8 +222,17 @@ impl Task {
                     self.settle_after(failed).await;
                 }
                 if jobs.is_empty() {
-                    let taken = self.jobs.recv_many(&mut jobs, MAX_BATCH).await;
+                    let due = self.writer.ring_due();
+                    let taken = tokio::select! {
+                        biased;
+                        taken = self.jobs.recv_many(&mut jobs, MAX_BATCH) => taken,
+                        () = until(due) => {
+                            self.writer.ring().await;
+                            continue;
+                        }
+                    };
                     if taken == 0 {
+                        self.writer.ring().await;
                         return;
                     }
                     self.metrics.queue_length.dec_by(taken as i64);
@@ -386,12 +395,34 @@ impl Task {
 }
 
 impl Writer {
+    /// When other replicas must be told of what was committed, if no commit has told them. An embedded database has none.
+    fn ring_due(&self) -> Option<Instant> {
+        match self {
+            Self::Postgres(writer) => writer.ring_due(),
+            Self::Sqlite(_) => None,
+        }
+    }
+
+    /// Tells them, if they were not told by a commit.
+    async fn ring(&mut self) {
+        if let Self::Postgres(writer) = self {
+            writer.ring().await;
+        }
+    }
+
     /// Forgets whatever was half done.
     fn reset(&mut self) {
         match self {
             Self::Postgres(writer) => writer.reset(),
             Self::Sqlite(writer) => writer.reset(),
         }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -140,7 +140,7 @@ impl Task {
         let batch = Batch::of(jobs);
         let about_one = |command| boarding::owners(command).flatten().chain(boarding::subject(command));
         let about: IdSet = batch.commands.iter().flat_map(about_one).collect();
-        let Writer::Postgres(writer) = &self.writer else { return };
+        let Writer::Postgres(writer) = &mut self.writer else { return };
         let Some(recalled) = self.memory.lend(&about) else { return };
         let found = recalled.mark;
         let Verdicts { set, answers } = deliberate(&self.rulebook, recalled.into_set(), &batch.commands);
@@ -209,6 +209,9 @@ impl Task {
             }
             Err(mut failure) => {
                 self.count_failure(&failure, took);
+                if let Writer::Postgres(writer) = &mut self.writer {
+                    writer.may_not_have_rung();
+                }
                 // Those behind a name that is taken were decided on what did not come to be. Nobody else need have written.
                 let first = flights.failed.first().map(|failed| failed.failure.kind);
                 if failure.kind == FailureKind::Outdated && first == Some(FailureKind::NameTaken) {

@@ -4,6 +4,7 @@
 //! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost
 //! connection is made again by whoever needs it next; nothing has to be restarted.
 
+mod bell;
 mod columns;
 mod connect;
 mod connections;

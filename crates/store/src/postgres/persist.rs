@@ -33,13 +33,14 @@ pub(super) enum Feed {
     Expected { found: Mark, predicted: bool, left: Mark },
 }
 
-/// Writes the differences and commits. Everything is sent before the first answer is awaited; if
+/// Writes the differences and commits, and `rings` for other replicas with it. Everything is sent before the first answer is awaited; if
 /// a statement fails, PostgreSQL turns the commit at the end into a rollback.
 pub(super) async fn persist(
     session: &Session,
     catalog: &Catalog,
     set: &WorkingSet,
     feed: Feed,
+    rings: bool,
 ) -> Result<(), Failure> {
     let statements = &session.persist;
     let differences = Differences::of(set)?;
@@ -137,7 +138,7 @@ pub(super) async fn persist(
     let needed: Vec<Write> = ALL.into_iter().filter(is_needed).collect();
     let set_of_writes = statements.together.with(&needed)?;
     let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
-    let mut values: Values<'_> = vec![&left.version.0, &left.commits, &is_changed];
+    let mut values: Values<'_> = vec![&left.version.0, &left.commits, &rings];
     let together = match &feed {
         Feed::Locked { .. } => &set_of_writes.locked,
         Feed::Expected { found, predicted, .. } => {

@@ -44,9 +44,9 @@ statements! {
     delete_facet_counts: "delete from facet_counts where facet = any($1) and active = 0 and finalizing = 0".into(),
 }
 
-/// Every replica hears of it once it is committed, if there is something to hear of.
-pub(super) fn ring(if_changed: &str) -> String {
-    format!("case when {if_changed} then pg_notify('{CHANNEL}', version::text) end")
+/// Every replica hears of a version once it is committed.
+pub(super) fn ring(version: &str) -> String {
+    format!("pg_notify('{CHANNEL}', {version})")
 }
 
 /// Whether this session itself brought the feed to where it is. Each commit that claims the feed notes down in the

@@ -172,8 +172,7 @@ pub(super) struct Together(Vec<Set>);
 /// Writes that are prepared together.
 pub(super) struct Set {
     pub(super) writes: &'static [Write],
-    /// For a transaction that has locked the feed: its parameters are where the feed goes, and whether there is something
-    /// to hear of.
+    /// For a transaction that has locked the feed: its parameters are where the feed goes, and whether the bell rings.
     pub(super) locked: Statement,
     /// For one that expects to find it somewhere. Three more: where, and whether this session must have brought it there.
     pub(super) claimed: Statement,
@@ -208,7 +207,8 @@ fn claim() -> String {
 /// raise at will.
 fn statement(writes: &[Write], advance: &str, taken: usize) -> String {
     let note = "set_config('hyperfleet.commits', commits::text, false)";
-    let mut text = format!("with advanced as ({advance} returning {note}, {})", ring("$3"));
+    let ring = ring("version::text");
+    let mut text = format!("with advanced as ({advance} returning {note}, case when $3 then {ring} end)");
     let mut taken = taken;
     for (number, write) in writes.iter().enumerate() {
         let (shifted, count) = behind(&write.text(), taken);

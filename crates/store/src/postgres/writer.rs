@@ -8,16 +8,17 @@
 //! it would be held through the commit anyway, taking it early costs only the load.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::{Needs, WorkingSet};
 use hyperfleet_core::{Catalog, Version};
 use tokio_postgres::Client;
 
+use super::bell::Bell;
 use super::connect::Address;
 use super::persist::Feed;
-use super::statements::Statements;
+use super::statements::{Statements, ring};
 use super::{dictionaries, load, persist};
 use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
@@ -32,6 +33,7 @@ pub(crate) struct Writer {
     session: Option<Arc<Session>>,
     /// The newest version that this session has seen.
     newest: Version,
+    bell: Bell,
 }
 
 /// A connection with its prepared statements.
@@ -59,7 +61,8 @@ impl Writer {
         dictionaries: Arc<Dictionaries>,
         timeout: Duration,
     ) -> Self {
-        Self { address, catalog, dictionaries, timeout, session: None, newest: Version(0) }
+        let bell = Bell::new(Instant::now());
+        Self { address, catalog, dictionaries, timeout, session: None, newest: Version(0), bell }
     }
 
     /// Drops the connection, and with it whatever transaction was open.
@@ -82,6 +85,9 @@ impl Writer {
             return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
         }
         let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
+        if result.is_err() {
+            self.bell.may_have_failed();
+        }
         // What is outdated is found so in good order. Whatever else happened, a new session knows nothing of it.
         if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
             self.reset();
@@ -121,7 +127,8 @@ impl Writer {
             return Ok(Committed { verdicts, found, left: found });
         }
         let left = found.after(&verdicts.set);
-        persist::persist(session, &self.catalog, &verdicts.set, Feed::Locked { left }).await?;
+        let rings = self.bell.rings(Instant::now(), !verdicts.set.changes().is_empty());
+        persist::persist(session, &self.catalog, &verdicts.set, Feed::Locked { left }, rings).await?;
         self.newest = left.version;
         Ok(Committed { verdicts, found, left })
     }
@@ -140,12 +147,13 @@ impl Writer {
     /// still at `found`. If that is only where batches on their way will leave it (`predicted`), it fails with
     /// them.
     pub(crate) fn send(
-        &self,
+        &mut self,
         set: WorkingSet,
         found: Mark,
         predicted: bool,
     ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
         let (session, catalog, timeout) = (self.session.clone(), self.catalog.clone(), self.timeout);
+        let rings = !set.is_unchanged() && self.bell.rings(Instant::now(), !set.changes().is_empty());
         async move {
             // It holds every column of a batch: moved into all that is around it, it would be copied a dozen times.
             let work = Box::pin(async {
@@ -154,10 +162,30 @@ impl Writer {
                     return load::check(&session, found, predicted).await;
                 }
                 let feed = Feed::Expected { found, predicted, left: found.after(&set) };
-                persist::persist(&session, &catalog, &set, feed).await
+                persist::persist(&session, &catalog, &set, feed, rings).await
             });
             let result = within(timeout, work).await;
             (set, result)
+        }
+    }
+
+    /// A batch that was sent has failed.
+    pub(crate) fn may_not_have_rung(&mut self) {
+        self.bell.may_have_failed();
+    }
+
+    /// When a ring is due that no commit has paid for.
+    pub(crate) fn ring_due(&self) -> Option<Instant> {
+        self.bell.due()
+    }
+
+    /// Rings for what no commit has rung for. Nobody relies on it, so a failure is left to whoever writes next.
+    pub(crate) async fn ring(&mut self) {
+        let is_owed = self.bell.due().is_some();
+        self.bell = Bell::new(Instant::now());
+        if let Some(session) = self.session.as_ref().filter(|_| is_owed) {
+            let ring = format!("select {}", ring(&format!("'{}'", self.newest.0)));
+            let _ = within(self.timeout, async { Ok(session.client.batch_execute(&ring).await?) }).await;
         }
     }
 

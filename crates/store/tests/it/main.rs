@@ -3,6 +3,7 @@
 //! with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod bell;
 mod dictionaries;
 mod flights;
 mod reads;
