@@ -330,7 +330,7 @@ impl Report {
         let condition = |c: &ReportedCondition| {
             size_of::<ReportedCondition>() + text_size(&c.kind) + text(&c.reason) + text(&c.message)
         };
-        let conditions = self.conditions.iter().map(condition).sum::<usize>();
+        let conditions = self.conditions.iter().map(condition).sum::<usize>() + text_size("");
         let metadata = self.metadata.as_ref().map_or(0, |metadata| text_size(metadata.as_str()));
         size_of::<Self>() + text_size(&self.adapter) + conditions + text_size(self.data.as_str()) + metadata
     }

@@ -232,7 +232,6 @@ impl Task {
                         }
                     };
                     if taken == 0 {
-                        self.writer.ring().await;
                         return;
                     }
                     self.metrics.queue_length.dec_by(taken as i64);
@@ -395,7 +394,7 @@ impl Task {
 }
 
 impl Writer {
-    /// When other replicas must be told of what was committed, if no commit has told them. An embedded database has none.
+    /// When other replicas are to be told of what was committed, if no commit did. An embedded database has none.
     fn ring_due(&self) -> Option<Instant> {
         match self {
             Self::Postgres(writer) => writer.ring_due(),

@@ -2,8 +2,6 @@
 //! what is remembered of thousands of resources holds two such lists each; a map would have room for eleven from the
 //! first on, and keep each name twice.
 
-use std::cmp::Ordering;
-
 use crate::{Report, Standing};
 
 /// Something that is of one adapter.
@@ -46,8 +44,7 @@ impl<T> ByAdapter<T> {
 
 impl<T: OfAdapter> ByAdapter<T> {
     fn place(&self, adapter: &str) -> Result<usize, usize> {
-        let compare = |thing: &T| -> Ordering { thing.adapter().cmp(adapter) };
-        self.0.binary_search_by(compare)
+        self.0.binary_search_by(|thing| thing.adapter().cmp(adapter))
     }
 
     pub(super) fn get(&self, adapter: &str) -> Option<&T> {
@@ -72,6 +69,7 @@ impl<T: OfAdapter> ByAdapter<T> {
         if self.0.is_empty() {
             *self = more;
         } else {
+            self.0.reserve_exact(more.0.len());
             more.0.into_iter().for_each(|thing| drop(self.insert(thing)));
         }
     }
@@ -79,8 +77,9 @@ impl<T: OfAdapter> ByAdapter<T> {
 
 impl<T: OfAdapter> FromIterator<T> for ByAdapter<T> {
     fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Self {
-        let mut all = Self::new();
-        things.into_iter().for_each(|thing| drop(all.insert(thing)));
+        let things = things.into_iter();
+        let mut all = Self(Vec::with_capacity(things.size_hint().0));
+        things.for_each(|thing| drop(all.insert(thing)));
         all
     }
 }

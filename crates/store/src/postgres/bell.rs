@@ -6,7 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-/// How much later than its commit a ring may be. Readers under load take as long from one look to the next.
+/// From one ring to the next. Readers under load take as long from one look to the next. What is not rung for by its own
+/// commit is heard of with the next one, or after this time if there is none.
 const PACE: Duration = Duration::from_millis(5);
 
 /// See above.

@@ -1,4 +1,4 @@
-//! The bell between replicas: a connection that hears of every commit. It is lost with the server and made again; what
+//! The bell between replicas: a connection that hears of commits. It is lost with the server and made again; what
 //! was missed meanwhile the reader finds by itself.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 
-/// The channel that every commit rings, with its newest version.
+/// The channel that commits ring, with the newest version.
 pub(super) const CHANNEL: &str = "hyperfleet_feed";
 
 /// How long to wait before a lost connection is made again.

@@ -33,8 +33,8 @@ pub(super) enum Feed {
     Expected { found: Mark, predicted: bool, left: Mark },
 }
 
-/// Writes the differences and commits, and `rings` for other replicas with it. Everything is sent before the first answer is awaited; if
-/// a statement fails, PostgreSQL turns the commit at the end into a rollback.
+/// Writes the differences and commits; with it the bell `rings` for other replicas. Everything is sent before the first
+/// answer is awaited; if a statement fails, PostgreSQL turns the commit at the end into a rollback.
 pub(super) async fn persist(
     session: &Session,
     catalog: &Catalog,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use futures_util::try_join;
 use hyperfleet_core::rules::{Needs, WorkingSet};
 use hyperfleet_core::{Catalog, Version};
 use tokio_postgres::Client;
@@ -24,6 +25,9 @@ use crate::commit::{Committed, Verdicts};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::{Mark, Recalled};
 use crate::packed::Dictionaries;
+
+/// How long a ring by itself may keep those waiting who come meanwhile.
+const RING_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Writer {
     address: Address,
@@ -52,6 +56,12 @@ impl Session {
         dictionaries.replace(dictionaries::read(&client).await?)?;
         Ok(Self { client, load, persist, dictionaries: dictionaries.clone() })
     }
+
+    /// Rings for whatever was committed so far.
+    async fn ring(&self) -> Result<(), Failure> {
+        let ring = format!("select {} from feed", ring("version::text"));
+        Ok(self.client.batch_execute(&ring).await?)
+    }
 }
 
 impl Writer {
@@ -69,6 +79,7 @@ impl Writer {
     pub(crate) fn reset(&mut self) {
         self.session = None;
         self.newest = Version(0);
+        self.may_not_have_rung();
     }
 
     /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
@@ -86,7 +97,7 @@ impl Writer {
         }
         let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
         if result.is_err() {
-            self.bell.may_have_failed();
+            self.may_not_have_rung();
         }
         // What is outdated is found so in good order. Whatever else happened, a new session knows nothing of it.
         if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
@@ -124,6 +135,9 @@ impl Writer {
         let verdicts = deliberate(set);
         if verdicts.set.is_unchanged() {
             session.client.batch_execute("rollback").await?;
+            if self.bell.rings(Instant::now(), false) {
+                session.ring().await?;
+            }
             return Ok(Committed { verdicts, found, left: found });
         }
         let left = found.after(&verdicts.set);
@@ -153,13 +167,14 @@ impl Writer {
         predicted: bool,
     ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
         let (session, catalog, timeout) = (self.session.clone(), self.catalog.clone(), self.timeout);
-        let rings = !set.is_unchanged() && self.bell.rings(Instant::now(), !set.changes().is_empty());
+        let rings = self.bell.rings(Instant::now(), !set.changes().is_empty());
         async move {
             // It holds every column of a batch: moved into all that is around it, it would be copied a dozen times.
             let work = Box::pin(async {
                 let session = session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
                 if set.is_unchanged() {
-                    return load::check(&session, found, predicted).await;
+                    let ring = async { if rings { session.ring().await } else { Ok(()) } };
+                    return try_join!(load::check(&session, found, predicted), ring).map(drop);
                 }
                 let feed = Feed::Expected { found, predicted, left: found.after(&set) };
                 persist::persist(&session, &catalog, &set, feed, rings).await
@@ -169,23 +184,24 @@ impl Writer {
         }
     }
 
-    /// A batch that was sent has failed.
+    /// A batch has failed, and with it the ring that it may have been sent with.
     pub(crate) fn may_not_have_rung(&mut self) {
         self.bell.may_have_failed();
     }
 
-    /// When a ring is due that no commit has paid for.
+    /// When a ring is due that no commit has paid for. Without a connection it is left to the first commit on a new one.
     pub(crate) fn ring_due(&self) -> Option<Instant> {
-        self.bell.due()
+        self.bell.due().filter(|_| self.is_connected())
     }
 
-    /// Rings for what no commit has rung for. Nobody relies on it, so a failure is left to whoever writes next.
+    /// Rings for what no commit has rung for.
     pub(crate) async fn ring(&mut self) {
-        let is_owed = self.bell.due().is_some();
-        self.bell = Bell::new(Instant::now());
-        if let Some(session) = self.session.as_ref().filter(|_| is_owed) {
-            let ring = format!("select {}", ring(&format!("'{}'", self.newest.0)));
-            let _ = within(self.timeout, async { Ok(session.client.batch_execute(&ring).await?) }).await;
+        let Some(session) = &self.session else { return };
+        if self.bell.rings(Instant::now(), false)
+            && let Err(failure) = within(RING_TIMEOUT, session.ring()).await
+        {
+            tracing::warn!(error = failure.cause, "could not ring for other replicas");
+            self.reset();
         }
     }
 

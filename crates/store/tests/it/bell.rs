@@ -49,11 +49,20 @@ async fn whoever_listens_hears_of_the_newest_version_after_one_commit_and_after_
     let patches = (0..200).map(|number| replica.patch(ids[number % 20], json!({"spec": {"all": number}})));
     assert!(join_all(patches).await.iter().all(Result::is_ok));
     hears_of_all("many at once").await;
-    // One that moves nothing but times has no version, and may still be the one that rings for those before it.
-    let (patched, reported) = tokio::join!(
-        replica.patch(ids[1], json!({"spec": {"last": true}})),
-        replica.report(ids[0], "dns", 2, "first")
-    );
-    assert!(patched.is_ok() && reported.is_ok());
-    hears_of_all("a patch beside a report").await;
+    // What was owed when the connection was lost is told with the next commit, though that has no version of its own.
+    for number in 0..5 {
+        replica.patch(ids[1], json!({"spec": {"last": number}})).await.unwrap();
+    }
+    let cut = "select count(pg_terminate_backend(pid)) from pg_stat_activity
+         where datname = current_database() and application_name = 'hyperfleet' and query like '%feed%'";
+    sql(&database, cut).await;
+    eventually("a report is taken", DEADLINE, async || replica.report(ids[0], "dns", 2, "first").await.ok())
+        .await;
+    hears_of_all("what came before the connection was lost").await;
+    // Whoever only tries something out rings for those before, too.
+    for number in 0..5 {
+        replica.patch(ids[1], json!({"spec": {"very last": number}})).await.unwrap();
+        replica.try_to_create("a-try").await.unwrap();
+    }
+    hears_of_all("patches between tries").await;
 }
