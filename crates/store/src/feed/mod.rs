@@ -20,8 +20,7 @@ use tokio::sync::{Notify, watch};
 pub use follower::no_longer_kept;
 pub use follower::{Batch, Event, EventKind, Follower};
 pub use present::Present;
-pub(crate) use reader::PAGE_SIZE;
-pub(crate) use reader::run;
+pub(crate) use reader::{PACE, PAGE_SIZE, run};
 pub use ring::{Held, Ring, SLICE_BYTES, Versioned};
 pub(crate) use trail::{KeptChange, PAGE, STATES, Trail, TrailRow};
 

@@ -14,7 +14,7 @@ use crate::{Failure, Metrics, Reader, Reading};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Under load, how long to let changes gather: a read costs the same for one as for many.
-const PACE: Duration = Duration::from_millis(5);
+pub(crate) const PACE: Duration = Duration::from_millis(5);
 
 /// How many changes to read at once.
 pub(crate) const PAGE_SIZE: i64 = 256;

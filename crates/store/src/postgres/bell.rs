@@ -4,13 +4,12 @@
 //!
 //! What was not rung for is owed, and the next commit pays for it, or, if none comes, a ring by itself.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// From one ring to the next. Readers under load take as long from one look to the next. What is not rung for by its own
-/// commit is heard of with the next one, or after this time if there is none.
-const PACE: Duration = Duration::from_millis(5);
+use crate::feed::PACE;
 
-/// See above.
+/// Rings no more often than readers under load look. What is not rung for by its own commit is heard of with the next one,
+/// or after that time if there is none.
 #[derive(Debug)]
 pub(super) struct Bell {
     is_owed: bool,
