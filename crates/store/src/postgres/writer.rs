@@ -96,10 +96,7 @@ impl Writer {
             return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
         }
         let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
-        if result.is_err() {
-            self.may_not_have_rung();
-        }
-        // What is outdated is found so in good order. Whatever else happened, a new session knows nothing of it.
+        // What is outdated is found so in good order, before anything is rung for. Whatever else happened, a new session knows nothing of it.
         if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
             self.reset();
         }
