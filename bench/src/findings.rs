@@ -52,18 +52,19 @@ impl Findings {
         &mut self,
         name: &'static str,
         connections: usize,
-        rate: f64,
+        (rate, busy): (f64, f64),
         cores: Option<Cores>,
     ) {
         let same = |limit: &&mut Limit| limit.name == name && limit.connections == connections;
         match self.limits.iter_mut().find(same) {
             Some(limit) => {
                 limit.rates.push(rate);
+                limit.busy.push(busy);
                 limit.cores.extend(cores);
             }
             None => {
-                let (rates, cores) = (vec![rate], cores.into_iter().collect());
-                self.limits.push(Limit { name, connections, rates, cores });
+                let (rates, busy, cores) = (vec![rate], vec![busy], cores.into_iter().collect());
+                self.limits.push(Limit { name, connections, rates, cores, busy });
             }
         }
     }
@@ -137,6 +138,7 @@ impl Found for Findings {
             json!({
                 "name": limit.name, "connections": limit.connections, "rate": limit.rate(), "rounds": limit.rates,
                 "generator_share": share(&limit.cores), "generator_us": limit.generator_micros(),
+                "busy_cores": limit.busy, "cpu_us": limit.micros(),
             })
         });
         let rows = self.samples.iter().map(|samples| {
@@ -148,7 +150,8 @@ impl Found for Findings {
                 "limit": limit_of(samples.operation),
                 "limit_connections": ratio.as_ref().map(|(limit, _)| limit.connections),
                 "ratio": ratio.map(|(_, ratios)| median(&ratios)), "goal": samples.goal(),
-                "generator_share": share(&samples.cores),
+                "generator_share": share(&samples.cores), "cpu_us": samples.micros(),
+                "busy_cores": samples.cores.iter().map(|cores| cores.busy).collect::<Vec<_>>(),
                 "memory_start": samples.held.map(|held| held.start), "memory_end": samples.held.map(|held| held.end),
             })
         });
@@ -191,13 +194,14 @@ impl Display for Findings {
         if !self.limits.is_empty() {
             writeln!(
                 out,
-                "{:<16} {:>5} {:>10} {:>15}  generator busy",
-                "limit", "conns", "per second", "lowest–highest"
+                "{:<16} {:>5} {:>10} {:>15} {:>6}  generator busy",
+                "limit", "conns", "per second", "lowest–highest", "cpu µs"
             )?;
         }
         for limit in &self.limits {
             let spread = Spread::of(&limit.rates);
-            write!(out, "{:<16} {:>5} {:>10.0} {spread:>15}", limit.name, limit.connections, spread.median)?;
+            let (Limit { name, connections, .. }, micros) = (limit, cell(limit.micros()));
+            write!(out, "{name:<16} {connections:>5} {:>10.0} {spread:>15} {micros:>6}", spread.median)?;
             match share(&limit.cores).zip(limit.generator_micros()) {
                 Some((share, micros)) => {
                     writeln!(out, "  {:.0} %, {micros:.1} µs a request", share * 100.0)?;
@@ -208,7 +212,7 @@ impl Display for Findings {
         if !self.samples.is_empty() {
             writeln!(
                 out,
-                "\n{:<11} {:<16} {:>5} {:>10} {:>15} {:>9} {:>9} {:>6} {:>5}  {:<26} {:>6} {:>11}  goal",
+                "\n{:<11} {:<16} {:>5} {:>10} {:>15} {:>9} {:>9} {:>6} {:>5} {:>6}  {:<26} {:>6} {:>11}  goal",
                 "store",
                 "request",
                 "conns",
@@ -218,6 +222,7 @@ impl Display for Findings {
                 "p99 ms",
                 "errors",
                 "gen %",
+                "cpu µs",
                 "limit",
                 "ratio",
                 "low–high"
@@ -254,12 +259,13 @@ impl Findings {
         let spread = Spread::of(rates);
         write!(
             out,
-            "{store:<11} {:<16} {connections:>5} {:>10.0} {spread:>15} {:>9.3} {:>9.3} {errors:>6} {:>5.0}",
+            "{store:<11} {:<16} {connections:>5} {:>10.0} {spread:>15} {:>9.3} {:>9.3} {errors:>6} {:>5.0} {:>6}",
             operation.name(),
             spread.median,
             millis(0.5),
             millis(0.99),
-            share(cores).unwrap_or(f64::NAN) * 100.0
+            share(cores).unwrap_or(f64::NAN) * 100.0,
+            cell(samples.micros())
         )?;
         if let Some((limit, ratios)) = self.ratios(samples) {
             let Limit { name, connections, .. } = limit;
@@ -285,6 +291,11 @@ impl Findings {
         }
         Ok(())
     }
+}
+
+/// A figure in a table, where there is one.
+pub(crate) fn cell(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.1}"))
 }
 
 /// How even the answers of a row of reports were, and what its server held meanwhile.
@@ -327,14 +338,14 @@ mod tests {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(500, answers).unwrap();
         let held = Some(Held { start: 100 << 20, end: 130 << 20 });
-        let cores = Some(Cores { generator: 0.95, threads: 1, target: Some(0.5) });
+        let cores = Some(Cores { generator: 0.95, threads: 1, target: Some(0.5), busy: 1.6 });
         Outcome { latency, window: Duration::from_secs(1), errors, first_error: None, held, cores }
     }
 
     fn findings(errors: u64) -> Findings {
         let mut findings = Findings::default();
         for (clients, rate) in [(1, 300.0), (64, 1000.0), (256, 700.0)] {
-            findings.add_limit(UPDATE, clients, rate, None);
+            findings.add_limit(UPDATE, clients, (rate, 1.8), None);
         }
         findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(800, errors));
         findings
@@ -345,13 +356,17 @@ mod tests {
         let text = findings(0).to_string();
         assert!(text.contains("pgbench update @64     1000   0.80   0.80–0.80  ≥ 0.9 MISS"), "{text}");
         assert!(text.contains("p99 / p50   1.0 ≤ 10 ok"), "{text}");
+        assert!(
+            text.contains("1000       1000–1000 1800.0") && text.contains("95 2000.0  pgbench"),
+            "{text}"
+        );
         assert!(text.contains("100.0 to  130.0 MiB,  +30.0 % ≤ 10 MISS"), "{text}");
     }
 
     #[test]
     fn a_round_is_held_against_the_limit_of_the_same_round() {
         let mut findings = findings(0);
-        findings.add_limit(UPDATE, 64, 2000.0, None);
+        findings.add_limit(UPDATE, 64, (2000.0, 1.8), None);
         findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(1600, 0));
         let ratios = findings.ratios(&findings.samples[0]).unwrap().1;
         assert!(ratios.iter().all(|ratio| (ratio - 0.8).abs() < 1e-9), "{ratios:?}");

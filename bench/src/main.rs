@@ -45,6 +45,7 @@ mod spread;
 mod streams;
 mod subject;
 mod toll;
+mod turns;
 mod watching;
 mod wording;
 mod workload;
@@ -86,7 +87,10 @@ async fn main() -> Result<()> {
         Some(Command::Fleet(played)) => play::run(&options, played).await,
         Some(Command::Goals(asked)) => goals::run(asked, options.json.as_deref()),
         Some(Command::Growth(grown)) => growth::run(&options, grown).await,
-        None => measure(&options).await,
+        None => match &options.against {
+            Some(other) => turns::run(&options, other).await,
+            None => measure(&options).await,
+        },
     }
 }
 
@@ -151,11 +155,11 @@ async fn measure(options: &Options) -> Result<()> {
         for &connections in &counts {
             eprintln!("round {round} of {}, {connections} connections", options.rounds);
             requests::limits(options, &mut findings, bare.as_ref(), &pgbench, connections)?;
-            for subject in &subjects {
-                requests::clusters(options, &mut findings, subject, connections)?;
+            for (subject, verb) in subjects.iter().flat_map(|subject| Verb::ALL.map(|verb| (subject, verb))) {
+                requests::clusters(options, &mut findings, subject, verb, connections)?;
             }
-            for reporting in &reporting {
-                requests::reports(options, &mut findings, reporting, connections).await?;
+            for (reporting, moves) in reporting.iter().flat_map(|one| Moves::ALL.map(|moves| (one, moves))) {
+                requests::reports(options, &mut findings, reporting, moves, connections).await?;
             }
         }
         if let Some(listing) = &mut listing {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -31,6 +31,12 @@ pub(crate) struct Options {
     /// The server to measure [default: `hyperfleet` beside this program]
     #[arg(long, global = true)]
     pub(crate) binary: Option<PathBuf>,
+    /// Another build of the server: both take turns, and each row says how many times the other's rate this one has
+    #[arg(long, value_name = "PATH", conflicts_with = "rate")]
+    pub(crate) against: Option<PathBuf>,
+    /// A setting of that other server alone; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", requires = "against")]
+    pub(crate) against_env: Vec<String>,
     /// Length of one measured window
     #[arg(long, global = true, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
@@ -82,6 +88,15 @@ pub(crate) enum Command {
     Goals(Asked),
 }
 
+fn with_settings(mut launch: Launch, option: &str, settings: &[String]) -> Result<Launch> {
+    for setting in settings {
+        let (name, value) =
+            setting.split_once('=').with_context(|| format!("{option} {setting}: not NAME=VALUE"))?;
+        launch = launch.env(name, value);
+    }
+    Ok(launch.discard_logs())
+}
+
 impl Options {
     /// The program of the server.
     pub(crate) fn server(&self) -> Result<PathBuf> {
@@ -94,13 +109,14 @@ impl Options {
 
     /// How every server is started.
     pub(crate) fn launch(&self) -> Result<Launch> {
-        let mut launch = Launch::new(self.server()?).discard_logs();
-        for setting in &self.environment {
-            let (name, value) =
-                setting.split_once('=').with_context(|| format!("--env {setting}: not NAME=VALUE"))?;
-            launch = launch.env(name, value);
-        }
-        Ok(launch)
+        with_settings(Launch::new(self.server()?), "--env", &self.environment)
+    }
+
+    /// How the server is started that takes turns with it: by the same settings, and more.
+    pub(crate) fn launch_of(&self, other: &Path) -> Result<Launch> {
+        let other = fs::canonicalize(other).with_context(|| format!("--against {}", other.display()))?;
+        let launch = with_settings(Launch::new(other), "--env", &self.environment)?;
+        with_settings(launch, "--against-env", &self.against_env)
     }
 
     /// Whether one of these is to be measured on a store.
@@ -147,12 +163,16 @@ impl Options {
             && self.connections(operation).iter().any(|&count| usize::from(count) == connections)
     }
 
-    /// All numbers of connections that something is measured with, the limits included.
-    pub(crate) fn counts(&self) -> BTreeSet<usize> {
+    /// All numbers of connections that a row is measured with.
+    pub(crate) fn row_counts(&self) -> BTreeSet<usize> {
         let operations = Operation::on_clusters().into_iter().chain(Operation::reports());
         let measured = operations.filter(|operation| self.measures_anywhere(&[*operation]));
-        let mut counts: BTreeSet<usize> =
-            measured.flat_map(|operation| self.connections(operation)).map(|&count| count.into()).collect();
+        measured.flat_map(|operation| self.connections(operation)).map(|&count| count.into()).collect()
+    }
+
+    /// The same, the limits included.
+    pub(crate) fn counts(&self) -> BTreeSet<usize> {
+        let mut counts = self.row_counts();
         if self.measures_anywhere(&Operation::reports()) {
             counts.extend(pgbench::CLIENTS);
         }

@@ -3,12 +3,15 @@
 
 use std::fs;
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use hyperfleet_testkit::{Database, Postgres};
 use tempfile::TempDir;
 
 use crate::options::Options;
+use crate::processor;
 
 const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
 const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
@@ -32,6 +35,15 @@ pub(crate) async fn postgres(options: &Options, clients: usize) -> Result<Postgr
     postgres.stop_fast().await?;
     postgres.start().await?;
     Ok(postgres)
+}
+
+/// What one run of pgbench showed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    /// Transactions per second.
+    pub(crate) rate: f64,
+    /// Cores of the machine that did something in its last seconds, when all its clients were connected.
+    pub(crate) busy: f64,
 }
 
 /// A database with one table of plain rows, as many as there are clusters.
@@ -61,21 +73,31 @@ impl<'a> Pgbench<'a> {
         Ok(Self { postgres, database, rows, scripts })
     }
 
-    /// Transactions per second of single-row updates.
-    pub(crate) fn update(&self, clients: usize, seconds: u64) -> Result<f64> {
+    /// Single-row updates.
+    pub(crate) fn update(&self, clients: usize, seconds: u64) -> Result<Ran> {
         self.run("update.sql", clients, seconds)
     }
 
-    /// Transactions per second of single-row selects.
-    pub(crate) fn select(&self, clients: usize, seconds: u64) -> Result<f64> {
+    /// Single-row selects.
+    pub(crate) fn select(&self, clients: usize, seconds: u64) -> Result<Ran> {
         self.run("select.sql", clients, seconds)
     }
 
-    fn run(&self, script: &str, clients: usize, seconds: u64) -> Result<f64> {
+    fn run(&self, script: &str, clients: usize, seconds: u64) -> Result<Ran> {
         // Its time includes that for connecting, though its rate does not. Where the machine was so busy that it was over
         // before all were connected, it gets more.
-        let seconds = seconds + (clients as u64).div_ceil(CONNECTED_PER_SECOND);
-        self.try_for(seconds, script, clients).or_else(|_| self.try_for(4 * seconds, script, clients))
+        let connecting = (clients as u64).div_ceil(CONNECTED_PER_SECOND);
+        let run = |times| {
+            let (connecting, seconds) = (times * connecting, times * (connecting + seconds));
+            thread::scope(|scope| {
+                let last = Duration::from_secs(seconds - connecting).mul_f64(0.9);
+                let busy = scope.spawn(move || busy_after(Duration::from_secs(connecting), last));
+                let rate = self.try_for(seconds, script, clients)?;
+                let Ok(busy) = busy.join() else { bail!("the thread that watches the processor panicked") };
+                Ok(Ran { rate, busy: busy? })
+            })
+        };
+        run(1).or_else(|_| run(4))
     }
 
     fn try_for(&self, seconds: u64, script: &str, clients: usize) -> Result<f64> {
@@ -95,6 +117,18 @@ impl<'a> Pgbench<'a> {
             _ => bail!("pgbench: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
+}
+
+/// How many cores do something after a pause, for so long; blocks its thread.
+fn busy_after(pause: Duration, time: Duration) -> Result<f64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    runtime.block_on(async {
+        tokio::time::sleep(pause).await;
+        let (begun, before) = (Instant::now(), processor::used_by_all()?);
+        tokio::time::sleep(time).await;
+        let used = processor::used_by_all()?.saturating_sub(before);
+        Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
+    })
 }
 
 /// Runs SQL text in a database of the server; gives what it prints.

@@ -1,5 +1,5 @@
-//! CPU time of processes, as the kernel counts it: of the load generator, so that everybody can see that it is not
-//! what is measured; of a server; and of PostgreSQL with all its processes.
+//! CPU time as the kernel counts it: of the load generator, so that everybody can see that it is not what is measured;
+//! of a server; of PostgreSQL with all its processes; and of the whole machine.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +18,8 @@ pub(crate) struct Cores {
     pub(crate) threads: usize,
     /// The process that was loaded, where it is known.
     pub(crate) target: Option<f64>,
+    /// All of the machine's that did something, whoever for.
+    pub(crate) busy: f64,
 }
 
 impl Cores {
@@ -66,6 +68,19 @@ pub(crate) fn used_here() -> Result<Duration> {
     used(std::process::id())
 }
 
+/// What all cores together have done so far. What they waited, for the disk too, is not in it, nor what the host kept
+/// for others.
+pub(crate) fn used_by_all() -> Result<Duration> {
+    let text = fs::read_to_string("/proc/stat")?;
+    all(text.lines().next().unwrap_or_default()).map(time).context("/proc/stat has no times")
+}
+
+/// The ticks of user, nice, system, irq and softirq.
+fn all(line: &str) -> Option<u64> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    [1, 2, 3, 6, 7].into_iter().map(|place| fields.get(place)?.parse::<u64>().ok()).sum()
+}
+
 /// What the PostgreSQL with this directory has used so far, in all its processes.
 pub(crate) fn used_by_postgres(directory: &Path) -> Result<Duration> {
     let file = directory.join("data/postmaster.pid");
@@ -91,13 +106,20 @@ mod tests {
     }
 
     #[test]
+    fn waiting_is_no_work() {
+        assert_eq!(all("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9"), Some(7_600_321));
+        assert_eq!(all("cpu  1 2"), None);
+        assert!(used_by_all().is_ok());
+    }
+
+    #[test]
     fn a_process_has_used_some_time() {
         assert!(used_here().is_ok() && used(u32::MAX).is_err());
     }
 
     #[test]
     fn the_share_is_of_what_the_generator_may_use() {
-        let cores = Cores { generator: 1.5, threads: 2, target: None };
+        let cores = Cores { generator: 1.5, threads: 2, target: None, busy: 1.9 };
         assert!((cores.share() - 0.75).abs() < f64::EPSILON);
     }
 }

@@ -6,7 +6,7 @@ use crate::bare::{self, Bare};
 use crate::findings::{Figure, Findings, median};
 use crate::load::Outcome;
 use crate::options::Options;
-use crate::pgbench::Pgbench;
+use crate::pgbench::{Pgbench, Ran};
 use crate::reporting::Reporting;
 use crate::reports::Moves;
 use crate::samples::{BARE_LIST, BARE_ONE, SELECT, UPDATE};
@@ -28,54 +28,55 @@ pub(crate) fn limits(
     let rows = options.connections(Operation::Cluster(Verb::Get)).iter();
     let bare = bare.filter(|_| rows.map(|&count| usize::from(count)).any(|count| count == connections));
     if bare.is_some() || options.measures_anywhere(&Operation::reports()) {
-        findings.add_limit(UPDATE, connections, pgbench.update(connections, options.seconds)?, None);
+        let Ran { rate, busy } = pgbench.update(connections, options.seconds)?;
+        findings.add_limit(UPDATE, connections, (rate, busy), None);
     }
     let Some(bare) = bare else { return Ok(()) };
-    findings.add_limit(SELECT, connections, pgbench.select(connections, options.seconds)?, None);
+    let Ran { rate, busy } = pgbench.select(connections, options.seconds)?;
+    findings.add_limit(SELECT, connections, (rate, busy), None);
     for (name, path) in [(BARE_ONE, bare::ONE), (BARE_LIST, bare::LIST)] {
         let outcome = options.load(connections, None).run(&bare.target(path))?;
         ensure!(outcome.errors == 0, "the bare handler: {}", outcome.first_error.unwrap_or_default());
-        findings.add_limit(name, connections, outcome.rate(), outcome.cores);
+        let busy = outcome.cores.map_or(f64::NAN, |cores| cores.busy);
+        findings.add_limit(name, connections, (outcome.rate(), busy), outcome.cores);
     }
     Ok(())
 }
 
-/// One round of the rows on clusters of one store.
+/// One round of a row on clusters of one store, if it is wanted.
 pub(crate) fn clusters(
     options: &Options,
     findings: &mut Findings,
     subject: &Subject,
+    verb: Verb,
     connections: usize,
 ) -> Result<()> {
-    for verb in Verb::ALL {
-        let operation = Operation::Cluster(verb);
-        if options.measures_with(subject.store, operation, connections) && subject.is_enough_for(verb) {
-            let outcome = options.load(connections, options.rate).run(&subject.target(verb)?)?;
-            keep(findings, subject.store, operation, connections, outcome);
-        }
+    let operation = Operation::Cluster(verb);
+    if options.measures_with(subject.store, operation, connections) && subject.is_enough_for(verb) {
+        let outcome = options.load(connections, options.rate).run(&subject.target(verb)?)?;
+        keep(findings, subject.store, operation, connections, outcome);
     }
     Ok(())
 }
 
-/// One round of the rows on reports of one store.
+/// One round of a row on reports of one store, if it is wanted.
 pub(crate) async fn reports(
     options: &Options,
     findings: &mut Findings,
     reporting: &Reporting,
+    moves: Moves,
     connections: usize,
 ) -> Result<()> {
-    for moves in Moves::ALL {
-        let operation = Operation::Report(moves);
-        if options.measures_with(reporting.store, operation, connections) {
-            let before = reporting.views().await;
-            let mut outcome = options.load(connections, options.rate).run(&reporting.target(moves)?)?;
-            let faults = match before {
-                Ok(before) => reporting.faults(moves, &before).await,
-                Err(fault) => vec![format!("{fault:#}")],
-            };
-            faults.into_iter().for_each(|fault| outcome.fail(fault));
-            keep(findings, reporting.store, operation, connections, outcome);
-        }
+    let operation = Operation::Report(moves);
+    if options.measures_with(reporting.store, operation, connections) {
+        let before = reporting.views().await;
+        let mut outcome = options.load(connections, options.rate).run(&reporting.target(moves)?)?;
+        let faults = match before {
+            Ok(before) => reporting.faults(moves, &before).await,
+            Err(fault) => vec![format!("{fault:#}")],
+        };
+        faults.into_iter().for_each(|fault| outcome.fail(fault));
+        keep(findings, reporting.store, operation, connections, outcome);
     }
     Ok(())
 }

@@ -65,6 +65,11 @@ impl Samples {
         median(&self.rates)
     }
 
+    /// CPU time that all of the machine takes for one, the generator included, in microseconds.
+    pub(crate) fn micros(&self) -> Option<f64> {
+        micros(self.cores.iter().map(|cores| cores.busy), &self.rates)
+    }
+
     /// How many times the median the slowest hundredth takes.
     pub(crate) fn tail(&self) -> f64 {
         self.latency.value_at_quantile(0.99) as f64 / self.latency.value_at_quantile(0.5) as f64
@@ -116,6 +121,8 @@ pub(crate) struct Limit {
     pub(crate) rates: Vec<f64>,
     /// Where it was the generator that loaded it.
     pub(crate) cores: Vec<Cores>,
+    /// Cores of the machine that did something.
+    pub(crate) busy: Vec<f64>,
 }
 
 impl Limit {
@@ -125,10 +132,20 @@ impl Limit {
 
     /// CPU time that the generator takes for one request, in microseconds.
     pub(crate) fn generator_micros(&self) -> Option<f64> {
-        let per_round = self.cores.iter().zip(&self.rates).map(|(cores, rate)| cores.generator / rate * 1e6);
-        let per_round: Vec<f64> = per_round.collect();
-        (!per_round.is_empty()).then(|| median(&per_round))
+        micros(self.cores.iter().map(|cores| cores.generator), &self.rates)
     }
+
+    /// CPU time that all of the machine takes for one.
+    pub(crate) fn micros(&self) -> Option<f64> {
+        micros(self.busy.iter().copied(), &self.rates)
+    }
+}
+
+/// CPU time of one request in microseconds, at the median of some windows, by the cores that were busy in each and the
+/// requests that it had in a second.
+fn micros(cores: impl Iterator<Item = f64>, rates: &[f64]) -> Option<f64> {
+    let each: Vec<f64> = cores.zip(rates).map(|(cores, rate)| cores / rate * 1e6).collect();
+    (!each.is_empty()).then(|| median(&each))
 }
 
 /// Names of the limits.
