@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::memory::{self, Held};
-use crate::processor::{self, Cores};
+use crate::processor::{self, Cores, Mark};
 use crate::workload::{Requests, Target};
 
 /// How far past the end of its window a worker may still wait for an answer.
@@ -181,21 +181,21 @@ fn watch(
     let look = || {
         let target = process
             .map(|process| Ok::<_, anyhow::Error>((memory::resident(process)?, processor::used(process)?)));
-        let used = (processor::used_by_all()?, processor::used_here()?);
-        Ok::<_, anyhow::Error>((Instant::now(), used, target.transpose()?))
+        Ok::<_, anyhow::Error>((Instant::now(), processor::used_here()?, target.transpose()?))
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
         tokio::time::sleep_until(start.into()).await;
-        let (begun, (all, generator), target) = look()?;
+        let mark = Mark::now()?;
+        let (begun, generator, target) = look()?;
         tokio::time::sleep_until(end.into()).await;
-        let (ended, (all_then, generator_then), target_then) = look()?;
+        let busy = mark.busy()?;
+        let (ended, generator_then, target_then) = look()?;
         let cores = |used: Duration| used.as_secs_f64() / (ended - begun).as_secs_f64();
         let both = target.zip(target_then);
         let held = both.map(|((start, _), (end, _))| Held { start, end });
         let target = both.map(|((_, before), (_, after))| cores(after.saturating_sub(before)));
-        let (busy, generator) =
-            (cores(all_then.saturating_sub(all)), cores(generator_then.saturating_sub(generator)));
+        let generator = cores(generator_then.saturating_sub(generator));
         Ok((held, Cores { generator, threads, target, busy }))
     })
 }

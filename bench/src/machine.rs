@@ -28,8 +28,8 @@ impl Machine {
         keep("memory_mib", after("/proc/meminfo", "MemTotal").and_then(|text| mebibytes(&text)));
         keep("kernel", file("/proc/sys/kernel/osrelease").map(Value::from));
         keep("load_average", file("/proc/loadavg").and_then(|text| first_number(&text)));
-        keep("postgresql", version(postgres).map(Value::from));
-        keep("server", version(server).map(Value::from));
+        keep("postgresql", told_by(postgres, "--version").map(Value::from));
+        keep("server", build(server).map(Value::from));
         keep("profile", Some(json!(if cfg!(debug_assertions) { "debug" } else { "release" })));
         Self(facts)
     }
@@ -86,8 +86,13 @@ fn first_number(text: &str) -> Option<Value> {
     Some(json!(text.split(' ').next()?.parse::<f64>().ok()?))
 }
 
-fn version(program: &Path) -> Option<String> {
-    let output = Command::new(program).arg("--version").output().ok()?;
+/// What a program of the server was built from, and when.
+pub(crate) fn build(server: &Path) -> Option<String> {
+    told_by(server, "version")
+}
+
+fn told_by(program: &Path, question: &str) -> Option<String> {
+    let output = Command::new(program).arg(question).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.lines().next()?.trim().to_owned())
 }

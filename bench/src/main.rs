@@ -81,6 +81,10 @@ const POOLS: usize = 660;
 #[tokio::main]
 async fn main() -> Result<()> {
     let options = Options::parse();
+    ensure!(
+        options.against.is_none() || options.command.is_none(),
+        "--against: builds take turns in single requests, not in fleet, growth or goals"
+    );
     match &options.command {
         Some(Command::Bare { one, list }) => bare::serve(*one, *list).await,
         Some(Command::Pubsub) => pubsub().await,
@@ -115,10 +119,7 @@ async fn measure(options: &Options) -> Result<()> {
         .max(events::wanted(&options.only).then_some(1));
     let most = most.with_context(|| format!("--only {}: no such row", options.only))?;
     let pairs = clusters * ADAPTERS.len();
-    if options.measures_anywhere(&Operation::reports()) {
-        let most = options.connections(Operation::Report(Moves::Time)).iter().copied().max().unwrap_or(1);
-        ensure!(pairs >= most.into(), "--clusters {clusters}: too few for reports over {most} connections");
-    }
+    options.ensure_enough_for_reports()?;
     let postgres = pgbench::postgres(options, most + POOLS).await?;
     let settings = json!({"clusters": clusters, "rate": options.rate, "only": options.only});
     let conclusion = Conclusion::prepare(options, &postgres, settings)?;

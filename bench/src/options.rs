@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Parser, Subcommand};
 use hyperfleet_testkit::Launch;
 
@@ -14,6 +14,7 @@ use crate::growth::Grown;
 use crate::listing::Wanted;
 use crate::load::Load;
 use crate::play::Played;
+use crate::reports::{ADAPTERS, Moves};
 use crate::workload::Operation;
 use crate::{access, pgbench, watching};
 
@@ -88,13 +89,14 @@ pub(crate) enum Command {
     Goals(Asked),
 }
 
+/// With settings, of which the last of a name counts.
 fn with_settings(mut launch: Launch, option: &str, settings: &[String]) -> Result<Launch> {
     for setting in settings {
         let (name, value) =
             setting.split_once('=').with_context(|| format!("{option} {setting}: not NAME=VALUE"))?;
         launch = launch.env(name, value);
     }
-    Ok(launch.discard_logs())
+    Ok(launch)
 }
 
 impl Options {
@@ -109,13 +111,14 @@ impl Options {
 
     /// How every server is started.
     pub(crate) fn launch(&self) -> Result<Launch> {
-        with_settings(Launch::new(self.server()?), "--env", &self.environment)
+        with_settings(Launch::new(self.server()?).discard_logs(), "--env", &self.environment)
     }
 
     /// How the server is started that takes turns with it: by the same settings, and more.
     pub(crate) fn launch_of(&self, other: &Path) -> Result<Launch> {
-        let other = fs::canonicalize(other).with_context(|| format!("--against {}", other.display()))?;
-        let launch = with_settings(Launch::new(other), "--env", &self.environment)?;
+        let other = fs::canonicalize(other)
+            .with_context(|| format!("--against {} is not there: build it first", other.display()))?;
+        let launch = with_settings(Launch::new(other).discard_logs(), "--env", &self.environment)?;
         with_settings(launch, "--against-env", &self.against_env)
     }
 
@@ -147,6 +150,18 @@ impl Options {
 
     pub(crate) fn access_connections(&self) -> &[u16] {
         if self.connections.is_empty() { &ACCESS_CONNECTIONS } else { &self.connections }
+    }
+
+    /// An adapter of a cluster is served by one connection at a time, so there must be as many as connections.
+    pub(crate) fn ensure_enough_for_reports(&self) -> Result<()> {
+        let most = self.connections(Operation::Report(Moves::Time)).iter().copied().max().unwrap_or(1);
+        let is_enough = usize::try_from(self.clusters)? * ADAPTERS.len() >= most.into();
+        ensure!(
+            is_enough || !self.measures_anywhere(&Operation::reports()),
+            "--clusters {}: too few for reports over {most} connections",
+            self.clusters
+        );
+        Ok(())
     }
 
     /// How many connections an operation is measured with.

@@ -2,16 +2,16 @@
 //! writes to and with as many clients.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use hyperfleet_testkit::{Database, Postgres};
 use tempfile::TempDir;
 
 use crate::options::Options;
-use crate::processor;
+use crate::processor::Mark;
 
 const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
 const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
@@ -42,7 +42,7 @@ pub(crate) async fn postgres(options: &Options, clients: usize) -> Result<Postgr
 pub(crate) struct Ran {
     /// Transactions per second.
     pub(crate) rate: f64,
-    /// Cores of the machine that did something in its last seconds, when all its clients were connected.
+    /// Cores of the machine that did something, from when its clients should be connected nearly to its end.
     pub(crate) busy: f64,
 }
 
@@ -87,33 +87,28 @@ impl<'a> Pgbench<'a> {
         // Its time includes that for connecting, though its rate does not. Where the machine was so busy that it was over
         // before all were connected, it gets more.
         let connecting = (clients as u64).div_ceil(CONNECTED_PER_SECOND);
-        let run = |times| {
-            let (connecting, seconds) = (times * connecting, times * (connecting + seconds));
-            thread::scope(|scope| {
-                let last = Duration::from_secs(seconds - connecting).mul_f64(0.9);
-                let busy = scope.spawn(move || busy_after(Duration::from_secs(connecting), last));
-                let rate = self.try_for(seconds, script, clients)?;
-                let Ok(busy) = busy.join() else { bail!("the thread that watches the processor panicked") };
-                Ok(Ran { rate, busy: busy? })
-            })
-        };
+        let run = |times| self.try_for(times * connecting, times * seconds, script, clients);
         run(1).or_else(|_| run(4))
     }
 
-    fn try_for(&self, seconds: u64, script: &str, clients: usize) -> Result<f64> {
+    fn try_for(&self, connecting: u64, seconds: u64, script: &str, clients: usize) -> Result<Ran> {
         let threads =
             std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).clamp(1, clients);
-        let output = Command::new(self.postgres.program("pgbench"))
+        let pgbench = Command::new(self.postgres.program("pgbench"))
             .args(["-M", "prepared", "-n", "--random-seed=1", "-U", "postgres", "-h"])
             .arg(self.postgres.socket_directory())
             .args(["-f".as_ref(), self.scripts.path().join(script).as_os_str()])
-            .args(["-D", &format!("rows={}", self.rows), "-T", &seconds.to_string()])
+            .args(["-D", &format!("rows={}", self.rows), "-T", &(connecting + seconds).to_string()])
             .args(["-c", &clients.to_string(), "-j", &threads.to_string(), self.database.name()])
-            .output()
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
             .context("pgbench is missing: run `make setup`")?;
+        let busy = busy_after(Duration::from_secs(connecting), Duration::from_secs(seconds).mul_f64(0.9));
+        let output = pgbench.wait_with_output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         match tps(&text) {
-            Some(tps) if output.status.success() => Ok(tps),
+            Some(rate) if output.status.success() => Ok(Ran { rate, busy: busy? }),
             _ => bail!("pgbench: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
@@ -121,14 +116,17 @@ impl<'a> Pgbench<'a> {
 
 /// How many cores do something after a pause, for so long; blocks its thread.
 fn busy_after(pause: Duration, time: Duration) -> Result<f64> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-    runtime.block_on(async {
-        tokio::time::sleep(pause).await;
-        let (begun, before) = (Instant::now(), processor::used_by_all()?);
-        tokio::time::sleep(time).await;
-        let used = processor::used_by_all()?.saturating_sub(before);
-        Ok(used.as_secs_f64() / begun.elapsed().as_secs_f64())
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        runtime.block_on(async {
+            tokio::time::sleep(pause).await;
+            let mark = Mark::now()?;
+            tokio::time::sleep(time).await;
+            mark.busy()
+        })
     })
+    .join()
+    .unwrap_or_else(|_| bail!("the thread that watches the processor panicked"))
 }
 
 /// Runs SQL text in a database of the server; gives what it prints.

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -68,17 +68,36 @@ pub(crate) fn used_here() -> Result<Duration> {
     used(std::process::id())
 }
 
-/// What all cores together have done so far. What they waited, for the disk too, is not in it, nor what the host kept
-/// for others.
-pub(crate) fn used_by_all() -> Result<Duration> {
-    let text = fs::read_to_string("/proc/stat")?;
-    all(text.lines().next().unwrap_or_default()).map(time).context("/proc/stat has no times")
+/// A moment from which on the work of the whole machine is counted, whoever it is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    at: Instant,
+    idle: Duration,
+    cores: usize,
 }
 
-/// The ticks of user, nice, system, irq and softirq.
-fn all(line: &str) -> Option<u64> {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    [1, 2, 3, 6, 7].into_iter().map(|place| fields.get(place)?.parse::<u64>().ok()).sum()
+impl Mark {
+    pub(crate) fn now() -> Result<Self> {
+        let text = fs::read_to_string("/proc/stat")?;
+        let (idle, cores) = idle(&text).context("/proc/stat has no times")?;
+        Ok(Self { at: Instant::now(), idle: time(idle), cores })
+    }
+
+    /// How many cores were busy since, on average. It is what is left of them: that a core did nothing is counted as it
+    /// is, and what one did is sampled by most kernels, a few of a hundred too low.
+    pub(crate) fn busy(&self) -> Result<f64> {
+        let now = Self::now()?;
+        let idle = now.idle.saturating_sub(self.idle).as_secs_f64();
+        Ok((self.cores as f64 - idle / (now.at - self.at).as_secs_f64()).max(0.0))
+    }
+}
+
+/// The ticks that all cores together have waited, for the disk too, or the host kept for others; and how many there are.
+fn idle(stat: &str) -> Option<(u64, usize)> {
+    let fields: Vec<&str> = stat.lines().next()?.split_whitespace().collect();
+    let [idle, disk, host] = [4, 5, 8].map(|place| fields.get(place)?.parse::<u64>().ok());
+    let cores = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
+    Some((idle? + disk? + host?, cores)).filter(|(_, cores)| *cores > 0)
 }
 
 /// What the PostgreSQL with this directory has used so far, in all its processes.
@@ -107,9 +126,12 @@ mod tests {
 
     #[test]
     fn waiting_is_no_work() {
-        assert_eq!(all("cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9"), Some(7_600_321));
-        assert_eq!(all("cpu  1 2"), None);
-        assert!(used_by_all().is_ok());
+        let stat = "cpu  1 20 300 4000 50000 600000 7000000 80000000 9 9\ncpu0 1\ncpu1 1\nintr 5\ncpu2 1";
+        assert_eq!(idle(stat), Some((80_054_000, 2)));
+        assert_eq!(idle("cpu  1 20 300 4000 50000 600000 7000000 80000000"), None, "no cores");
+        assert_eq!(idle("cpu  1 2\ncpu0 1"), None);
+        let since = Mark { cores: 3, ..Mark::now().unwrap() };
+        assert!((0.0..=3.0).contains(&since.busy().unwrap()));
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Two builds of the server, or one with two settings, that take turns on one machine. What a machine gives changes from
 //! minute to minute, by more than two builds differ; so both are there all the time, each with databases of its own, and
-//! a window of the one stands beside a window of the other.
+//! windows of the one stand beside windows of the other.
 
 mod found;
 
 use std::path::Path;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hyperfleet_testkit::{Database, Launch, Postgres, Store};
 use serde_json::json;
 
@@ -16,15 +16,17 @@ use crate::reporting::Reporting;
 use crate::result::Conclusion;
 use crate::subject::Subject;
 use crate::workload::Operation;
-use crate::{pgbench, requests};
+use crate::{machine, pgbench, requests};
 use found::Turns;
 
 /// Clients of PostgreSQL: the pools of six servers, and ourselves.
 const POOLS: usize = 400;
 
 /// One of the two, on one store.
-#[derive(Debug, Default)]
-struct Contender {
+struct Contender<'a> {
+    /// For whoever reads of its progress and its errors.
+    name: &'static str,
+    options: &'a Options,
     subject: Option<Subject>,
     reporting: Option<Reporting>,
     /// They go with this value, after the servers.
@@ -32,70 +34,75 @@ struct Contender {
 }
 
 /// Measures this build and another, and shows the one beside the other.
-pub(crate) async fn run(options: &Options, other: &Path) -> Result<()> {
+pub(crate) async fn run(options: &Options, path: &Path) -> Result<()> {
     let counts = options.row_counts();
     ensure!(
         !counts.is_empty(),
         "--only {}: builds take turns in create, get, patch, pages of 20 and reports",
         options.only
     );
-    let launches = [options.launch_of(other)?, options.launch()?];
+    options.ensure_enough_for_reports()?;
+    let (this, other) = (options.launch()?, options.launch_of(path)?);
     let postgres = pgbench::postgres(options, POOLS).await?;
-    let settings = json!({"clusters": options.clusters, "only": options.only, "against_environment": options.against_env});
+    let build = machine::build(path).unwrap_or_default();
+    let settings = json!({
+        "clusters": options.clusters, "only": options.only,
+        "against": build, "against_environment": options.against_env,
+    });
     let conclusion = Conclusion::prepare(options, &postgres, settings)?;
+    println!("the other     {}", [vec![build], options.against_env.clone()].concat().join(" "));
     let mut found = Turns::default();
     let operations = || Operation::on_clusters().into_iter().chain(Operation::reports());
     let is_wanted = |store: &&str| operations().any(|operation| options.measures(store, &[operation]));
     for store in STORES.into_iter().filter(is_wanted) {
-        let mut contenders = Vec::new();
-        for launch in &launches {
-            contenders.push(Contender::start(options, store, launch, &postgres).await?);
-        }
+        let other = Contender::start("the other build", options, store, &other, &postgres).await?;
+        let this = Contender::start("this build", options, store, &this, &postgres).await?;
         for round in 1..=options.rounds {
             for &connections in &counts {
                 eprintln!("{store}: round {round} of {}, {connections} connections", options.rounds);
                 for operation in operations() {
-                    for who in order(round) {
-                        contenders[who]
-                            .measure(options, &mut found.findings[who], operation, connections)
-                            .await?;
-                    }
+                    // Whatever gets faster or slower meanwhile, or hurts whoever comes second, is the same for both.
+                    other.measure(&mut found.other, operation, connections).await?;
+                    this.measure(&mut found.this, operation, connections).await?;
+                    this.measure(&mut found.this, operation, connections).await?;
+                    other.measure(&mut found.other, operation, connections).await?;
                 }
             }
         }
     }
+    ensure!(!found.is_empty(), "--clusters {}: too few for any page of 20", options.clusters);
     conclusion.draw(&[&found])
 }
 
-/// Whoever came last begins the next round, so that neither always comes after the other.
-fn order(round: u64) -> [usize; 2] {
-    if round.is_multiple_of(2) { [1, 0] } else { [0, 1] }
-}
-
-impl Contender {
+impl<'a> Contender<'a> {
     /// Starts the servers that are needed, and fills them.
     async fn start(
-        options: &Options,
+        name: &'static str,
+        options: &'a Options,
         store: &'static str,
         launch: &Launch,
         postgres: &Postgres,
     ) -> Result<Self> {
-        let clusters = usize::try_from(options.clusters)?;
-        let mut contender = Self::default();
-        if options.measures(store, &Operation::on_clusters()) {
-            eprintln!("{store}: loading {clusters} clusters");
-            let places = [contender.place(store, postgres).await, contender.place(store, postgres).await];
-            contender.subject = Some(Subject::start(store, launch, places, clusters).await?);
-        }
-        if options.measures(store, &Operation::reports()) {
-            eprintln!("{store}: loading {clusters} clusters and their reports");
-            let place = contender.place(store, postgres).await;
-            contender.reporting = Some(Reporting::start(store, launch, place, clusters).await?);
-        }
+        eprintln!("{store}: loading {} clusters for {name}", options.clusters);
+        let mut contender = Self { name, options, subject: None, reporting: None, databases: Vec::new() };
+        contender.fill(store, launch, postgres).await.context(name)?;
         for database in &contender.databases {
             pgbench::execute(postgres, database, "VACUUM ANALYZE")?;
         }
         Ok(contender)
+    }
+
+    async fn fill(&mut self, store: &'static str, launch: &Launch, postgres: &Postgres) -> Result<()> {
+        let clusters = usize::try_from(self.options.clusters)?;
+        if self.options.measures(store, &Operation::on_clusters()) {
+            let places = [self.place(store, postgres).await, self.place(store, postgres).await];
+            self.subject = Some(Subject::start(store, launch, places, clusters).await?);
+        }
+        if self.options.measures(store, &Operation::reports()) {
+            let place = self.place(store, postgres).await;
+            self.reporting = Some(Reporting::start(store, launch, place, clusters).await?);
+        }
+        Ok(())
     }
 
     /// A database of its own.
@@ -109,21 +116,18 @@ impl Contender {
         place
     }
 
-    async fn measure(
-        &self,
-        options: &Options,
-        findings: &mut Findings,
-        operation: Operation,
-        connections: usize,
-    ) -> Result<()> {
-        match (operation, &self.subject, &self.reporting) {
+    /// One window, if that row is wanted.
+    async fn measure(&self, findings: &mut Findings, operation: Operation, connections: usize) -> Result<()> {
+        let measured = match (operation, &self.subject, &self.reporting) {
             (Operation::Cluster(verb), Some(subject), _) => {
-                requests::clusters(options, findings, subject, verb, connections)
+                requests::clusters(self.options, findings, subject, verb, connections)
             }
             (Operation::Report(moves), _, Some(reporting)) => {
-                requests::reports(options, findings, reporting, moves, connections).await
+                requests::reports(self.options, findings, reporting, moves, connections).await
             }
+            // It is on a store where that is not wanted.
             _ => Ok(()),
-        }
+        };
+        measured.context(self.name)
     }
 }

@@ -4,15 +4,21 @@ use std::fmt::{self, Display};
 
 use serde_json::{Value, json};
 
-use crate::findings::{Findings, cell};
+use crate::findings::{Findings, cell, verdict};
 use crate::found::Found;
-use crate::samples::Samples;
-use crate::spread::{Better, Measured, Spread};
+use crate::samples::{Samples, share};
+use crate::spread::{Better, Measured, Spread, median};
 
-/// All rounds of both, the other build first.
+/// Windows that each has in a round: the first and the last, or the two between.
+const WINDOWS: usize = 2;
+/// How much of what it may use the generator may use: where it is the limit, all builds are alike.
+const BUSY: f64 = 0.9;
+
+/// All rounds of both.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    pub(super) findings: [Findings; 2],
+    pub(super) other: Findings,
+    pub(super) this: Findings,
 }
 
 /// One row of both.
@@ -22,18 +28,26 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// Round by round: what disturbed the machine for a while disturbed both.
-    fn ratios(&self) -> Vec<f64> {
-        self.this.rates.iter().zip(&self.other.rates).map(|(this, other)| this / other).collect()
+    fn errors(&self) -> u64 {
+        self.other.errors + self.this.errors
+    }
+
+    /// Round by round, this one's to the other's.
+    fn ratios(&self, figures: impl Fn(&Samples) -> &[f64]) -> Vec<f64> {
+        let rounds = figures(self.this).chunks(WINDOWS).zip(figures(self.other).chunks(WINDOWS));
+        rounds.map(|(this, other)| this.iter().sum::<f64>() / other.iter().sum::<f64>()).collect()
     }
 }
 
 impl Turns {
+    pub(super) fn is_empty(&self) -> bool {
+        self.pairs().next().is_none()
+    }
+
     fn pairs(&self) -> impl Iterator<Item = Pair<'_>> {
-        let [others, these] = &self.findings;
-        these.samples.iter().filter_map(|this| {
+        self.this.samples.iter().filter_map(|this| {
             let same = |other: &&Samples| other.name() == this.name();
-            Some(Pair { other: others.samples.iter().find(same)?, this })
+            Some(Pair { other: self.other.samples.iter().find(same)?, this })
         })
     }
 }
@@ -44,54 +58,57 @@ impl Found for Turns {
     }
 
     fn errors(&self) -> u64 {
-        self.findings.iter().map(Found::errors).sum()
+        self.other.errors() + self.this.errors()
     }
 
     fn json(&self) -> Value {
-        let [other, this] = &self.findings;
-        json!({"other": other.json()["rows"], "this": this.json()["rows"]})
+        json!({"other": self.other.json()["rows"], "this": self.this.json()["rows"]})
     }
 
     fn measured(&self) -> Vec<Measured> {
-        let sound = self.pairs().filter(|pair| pair.this.errors + pair.other.errors == 0);
-        sound
-            .map(|pair| {
-                let name = format!("{}, this build to the other", pair.this.name());
-                Measured::new(name, "", Better::More, &pair.ratios())
-            })
-            .collect()
+        let mut all = Vec::new();
+        for pair in self.pairs().filter(|pair| pair.errors() == 0) {
+            let name = format!("{}, this build to the other", pair.this.name());
+            let (rates, tails) =
+                (pair.ratios(|samples| &samples.rates), pair.ratios(|samples| &samples.tails));
+            all.push(Measured::new(format!("{name}, p99"), "", Better::Less, &tails));
+            all.push(Measured::new(name, "", Better::More, &rates));
+        }
+        all
     }
 }
 
 impl Display for Turns {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "{:<11} {:<16} {:>5} {:>10} {:>15} {:>6} {:>10} {:>15} {:>6} {:>6} {:>11}",
-            "store",
-            "request",
-            "conns",
-            "other, /s",
-            "lowest–highest",
-            "cpu µs",
-            "this, /s",
-            "lowest–highest",
-            "cpu µs",
-            "ratio",
-            "low–high"
-        )?;
+        writeln!(out, "{:<35} {:<35} {:<35} this / other", "", "the other build", "this build")?;
+        write!(out, "{:<11} {:<17} {:>5}", "store", "request", "conns")?;
+        for _ in 0..2 {
+            write!(out, " {:>10} {:>9} {:>7} {:>6}", "per second", "p99 ms", "cpu µs", "gen %")?;
+        }
+        writeln!(out, "   rate    low–high    p99")?;
         for pair in self.pairs() {
             let Samples { store, operation, connections, .. } = pair.this;
-            write!(out, "{store:<11} {:<16} {connections:>5}", operation.name())?;
+            write!(out, "{store:<11} {:<17} {connections:>5}", operation.name())?;
             for samples in [pair.other, pair.this] {
-                let (spread, micros) = (Spread::of(&samples.rates), cell(samples.micros()));
-                write!(out, " {:>10.0} {spread:>15} {micros:>6}", spread.median)?;
+                let (rate, tail, micros) = (samples.rate(), median(&samples.tails), cell(samples.micros()));
+                let busy = share(&samples.cores).unwrap_or(f64::NAN) * 100.0;
+                write!(out, " {rate:>10.0} {tail:>9.3} {micros:>7} {busy:>6.0}")?;
             }
-            let spread = Spread::of(&pair.ratios());
-            match pair.this.errors + pair.other.errors {
-                0 => writeln!(out, " {:>6.2} {spread:>11}", spread.median)?,
-                _ => writeln!(out, " no result: wrong answers")?,
+            let rates = Spread::of(&pair.ratios(|samples| &samples.rates));
+            let tail = median(&pair.ratios(|samples| &samples.tails));
+            match pair.errors() {
+                0 => writeln!(out, " {:>6.2} {rates:>11} {tail:>6.2}", rates.median)?,
+                _ => writeln!(
+                    out,
+                    " no result: {} wrong answers of the other, {} of this",
+                    pair.other.errors, pair.this.errors
+                )?,
             }
+        }
+        let shares = self.pairs().flat_map(|pair| [share(&pair.other.cores), share(&pair.this.cores)]);
+        if let Some(share) = shares.flatten().max_by(f64::total_cmp) {
+            let word = verdict(share <= BUSY);
+            writeln!(out, "\ngenerator at its busiest {share:.2} of its threads  ≤ {BUSY} {word}")?;
         }
         Ok(())
     }
@@ -105,43 +122,57 @@ mod tests {
 
     use super::*;
     use crate::load::Outcome;
+    use crate::processor::Cores;
     use crate::workload::{Operation, Verb};
 
     fn outcome(answers: u64, errors: u64) -> Outcome {
         let mut latency = Histogram::new_with_bounds(1, 1_000_000, 3).unwrap();
         latency.record_n(500, answers).unwrap();
-        let window = Duration::from_secs(1);
-        Outcome { latency, window, errors, first_error: None, held: None, cores: None }
+        let (window, cores) =
+            (Duration::from_secs(1), Cores { generator: 0.95, threads: 1, target: None, busy: 1.6 });
+        Outcome { latency, window, errors, first_error: None, held: None, cores: Some(cores) }
     }
 
-    fn turns(errors: u64) -> Turns {
+    fn turns(other: &[u64], this: &[u64], errors: u64) -> Turns {
         let mut turns = Turns::default();
-        for (who, rounds) in [[100, 50, 200], [110, 60, 180]].into_iter().enumerate() {
-            for answers in rounds {
-                turns.findings[who].add(
-                    "sqlite",
-                    Operation::Cluster(Verb::Get),
-                    32,
-                    outcome(answers, errors),
-                );
+        for (findings, windows) in [(&mut turns.other, other), (&mut turns.this, this)] {
+            for &answers in windows {
+                findings.add("sqlite", Operation::Cluster(Verb::Get), 32, outcome(answers, errors));
             }
         }
         turns
     }
 
+    fn ratio(other: &[u64], this: &[u64]) -> Vec<f64> {
+        let figure = turns(other, this, 0).measured().pop().unwrap();
+        assert_eq!(figure.name, "sqlite get @32, this build to the other");
+        figure.rounds
+    }
+
     #[test]
-    fn a_window_is_held_against_the_one_beside_it() {
-        let text = turns(0).to_string();
-        assert!(text.ends_with("  1.10   0.90–1.20\n"), "{text}");
-        let measured = turns(0).measured();
-        assert_eq!(measured[0].name, "sqlite get @32, this build to the other");
-        assert_eq!(measured[0].rounds, [1.1, 1.2, 0.9]);
+    fn the_windows_of_a_round_are_held_against_each_other() {
+        assert_eq!(ratio(&[100, 100, 50, 30], &[120, 80, 80, 80]), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_machine_that_gets_slower_favours_nobody() {
+        // The other, this, this and the other, each a tenth of the first less than the one before.
+        assert_eq!(ratio(&[100, 70], &[90, 80]), [1.0]);
+    }
+
+    #[test]
+    fn both_are_shown_with_what_they_cost_and_whether_it_was_the_generator() {
+        let text = turns(&[100, 100], &[110, 130], 0).to_string();
+        assert!(text.contains("100     0.500 16000.0     95        120     0.500"), "{text}");
+        assert!(text.contains("  1.20   1.20–1.20   1.00\n"), "{text}");
+        assert!(text.ends_with("0.95 of its threads  ≤ 0.9 MISS\n"), "{text}");
     }
 
     #[test]
     fn a_row_with_a_wrong_answer_is_no_result() {
-        let turns = turns(1);
-        assert!(turns.to_string().contains("no result") && turns.measured().is_empty());
-        assert_eq!(turns.errors(), 6);
+        let turns = turns(&[100, 100], &[100, 100], 1);
+        assert!(turns.to_string().contains("no result: 2 wrong answers of the other, 2 of this"));
+        assert!(turns.measured().is_empty() && !turns.is_empty());
+        assert_eq!(turns.errors(), 4);
     }
 }
