@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::spread::{Better, Measured, short};
 
 /// Settings that change no figure, only how many there are of it.
-const PASSING: [&str; 2] = ["rounds", "only"];
+const PASSING: [&str; 3] = ["rounds", "only", "resumed"];
 
 /// A run that was written to a file.
 #[derive(Debug)]

@@ -135,10 +135,13 @@ impl Display for Runs {
     }
 }
 
+/// What it was told to measure, and whatever else it was told.
 fn settings(settings: &Value) -> String {
+    let only = settings["only"].as_str().filter(|only| !only.is_empty());
     let all = ["environment", "postgres"].into_iter().filter_map(|name| settings[name].as_array());
     let settings = all.flatten().filter_map(Value::as_str);
-    settings.fold(String::new(), |text, setting| text + ", " + setting)
+    let only = only.map_or_else(String::new, |only| format!(", `--only \"{only}\"`"));
+    settings.fold(only, |text, setting| text + ", " + setting)
 }
 
 /// The table.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use hyperfleet_testkit::Postgres;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::lives::Plan;
 use crate::load::Load;
@@ -111,13 +111,18 @@ pub(crate) async fn run(options: &Options, grown: &Grown) -> Result<()> {
     let is_wanted =
         |store: &str| grown.stores.is_empty() || grown.stores.iter().any(|wanted| wanted == store);
     let mut found = Growth::over(sizes);
+    let mut resumed = Value::Null;
     if let Some(file) = &grown.resume {
         let name = || file.display().to_string();
         let text = fs::read_to_string(file).with_context(name)?;
-        found.resume(&serde_json::from_str(&text).with_context(name)?).with_context(name)?;
+        let run: Value = serde_json::from_str(&text).with_context(name)?;
+        found.resume(&run).with_context(name)?;
+        // What it found was found on that machine, by that build.
+        resumed = json!({"machine": run["machine"], "settings": run["settings"]});
     }
     let postgres = pgbench::postgres(options, POOLS).await?;
-    let conclusion = Conclusion::prepare(options, &postgres, json!({"sizes": found.sizes}))?;
+    let conclusion =
+        Conclusion::prepare(options, &postgres, json!({"sizes": found.sizes, "resumed": resumed}))?;
     for store in STORES.into_iter().filter(|store| is_wanted(store)) {
         grow(&mut found, store, options, &postgres).await?;
         conclusion.keep(&[&found])?;

@@ -177,14 +177,14 @@ pub(crate) const PROMISES: &[Promise] = &[
         Of::Largest("postgresql stored per cluster of ", 100_000),
         Is::AtMost(4_096.0),
         "bytes",
-        "growth",
+        "growth --million",
     ),
     promise(
         "the same before VACUUM, as the reports left it",
         Of::Largest("postgresql stored before VACUUM per cluster of ", 100_000),
         Is::AtMost(4_096.0),
         "bytes",
-        "growth",
+        "growth --million",
     ),
     promise(
         "100,000 against 10,000 clusters, questions of every day, both stores",

@@ -24,6 +24,7 @@ mod memory;
 mod metrics;
 mod migrations;
 mod moment;
+mod moved;
 mod packed;
 mod past;
 mod pending;

@@ -9,10 +9,10 @@ use hyperfleet_core::{Change, Phase, Resource, ResourceId, Tenant, Timestamp, js
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::moved::Moves;
 use crate::differences::Refreshed;
 use crate::facets::{Facet, FacetRow};
 use crate::failure::Failure;
+use crate::moved::Moves;
 use crate::packed::Dictionaries;
 use crate::{ancestors, confirmed, past, shorthand};
 

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "0011_dictionaries",
         sql: include_str!("migrations/0011_dictionaries.sql"),
     },
+    Migration { number: 12, name: "0012_noted_times", sql: include_str!("migrations/0012_noted_times.sql") },
 ];
 
 /// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the

@@ -12,13 +12,14 @@ use super::columns::{
     AnswerColumns, ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
 };
 use super::load::outdated;
-use super::moved::{self, Moves};
+use super::moved;
 use super::report_columns::ReportColumns;
 use super::together::{ALL, Write};
 use super::writer::Session;
 use crate::differences::{Counts, Differences};
 use crate::failure::{Failure, FailureKind};
 use crate::memory::Mark;
+use crate::moved::Moves;
 
 /// What is bound to a statement.
 type Values<'a> = Vec<&'a (dyn ToSql + Sync)>;

@@ -24,12 +24,13 @@ const ABOVE: &str = "with recursive above (id, owner_id) as (
      select id from above";
 
 static STANDING: LazyLock<String> = LazyLock::new(|| {
-    format!("select {STANDING_COLUMNS} from reports where resource_id = ?1 and adapter = ?2")
+    format!("select {STANDING_COLUMNS} from reported where resource_id = ?1 and adapter = ?2")
 });
-static REPORT: LazyLock<String> =
-    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1 and adapter = ?2"));
+static REPORT: LazyLock<String> = LazyLock::new(|| {
+    format!("select {REPORT_COLUMNS} from reported where resource_id = ?1 and adapter = ?2")
+});
 static REPORTS: LazyLock<String> =
-    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reports where resource_id = ?1"));
+    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reported where resource_id = ?1"));
 
 /// Where the feed is.
 pub(super) fn mark(connection: &Connection) -> Result<Mark, Failure> {

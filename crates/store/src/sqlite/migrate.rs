@@ -29,6 +29,7 @@ const MIGRATIONS: &[Migration] = &[
         name: "0011_dictionaries",
         sql: include_str!("migrations/0011_dictionaries.sql"),
     },
+    Migration { number: 12, name: "0012_noted_times", sql: include_str!("migrations/0012_noted_times.sql") },
 ];
 
 /// Brings the schema up to date, or checks it when migrations are manual.

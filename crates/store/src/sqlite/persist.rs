@@ -2,7 +2,7 @@
 //! what is new, so that one batch can delete a name and use it again.
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Phase, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
+use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
@@ -10,17 +10,20 @@ use crate::differences::{Differences, Refreshed};
 use crate::facets::FacetDifferences;
 use crate::failure::Failure;
 use crate::memory::Mark;
+use crate::moved::Moves;
 use crate::packed::Dictionaries;
 use crate::report_row::ReportTexts;
 use crate::{ancestors, confirmed, past, shorthand};
 
 pub(super) fn persist(
     connection: &Connection,
+    catalog: &Catalog,
     dictionaries: &Dictionaries,
     set: &WorkingSet,
     left: Mark,
 ) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
+    let moves = Moves::of(catalog, set, &differences);
     for id in &differences.unlinked {
         connection
             .prepare_cached("delete from resource_references where source_id = ?1")?
@@ -35,11 +38,18 @@ pub(super) fn persist(
     update(connection, &differences.updated)?;
     insert(connection, &differences.inserted)?;
     restate(connection, &differences.restated)?;
-    refresh(connection, &differences.refreshed)?;
+    refresh(connection, &differences.refreshed, &moves)?;
     refacet(connection, &differences.facets)?;
     insert_reports(connection, dictionaries, &differences.new_reports)?;
     update_reports(connection, dictionaries, &differences.changed_reports)?;
-    for (id, report) in &differences.moved_reports {
+    for (id, report) in &differences.set_back {
+        connection
+            .prepare_cached(
+                "update resource_status set moved = json_remove(moved, ?2) where resource_id = ?1",
+            )?
+            .execute((id.to_string(), format!("$.{}", json_text(&&*report.adapter))))?;
+    }
+    for (id, report) in &moves.in_rows {
         connection
             .prepare_cached(
                 "update reports set last_report_time = ?3 where resource_id = ?1 and adapter = ?2",
@@ -161,17 +171,20 @@ fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failu
 }
 
 /// SQLite writes an index whenever its column is named, so the one that seldom moves is named only then.
-fn refresh(connection: &Connection, refreshed: &[Refreshed<'_>]) -> Result<(), Failure> {
+fn refresh(connection: &Connection, refreshed: &[Refreshed<'_>], moves: &Moves<'_>) -> Result<(), Failure> {
+    const TIMES: &str = "refreshed = ?2, moved = coalesce(json_patch(coalesce(moved, '{}'), ?3), moved)";
     let mut times =
-        connection.prepare_cached("update resource_status set refreshed = ?2 where resource_id = ?1")?;
-    let mut times_and_index = connection.prepare_cached(
-        "update resource_status set refreshed = ?2, confirmed_after = ?3 where resource_id = ?1",
-    )?;
+        connection.prepare_cached(&format!("update resource_status set {TIMES} where resource_id = ?1"))?;
+    let mut times_and_index = connection.prepare_cached(&format!(
+        "update resource_status set {TIMES}, confirmed_after = ?4 where resource_id = ?1"
+    ))?;
     for r in refreshed {
-        let (id, printed) = (r.id.to_string(), row::print_times(&r.times));
+        let (id, printed, noted) = (r.id.to_string(), row::print_times(&r.times), moves.noted(r.id));
         match r.moved()? {
-            true => times_and_index.execute((id, printed, r.confirmed_after.map(Timestamp::micros)))?,
-            false => times.execute((id, printed))?,
+            true => {
+                times_and_index.execute((id, printed, noted, r.confirmed_after.map(Timestamp::micros)))?
+            }
+            false => times.execute((id, printed, noted))?,
         };
     }
     Ok(())

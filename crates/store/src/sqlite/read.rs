@@ -26,7 +26,7 @@ static REPORTS: LazyLock<String> = LazyLock::new(|| {
         "select {REPORT_COLUMNS}, f.version,
                 case when ?2 then (select count(*) from reports where resource_id = ?1) end
          from feed f left join (
-             select * from reports where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
+             select * from reported where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
          ) page on true
          order by adapter"
     )

@@ -14,7 +14,7 @@ use crate::packed::Dictionaries;
 use crate::surroundings::{MOST, SAID_COLUMNS};
 
 static REPORT: LazyLock<String> = LazyLock::new(|| {
-    format!("select {} from reports where resource_id = ?1 and adapter = ?2", *SAID_COLUMNS)
+    format!("select {} from reported where resource_id = ?1 and adapter = ?2", *SAID_COLUMNS)
 });
 
 /// The nearest first, by resources_by_owner.

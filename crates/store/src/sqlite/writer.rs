@@ -57,7 +57,7 @@ impl Writer {
         let mut left = found;
         if !verdicts.set.is_unchanged() {
             left = Mark { version: verdicts.set.version(), commits: found.commits + 1 };
-            persist::persist(&transaction, &self.dictionaries, &verdicts.set, left)?;
+            persist::persist(&transaction, &self.catalog, &self.dictionaries, &verdicts.set, left)?;
             transaction.commit()?;
         }
         Ok(Committed { verdicts, found, left })

@@ -6,6 +6,7 @@
 mod bell;
 mod dictionaries;
 mod flights;
+mod moved;
 mod reads;
 mod replica;
 mod search;

@@ -14,7 +14,7 @@ use super::{DEADLINE, create_cluster};
 const STEPS: &str = "select number, name from schema_migrations order by number";
 
 /// What it says when all steps are done.
-const APPLIED: [[&str; 2]; 11] = [
+const APPLIED: [[&str; 2]; 12] = [
     ["1", "0001_resources"],
     ["2", "0002_reports"],
     ["3", "0003_search"],
@@ -26,6 +26,7 @@ const APPLIED: [[&str; 2]; 11] = [
     ["9", "0009_status_tenancy"],
     ["10", "0010_moved_reports"],
     ["11", "0011_dictionaries"],
+    ["12", "0012_noted_times"],
 ];
 
 #[tokio::test]
@@ -91,9 +92,9 @@ async fn operators_who_migrate_at_the_same_moment_all_succeed(home: &Home) {
     let first = said.remove(0);
     assert_eq!(
         first,
-        "schema 11: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries\n"
+        "schema 12: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries, 0012_noted_times\n"
     );
-    assert_eq!(said, ["schema 11: nothing to do\n"; 15]);
+    assert_eq!(said, ["schema 12: nothing to do\n"; 15]);
 }
 
 async fn a_database_of_a_newer_release_is_refused(home: &Home) {
@@ -101,7 +102,7 @@ async fn a_database_of_a_newer_release_is_refused(home: &Home) {
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     home.execute("insert into schema_migrations (number, name) values (999, '0999_from_the_future')").await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 11: \
+    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 12: \
          it was written by a newer hyperfleet. Run that release, or restore a backup made before the upgrade";
     for launch in [home.serve(), home.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
@@ -118,7 +119,7 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
     assert!(
         refused.contains("exit status: 1")
             && refused.contains(
-                "error: the database's schema is number 0 and lacks 11 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries): \
+                "error: the database's schema is number 0 and lacks 12 of this release's steps (0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries, 0012_noted_times): \
                  run `hyperfleet migrate`, or set database.migrate: auto"
             ),
         "{refused}"
@@ -126,8 +127,8 @@ async fn manual_migrations_are_left_to_the_operator(home: &Home) {
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &home.url());
     for said in [
-        "schema 11: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries\n",
-        "schema 11: nothing to do\n",
+        "schema 12: applied 0001_resources, 0002_reports, 0003_search, 0004_tenants, 0005_row_security, 0006_history, 0007_leases, 0008_packed, 0009_status_tenancy, 0010_moved_reports, 0011_dictionaries, 0012_noted_times\n",
+        "schema 12: nothing to do\n",
     ] {
         let migrate = operator.run(&["migrate"]).await;
         assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);

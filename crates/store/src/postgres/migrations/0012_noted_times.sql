@@ -1,0 +1,2 @@
+-- Nothing: PostgreSQL notes them since 0010_moved_reports.
+select 1;
