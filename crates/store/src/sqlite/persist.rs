@@ -45,7 +45,7 @@ pub(super) fn persist(
     for (id, report) in &differences.set_back {
         connection
             .prepare_cached(
-                "update resource_status set moved = json_remove(moved, ?2) where resource_id = ?1",
+                "update resource_status set moved = json_remove(moved, ?2) where resource_id = ?1 and moved is not null",
             )?
             .execute((id.to_string(), format!("$.{}", json_text(&&*report.adapter))))?;
     }

@@ -1,9 +1,16 @@
 //! A report that says what was said before writes one row, that of its resource's conditions, where its own time is noted.
 
-use hyperfleet_store::Target;
+use hyperfleet_core::ResourceId;
+use hyperfleet_core::rules::Reported;
+use hyperfleet_store::{SslMode, Target};
+use hyperfleet_testkit::Postgres;
 use rusqlite::Connection;
 
-use crate::replica::Replica;
+use crate::replica::{Replica, at};
+
+/// Names of adapters that mean something else in a path of JSON, or must be escaped in a text of it.
+const NAMES: [&str; 12] =
+    ["$", "$x", "$.dns", "$[0]", "[0]", "[edge]", "0", "a.b", "a\"b", "dns\"", "a\\", "\\u0061"];
 
 #[tokio::test]
 async fn a_report_that_only_moves_its_time_leaves_its_row_alone_on_sqlite() {
@@ -32,5 +39,44 @@ async fn a_report_that_only_moves_its_time_leaves_its_row_alone_on_sqlite() {
     other.report(id, "dns", 5, "second").await.unwrap();
     for replica in [&replica, &other] {
         replica.assert_last(id, "dns", 5).await;
+    }
+}
+
+#[tokio::test]
+async fn adapters_of_any_name_are_told_apart_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    any_name(&Target::Sqlite { path: Some(directory.path().join("fleet.db")) }).await;
+}
+
+#[tokio::test]
+async fn adapters_of_any_name_are_told_apart_on_postgresql() {
+    let database = Postgres::shared().database().await;
+    any_name(&Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None })
+        .await;
+}
+
+/// All of them are required, or none but one; each has a time of its own.
+async fn any_name(target: &Target) {
+    for required in [&NAMES[..], &["dns"]] {
+        let id = ResourceId::generate();
+        let replica = Replica::requiring(required, target.clone()).await;
+        replica.create(id, &id.to_string()).await.unwrap();
+        let all = || NAMES.into_iter().chain(["dns"]).zip(10..);
+        for first in [1, 0] {
+            for (name, second) in all() {
+                replica.report(id, name, second - first, "the same").await.unwrap();
+            }
+        }
+        // Another process knows nothing but what is stored.
+        let other = Replica::requiring(required, target.clone()).await;
+        for (name, second) in all() {
+            assert_eq!(other.stored(id, name).await.last_report_time, at(second), "{name}");
+            let late = other.report(id, name, second - 1, "another").await.unwrap();
+            assert!(matches!(late, Reported::Stale), "{name}: {late:?}");
+            other.report(id, name, second + 100, "another").await.unwrap();
+        }
+        for (name, second) in all() {
+            assert_eq!(replica.stored(id, name).await.last_report_time, at(second + 100), "{name}");
+        }
     }
 }

@@ -28,6 +28,11 @@ impl Replica {
     }
 
     pub(crate) async fn at(target: Target) -> Self {
+        Self::requiring(&ADAPTERS, target).await
+    }
+
+    /// One whose clusters need these adapters.
+    pub(crate) async fn requiring(adapters: &[&str], target: Target) -> Self {
         let options = Options {
             target,
             max_connections: 2,
@@ -41,7 +46,7 @@ impl Replica {
         let cluster = EntityDescriptor {
             kind: "Cluster".into(),
             plural: "clusters".into(),
-            required_adapters: ADAPTERS.map(Into::into).to_vec(),
+            required_adapters: adapters.iter().copied().map(Into::into).collect(),
             ..EntityDescriptor::default()
         };
         let rulebook = Arc::new(Rulebook {
@@ -133,7 +138,7 @@ impl Replica {
             .reports(
                 &Sight::everything(),
                 id,
-                &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
+                &Slice { start: SliceStart::Offset(0), limit: 100, count: true },
             )
             .await
             .unwrap()
