@@ -28,7 +28,8 @@ pub(crate) struct Differences<'a> {
     pub(crate) changed_reports: Vec<(ResourceId, &'a Report)>,
     /// Reports that only moved their time.
     pub(crate) moved_reports: Vec<(ResourceId, &'a Report)>,
-    /// Of those that say something new, the ones from before the last, for a store that keeps its time elsewhere.
+    /// Of those that say something new, the ones from before the last: the later time that may be noted of it is to be
+    /// forgotten.
     pub(crate) set_back: Vec<(ResourceId, &'a Report)>,
     /// Resources that are gone.
     pub(crate) removed: Vec<ResourceId>,

@@ -1,16 +1,20 @@
 //! A report that says what was said before writes one row, that of its resource's conditions, where its own time is noted.
 
-use hyperfleet_core::ResourceId;
 use hyperfleet_core::rules::Reported;
+use hyperfleet_core::{ConditionDescriptor, ExpressionDescriptor, OutputDescriptor, ResourceId};
 use hyperfleet_store::{SslMode, Target};
-use hyperfleet_testkit::Postgres;
+use hyperfleet_testkit::{Database, Postgres};
 use rusqlite::Connection;
+use serde_json::json;
 
-use crate::replica::{Replica, at};
+use crate::replica::{ADAPTERS, Replica, at};
 
-/// Names of adapters that mean something else in a path of JSON, or must be escaped in a text of it.
-const NAMES: [&str; 12] =
-    ["$", "$x", "$.dns", "$[0]", "[0]", "[edge]", "0", "a.b", "a\"b", "dns\"", "a\\", "\\u0061"];
+/// Names of adapters that mean something else in a path of JSON or in SQL, or must be escaped in a text of it; and one
+/// that another of them would be without its escape.
+const NAMES: [&str; 15] = [
+    "$", "$x", "$.dns", "$[0]", "[0]", "[edge]", "0", "a.b", "a\"b", "a'b", "dns\"", "a\\", "\\u0061", "a",
+    "zähler",
+];
 
 #[tokio::test]
 async fn a_report_that_only_moves_its_time_leaves_its_row_alone_on_sqlite() {
@@ -51,8 +55,11 @@ async fn adapters_of_any_name_are_told_apart_on_sqlite() {
 #[tokio::test]
 async fn adapters_of_any_name_are_told_apart_on_postgresql() {
     let database = Postgres::shared().database().await;
-    any_name(&Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None })
-        .await;
+    any_name(&on(&database)).await;
+}
+
+fn on(database: &Database) -> Target {
+    Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None }
 }
 
 /// All of them are required, or none but one; each has a time of its own.
@@ -77,6 +84,55 @@ async fn any_name(target: &Target) {
         }
         for (name, second) in all() {
             assert_eq!(replica.stored(id, name).await.last_report_time, at(second + 100), "{name}");
+            replica.report(id, name, second + 200, "another").await.unwrap();
+        }
+        // A report on a newer generation may have been made before the last one on the older.
+        replica.patch(id, json!({"spec": {"newer": true}})).await.unwrap();
+        for (name, second) in all() {
+            // Those before it in the list have set back nothing but their own.
+            assert_eq!(other.stored(id, name).await.last_report_time, at(second + 200), "{name}");
+            replica.report_on(2, id, name, second - 5, "another").await.unwrap();
+        }
+        for (name, second) in all() {
+            assert_eq!(other.stored(id, name).await.last_report_time, at(second - 5), "{name}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_noted_time_is_that_of_the_report_for_whoever_explains_or_computes_conditions_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, rules) in [("plain.db", Vec::new()), ("mapped.db", vec![rule()])] {
+        for_every_reader(&rules, &Target::Sqlite { path: Some(directory.path().join(name)) }).await;
+    }
+}
+
+#[tokio::test]
+async fn a_noted_time_is_that_of_the_report_for_whoever_explains_or_computes_conditions_on_postgresql() {
+    for rules in [Vec::new(), vec![rule()]] {
+        let database = Postgres::shared().database().await;
+        for_every_reader(&rules, &on(&database)).await;
+    }
+}
+
+/// Where there is a rule, all reports on a resource are read before its conditions are computed.
+fn rule() -> ConditionDescriptor {
+    let always = || ExpressionDescriptor { expression: "true".to_owned() };
+    let output = OutputDescriptor { status: always(), ..OutputDescriptor::default() };
+    ConditionDescriptor { kind: "Mapped".to_owned(), when: always(), output }
+}
+
+/// The lists of reports are above.
+async fn for_every_reader(rules: &[ConditionDescriptor], target: &Target) {
+    let replica = Replica::with_rules(&ADAPTERS, rules, target.clone()).await;
+    let id = replica.clusters(1).await[0];
+    let again = replica.report(id, "dns", 2, "first").await.unwrap();
+    assert!(matches!(again, Reported::Unchanged(_)), "{again:?}");
+    // Another process knows nothing but what is stored.
+    let other = Replica::with_rules(&ADAPTERS, rules, target.clone()).await;
+    assert_eq!(other.explained(id, "dns").await.last_report_time, at(2));
+    // The report of one adapter has the conditions of all computed anew.
+    other.report(id, "validator", 3, "second").await.unwrap();
+    other.assert_last(id, "validator", 3).await;
+    other.assert_last(id, "dns", 2).await;
 }

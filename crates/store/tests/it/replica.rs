@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Condition, Contract, Create, EntityDescriptor, Error, Finding, Intent,
-    MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId, Sight, SpecSchemas,
-    Submission, SubmitReport, Timestamp,
+    Caller, Catalog, Command, Condition, ConditionDescriptor, Contract, Create, EntityDescriptor, Error,
+    Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
+    Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Metrics, Options, Slice, SliceStart, SslMode, Store, Target};
 use hyperfleet_testkit::{Database, eventually};
@@ -33,6 +33,11 @@ impl Replica {
 
     /// One whose clusters need these adapters.
     pub(crate) async fn requiring(adapters: &[&str], target: Target) -> Self {
+        Self::with_rules(adapters, &[], target).await
+    }
+
+    /// One whose clusters also have conditions by these rules.
+    pub(crate) async fn with_rules(adapters: &[&str], rules: &[ConditionDescriptor], target: Target) -> Self {
         let options = Options {
             target,
             max_connections: 2,
@@ -47,6 +52,7 @@ impl Replica {
             kind: "Cluster".into(),
             plural: "clusters".into(),
             required_adapters: adapters.iter().copied().map(Into::into).collect(),
+            conditions: rules.to_vec(),
             ..EntityDescriptor::default()
         };
         let rulebook = Arc::new(Rulebook {
@@ -90,9 +96,21 @@ impl Replica {
         self.submit(Intent::Patch(Patch { target: target(id), if_match: None, body })).await
     }
 
-    /// A report that all is well, made `second` seconds after the epoch.
+    /// A report that all is well with the first generation, made `second` seconds after the epoch.
     pub(crate) async fn report(
         &self,
+        id: ResourceId,
+        adapter: &str,
+        second: i64,
+        message: &str,
+    ) -> Result<Reported, Error> {
+        self.report_on(1, id, adapter, second, message).await
+    }
+
+    /// The same of any generation.
+    pub(crate) async fn report_on(
+        &self,
+        generation: i64,
         id: ResourceId,
         adapter: &str,
         second: i64,
@@ -106,7 +124,7 @@ impl Replica {
         };
         let submission = Submission {
             adapter: adapter.into(),
-            observed_generation: 1,
+            observed_generation: generation,
             observed_time: at(second),
             conditions: MANDATORY.map(finding).to_vec(),
             data: RawJson::from_stored("{}"),
@@ -146,6 +164,12 @@ impl Replica {
             .1
             .items;
         reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
+    }
+
+    /// The report of an adapter as whoever explains the resource finds it.
+    pub(crate) async fn explained(&self, id: ResourceId, adapter: &str) -> Report {
+        let around = self.store.surroundings(&Sight::everything(), id).await.unwrap().unwrap();
+        around.reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
     }
 
     /// Both the report and what the resource says of it are those of this second.
