@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::found::Found;
 use crate::load::Outcome;
 use crate::processor::Cores;
-use crate::samples::{Limit, Samples, limit_of, share};
+use crate::samples::{Limit, Ran, Samples, limit_of, share};
 pub(crate) use crate::spread::median;
 use crate::spread::{Better, Measured, Spread};
 use crate::workload::Operation;
@@ -19,8 +19,9 @@ const MIB: f64 = 1024.0 * 1024.0;
 const TAIL: f64 = 10.0;
 /// By how many percent the memory of a server may grow while it takes reports.
 const GROWTH: f64 = 10.0;
-/// How much of what it may use the generator may use, before it is the generator that is measured.
-const BUSY: f64 = 0.9;
+/// How much of what it may use the generator may use, before it is the generator that is measured: where that is the
+/// limit, all builds are alike.
+pub(crate) const BUSY: f64 = 0.9;
 
 /// A figure that is not a rate, with the most it may be.
 #[derive(Debug)]
@@ -52,7 +53,7 @@ impl Findings {
         &mut self,
         name: &'static str,
         connections: usize,
-        (rate, busy): (f64, f64),
+        Ran { rate, busy }: Ran,
         cores: Option<Cores>,
     ) {
         let same = |limit: &&mut Limit| limit.name == name && limit.connections == connections;
@@ -345,7 +346,7 @@ mod tests {
     fn findings(errors: u64) -> Findings {
         let mut findings = Findings::default();
         for (clients, rate) in [(1, 300.0), (64, 1000.0), (256, 700.0)] {
-            findings.add_limit(UPDATE, clients, (rate, 1.8), None);
+            findings.add_limit(UPDATE, clients, Ran { rate, busy: Some(1.8) }, None);
         }
         findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(800, errors));
         findings
@@ -366,7 +367,7 @@ mod tests {
     #[test]
     fn a_round_is_held_against_the_limit_of_the_same_round() {
         let mut findings = findings(0);
-        findings.add_limit(UPDATE, 64, (2000.0, 1.8), None);
+        findings.add_limit(UPDATE, 64, Ran { rate: 2000.0, busy: Some(1.8) }, None);
         findings.add("postgresql", Operation::Report(Moves::Content), 256, outcome(1600, 0));
         let ratios = findings.ratios(&findings.samples[0]).unwrap().1;
         assert!(ratios.iter().all(|ratio| (ratio - 0.8).abs() < 1e-9), "{ratios:?}");
@@ -375,6 +376,18 @@ mod tests {
             (figure.name.as_str(), figure.rounds),
             ("postgresql report changing @256 / pgbench update", ratios)
         );
+    }
+
+    #[test]
+    fn what_nobody_knows_of_a_limit_is_left_empty() {
+        let mut findings = Findings::default();
+        findings.add_limit(UPDATE, 64, Ran { rate: 1000.0, busy: None }, None);
+        let text = findings.to_string();
+        assert!(text.contains("1000–1000       \n"), "{text}");
+        // What is known of another round counts.
+        findings.add_limit(UPDATE, 64, Ran { rate: 1000.0, busy: Some(1.8) }, None);
+        let text = findings.to_string();
+        assert!(text.contains("1000–1000 1800.0\n"), "{text}");
     }
 
     #[test]

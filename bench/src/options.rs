@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// Length of one measured window
     #[arg(long, global = true, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) seconds: u64,
-    /// Windows per row; the median counts
+    /// Windows per row, and with --against twice as many for each build; the median counts
     #[arg(long, global = true, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rounds: u64,
     /// Clusters that are there before anything but create is measured
@@ -116,8 +116,6 @@ impl Options {
 
     /// How the server is started that takes turns with it: by the same settings, and more.
     pub(crate) fn launch_of(&self, other: &Path) -> Result<Launch> {
-        let other = fs::canonicalize(other)
-            .with_context(|| format!("--against {} is not there: build it first", other.display()))?;
         let launch = with_settings(Launch::new(other).discard_logs(), "--env", &self.environment)?;
         with_settings(launch, "--against-env", &self.against_env)
     }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::options::Options;
 use crate::processor::Mark;
+use crate::samples::Ran;
 
 const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
 const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
@@ -35,15 +36,6 @@ pub(crate) async fn postgres(options: &Options, clients: usize) -> Result<Postgr
     postgres.stop_fast().await?;
     postgres.start().await?;
     Ok(postgres)
-}
-
-/// What one run of pgbench showed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ran {
-    /// Transactions per second.
-    pub(crate) rate: f64,
-    /// Cores of the machine that did something, from when its clients should be connected nearly to its end.
-    pub(crate) busy: f64,
 }
 
 /// A database with one table of plain rows, as many as there are clusters.
@@ -104,11 +96,12 @@ impl<'a> Pgbench<'a> {
             .stderr(Stdio::piped())
             .spawn()
             .context("pgbench is missing: run `make setup`")?;
+        // From when its clients should be connected nearly to its end.
         let busy = busy_after(Duration::from_secs(connecting), Duration::from_secs(seconds).mul_f64(0.9));
         let output = pgbench.wait_with_output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         match tps(&text) {
-            Some(rate) if output.status.success() => Ok(Ran { rate, busy: busy? }),
+            Some(rate) if output.status.success() => Ok(Ran { rate, busy: Some(busy?) }),
             _ => bail!("pgbench: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }

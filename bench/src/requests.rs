@@ -6,10 +6,10 @@ use crate::bare::{self, Bare};
 use crate::findings::{Figure, Findings, median};
 use crate::load::Outcome;
 use crate::options::Options;
-use crate::pgbench::{Pgbench, Ran};
+use crate::pgbench::Pgbench;
 use crate::reporting::Reporting;
 use crate::reports::Moves;
-use crate::samples::{BARE_LIST, BARE_ONE, SELECT, UPDATE};
+use crate::samples::{BARE_LIST, BARE_ONE, Ran, SELECT, UPDATE};
 use crate::subject::Subject;
 use crate::workload::{Operation, Verb};
 
@@ -28,17 +28,15 @@ pub(crate) fn limits(
     let rows = options.connections(Operation::Cluster(Verb::Get)).iter();
     let bare = bare.filter(|_| rows.map(|&count| usize::from(count)).any(|count| count == connections));
     if bare.is_some() || options.measures_anywhere(&Operation::reports()) {
-        let Ran { rate, busy } = pgbench.update(connections, options.seconds)?;
-        findings.add_limit(UPDATE, connections, (rate, busy), None);
+        findings.add_limit(UPDATE, connections, pgbench.update(connections, options.seconds)?, None);
     }
     let Some(bare) = bare else { return Ok(()) };
-    let Ran { rate, busy } = pgbench.select(connections, options.seconds)?;
-    findings.add_limit(SELECT, connections, (rate, busy), None);
+    findings.add_limit(SELECT, connections, pgbench.select(connections, options.seconds)?, None);
     for (name, path) in [(BARE_ONE, bare::ONE), (BARE_LIST, bare::LIST)] {
         let outcome = options.load(connections, None).run(&bare.target(path))?;
         ensure!(outcome.errors == 0, "the bare handler: {}", outcome.first_error.unwrap_or_default());
-        let busy = outcome.cores.map_or(f64::NAN, |cores| cores.busy);
-        findings.add_limit(name, connections, (outcome.rate(), busy), outcome.cores);
+        let ran = Ran { rate: outcome.rate(), busy: outcome.cores.map(|cores| cores.busy) };
+        findings.add_limit(name, connections, ran, outcome.cores);
     }
     Ok(())
 }

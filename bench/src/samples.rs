@@ -67,7 +67,7 @@ impl Samples {
 
     /// CPU time that all of the machine takes for one, the generator included, in microseconds.
     pub(crate) fn micros(&self) -> Option<f64> {
-        micros(self.cores.iter().map(|cores| cores.busy), &self.rates)
+        micros(self.cores.iter().map(|cores| Some(cores.busy)), &self.rates)
     }
 
     /// How many times the median the slowest hundredth takes.
@@ -113,6 +113,15 @@ pub(crate) fn share(cores: &[Cores]) -> Option<f64> {
     (!shares.is_empty()).then(|| median(&shares))
 }
 
+/// What one round of a limit showed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    /// Transactions or requests per second.
+    pub(crate) rate: f64,
+    /// Cores of the machine that did something, where that is known.
+    pub(crate) busy: Option<f64>,
+}
+
 /// The rounds of one limit.
 #[derive(Debug)]
 pub(crate) struct Limit {
@@ -121,8 +130,8 @@ pub(crate) struct Limit {
     pub(crate) rates: Vec<f64>,
     /// Where it was the generator that loaded it.
     pub(crate) cores: Vec<Cores>,
-    /// Cores of the machine that did something.
-    pub(crate) busy: Vec<f64>,
+    /// Cores of the machine that did something, where that is known.
+    pub(crate) busy: Vec<Option<f64>>,
 }
 
 impl Limit {
@@ -132,7 +141,7 @@ impl Limit {
 
     /// CPU time that the generator takes for one request, in microseconds.
     pub(crate) fn generator_micros(&self) -> Option<f64> {
-        micros(self.cores.iter().map(|cores| cores.generator), &self.rates)
+        micros(self.cores.iter().map(|cores| Some(cores.generator)), &self.rates)
     }
 
     /// CPU time that all of the machine takes for one.
@@ -141,10 +150,10 @@ impl Limit {
     }
 }
 
-/// CPU time of one request in microseconds, at the median of some windows, by the cores that were busy in each and the
-/// requests that it had in a second.
-fn micros(cores: impl Iterator<Item = f64>, rates: &[f64]) -> Option<f64> {
-    let each: Vec<f64> = cores.zip(rates).map(|(cores, rate)| cores / rate * 1e6).collect();
+/// CPU time of one request in microseconds, at the median of the windows of which it is known, by the cores that were
+/// busy in each and the requests that it had in a second.
+fn micros(cores: impl Iterator<Item = Option<f64>>, rates: &[f64]) -> Option<f64> {
+    let each: Vec<f64> = cores.zip(rates).filter_map(|(cores, rate)| Some(cores? / rate * 1e6)).collect();
     (!each.is_empty()).then(|| median(&each))
 }
 

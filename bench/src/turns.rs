@@ -4,6 +4,7 @@
 
 mod found;
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -42,9 +43,12 @@ pub(crate) async fn run(options: &Options, path: &Path) -> Result<()> {
         options.only
     );
     options.ensure_enough_for_reports()?;
-    let (this, other) = (options.launch()?, options.launch_of(path)?);
+    // Whoever runs a name without a directory runs what PATH has by it; so the file is found once, for all.
+    let path = fs::canonicalize(path)
+        .with_context(|| format!("--against {} is not there: build it first", path.display()))?;
+    let (this, other) = (options.launch()?, options.launch_of(&path)?);
     let postgres = pgbench::postgres(options, POOLS).await?;
-    let build = machine::build(path).unwrap_or_default();
+    let build = machine::build(&path).unwrap_or_default();
     let settings = json!({
         "clusters": options.clusters, "only": options.only,
         "against": build, "against_environment": options.against_env,

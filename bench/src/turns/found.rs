@@ -4,15 +4,13 @@ use std::fmt::{self, Display};
 
 use serde_json::{Value, json};
 
-use crate::findings::{Findings, cell, verdict};
+use crate::findings::{BUSY, Findings, cell, verdict};
 use crate::found::Found;
 use crate::samples::{Samples, share};
 use crate::spread::{Better, Measured, Spread, median};
 
 /// Windows that each has in a round: the first and the last, or the two between.
 const WINDOWS: usize = 2;
-/// How much of what it may use the generator may use: where it is the limit, all builds are alike.
-const BUSY: f64 = 0.9;
 
 /// All rounds of both.
 #[derive(Debug, Default)]
