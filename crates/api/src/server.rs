@@ -36,8 +36,9 @@ const DATABASE: &str = "database";
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
-/// When to look for words to learn for the first time, and how seldom in the end.
-const FIRST_LOOK: Duration = Duration::from_secs(15);
+/// When to look for words to learn for the first time, and how seldom in the end. What was written before keeps its size,
+/// and a fleet that moves here writes most of what it ever will in its first minute.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Why the API could not start. The text is for the operator.
