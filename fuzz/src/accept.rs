@@ -2,12 +2,12 @@
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
-use hyperfleet_service::accept::{accepted, preferred};
+use hyperfleet_api::accept::{accepted, preferred};
 
 const FORMS: [&str; 2] = ["text/event-stream", "application/x-ndjson"];
 
-/// Whatever the list holds, what is preferred is something that it names, in any order, any case and any number of
-/// headers; and nothing that it holds keeps a caller from what it asks for by name.
+/// For any list, the preferred form is one that the list names, in any order, any case and any number of headers. No
+/// list keeps a caller from a form that it requests by name.
 pub fn accept(input: &str) {
     let best = preferred(input, &FORMS);
     match best {

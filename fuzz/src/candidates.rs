@@ -62,7 +62,8 @@ static CLUSTER: LazyLock<Resource> = LazyLock::new(|| Resource {
 });
 
 static CANDIDATES: LazyLock<[Candidate<'static>; 2]> = LazyLock::new(|| {
-    let view = View { catalog: &CATALOG, contract: Contract::DOCUMENTED, tenancy: true };
+    let view =
+        View { catalog: &CATALOG, contract: Contract::DOCUMENTED, tenancy: true, base: "/api/hyperfleet/v1" };
     [Candidate::new(view, &POOL), Candidate::new(view, &CLUSTER)]
 });
 

@@ -2,11 +2,12 @@
 //! the tenant. An input is a header's value on each of its lines.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use hyperfleet_auth::{Belonging, Dimension, Tenancy};
-use hyperfleet_core::{IfMatch, Version};
+use hyperfleet_api::precondition::entity_tags;
+use hyperfleet_auth::{Dimension, Tenancy, TenancyClaim};
+use hyperfleet_core::{ExpectedVersion, Version};
 use hyperfleet_service::request_ids::RequestIds;
 
-/// Whatever the headers hold, what is read of them is what they say, and harmless where it is repeated.
+/// Any header parses to its own value or is refused, and a parsed value can be printed again without harm.
 pub fn headers(input: &str) {
     for line in input.lines() {
         precondition(line);
@@ -22,10 +23,10 @@ pub fn headers(input: &str) {
 }
 
 fn precondition(text: &str) {
-    match IfMatch::parse(text) {
+    match entity_tags(text) {
         None => {}
-        Some(IfMatch::Any) => assert_eq!(text.trim(), "*"),
-        Some(IfMatch::Tags { strong, weak }) => {
+        Some(ExpectedVersion::Any) => assert_eq!(text.trim(), "*"),
+        Some(ExpectedVersion::Tags { strong, weak }) => {
             assert!(!strong.is_empty() || !weak.is_empty());
             let written = strong.iter().map(|tag| format!("\"{tag}\""));
             let written: Vec<String> = written.chain(weak.iter().map(|tag| format!("W/\"{tag}\""))).collect();
@@ -34,14 +35,15 @@ fn precondition(text: &str) {
                 assert!(!tag.contains(|c: char| c == ' ' || c.is_control()), "{tag:?}");
                 assert_eq!(tag.matches('"').count(), 2, "{tag}");
             }
-            let read = IfMatch::Tags { strong, weak };
-            assert_eq!(IfMatch::parse(&written.join(",")).as_ref(), Some(&read), "{text:?}");
+            let read = ExpectedVersion::Tags { strong, weak };
+            assert_eq!(entity_tags(&written.join(",")).as_ref(), Some(&read), "{text:?}");
             for version in 0..3 {
                 assert!(!read.matches(Version(version)) || read.matches_weakly(Version(version)));
                 assert!(!read.matches(Version(version)) || text.contains(&format!("\"{version}\"")));
             }
-            for more in [format!("{text},"), format!("{text} \"1\""), format!("*,{text}")] {
-                assert_eq!(IfMatch::parse(&more), None, "{more:?}");
+            assert_eq!(entity_tags(&format!("{text},")).as_ref(), Some(&read), "an empty element is ignored");
+            for more in [format!("{} \"1\"", text.trim_end_matches([',', ' ', '\t'])), format!("*,{text}")] {
+                assert_eq!(entity_tags(&more), None, "{more:?}");
             }
         }
     }
@@ -80,11 +82,11 @@ fn tenant(values: &[HeaderValue]) {
         headers.append(name, value.clone());
     }
     let all = |name: &str| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
-    match tenancy.belonging(&headers) {
-        Ok(Belonging::System) => {
+    match tenancy.tenancy_claim(&headers) {
+        Ok(TenancyClaim::System) => {
             assert!(matches!(all(NAMES[2])[..], [only] if only.eq_ignore_ascii_case(b"true")));
         }
-        Ok(Belonging::Tenant(tenant)) => {
+        Ok(TenancyClaim::Tenant(tenant)) => {
             assert!(tenant.dimension("org").is_some(), "{tenant}");
             for key in ["org", "project"] {
                 let Some(value) = tenant.dimension(key) else { continue };

@@ -1,7 +1,7 @@
 //! `Idempotency-Key`. An input is a header's value on each of its lines.
 
 use http::{HeaderMap, HeaderValue};
-use hyperfleet_service::idempotency_key::{IDEMPOTENCY_KEY, idempotency_key};
+use hyperfleet_api::idempotency_key::{IDEMPOTENCY_KEY, idempotency_key};
 
 /// Whatever is sent, a key is the one header there is, to the letter, and harmless; all else is refused, in words that
 /// are harmless too.

@@ -30,22 +30,22 @@ pub(crate) fn check_pieces(pattern: &LikePattern) {
 
 /// What stands at one place of a pattern.
 #[derive(Clone, Copy)]
-enum Place {
+enum Token {
     Run,
     One,
     Char(char),
 }
 
-fn places(written: &str) -> Vec<Place> {
+fn places(written: &str) -> Vec<Token> {
     let chars: Vec<char> = written.chars().collect();
     let mut places = Vec::new();
     let mut at = 0;
     while at < chars.len() {
         let (place, width) = match chars[at..] {
-            ['\\', c @ ('%' | '_'), ..] => (Place::Char(c), 2),
-            ['%', ..] => (Place::Run, 1),
-            ['_', ..] => (Place::One, 1),
-            _ => (Place::Char(chars[at]), 1),
+            ['\\', c @ ('%' | '_'), ..] => (Token::Char(c), 2),
+            ['%', ..] => (Token::Run, 1),
+            ['_', ..] => (Token::One, 1),
+            _ => (Token::Char(chars[at]), 1),
         };
         places.push(place);
         at += width;
@@ -59,15 +59,15 @@ fn fits(written: &str, text: &str) -> bool {
     let mut fitting: Vec<bool> = once(true).chain(text.iter().map(|_| false)).collect();
     for place in places(written) {
         fitting = match place {
-            Place::Run => fitting
+            Token::Run => fitting
                 .iter()
                 .scan(false, |reached, fits| {
                     *reached |= fits;
                     Some(*reached)
                 })
                 .collect(),
-            Place::One => once(false).chain(fitting[..text.len()].iter().copied()).collect(),
-            Place::Char(c) => once(false)
+            Token::One => once(false).chain(fitting[..text.len()].iter().copied()).collect(),
+            Token::Char(c) => once(false)
                 .chain(fitting.iter().zip(&text).map(|(fits, given)| *fits && *given == c))
                 .collect(),
         };

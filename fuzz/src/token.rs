@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hyperfleet_auth::{MAX_TOKEN_BYTES, RefusalKind, parse};
 use serde_json::{Map, Value};
 
-/// Algorithms whose keys cannot be used to sign by whoever checks.
+/// Asymmetric algorithms: a verifier cannot sign with their keys.
 const ALGORITHMS: [&str; 9] =
     ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 

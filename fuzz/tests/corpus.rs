@@ -170,7 +170,7 @@ fn tokens_that_are_cut_joined_and_changed_are_read_or_refused() {
 }
 
 #[test]
-fn headers_of_the_corpus_cut_joined_and_changed_are_read_as_what_they_say() {
+fn headers_of_the_corpus_are_parsed_alike_when_cut_joined_or_changed() {
     let seeds: Vec<String> = corpus("headers").into_iter().map(|(_, text)| text).collect();
     for seed in &seeds {
         for (before, behind) in cuts(seed) {
@@ -189,7 +189,7 @@ fn headers_of_the_corpus_cut_joined_and_changed_are_read_as_what_they_say() {
 }
 
 #[test]
-fn lists_of_media_ranges_cut_joined_and_changed_are_read_as_what_they_name() {
+fn media_ranges_of_the_corpus_are_parsed_alike_when_cut_joined_or_changed() {
     let seeds: Vec<String> = corpus("accept").into_iter().map(|(_, text)| text).collect();
     for seed in &seeds {
         for (before, behind) in cuts(seed) {

@@ -1,27 +1,22 @@
-//! The configuration of an adapter: how the API and the broker are reached, with the names that the Sentinel has for
-//! the same things. What it pretends is said by flags, because it belongs to one run.
+//! The configuration of an adapter: API and broker, with the keys of the Sentinel. What it simulates is set by flags.
 
 use std::time::Duration;
 
 use hyperfleet_client::Settings as ApiSettings;
 use hyperfleet_events::BrokerConfig;
 use hyperfleet_service::logging::LogConfig;
-use hyperfleet_service::settings::{self, Faults, Form, Key, Secret, Settings, Sources};
-
-const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
-    Key { path, form, default, doc, secret: Secret::No }
-}
+use hyperfleet_service::settings::{self, Faults, Form, Key, Settings, Sources, key};
 
 #[rustfmt::skip]
 const OWN: &[Key] = &[
     key("clients.broker.topic", Form::Text, "", "Topic of every event; hyperfleet-<plural> of its kind when empty."),
-    key("shutdown_timeout", Form::Duration { min: Duration::ZERO }, "20s", "Time for work under way at shutdown."),
-    key("log.level", Form::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "What is logged at least."),
+    key("shutdown_timeout", Form::ANY_DURATION, "20s", "Time for work under way at shutdown."),
+    key("log.level", Form::Choice(&["error", "warn", "info", "debug", "trace"]), "info", "The lowest level that is logged."),
     key("log.format", Form::Choice(&["json", "text"]), "json", "How a line looks."),
     key("log.output", Form::Choice(&["stdout", "stderr"]), "stdout", "Where lines go."),
 ];
 
-/// Work that only waits costs nothing, so there is more of it at one time than where machines are made.
+/// Simulated work only waits, so there is more of it at one time.
 const PARALLELISM: &str = "200";
 
 const TABLES: &[&[Key]] = &[OWN, hyperfleet_client::config::KEYS, hyperfleet_events::config::KEYS];
@@ -65,17 +60,10 @@ impl Config {
         if faults.is_empty() { Ok(config) } else { Err(faults) }
     }
 
-    /// Whether an adapter of this configuration that runs by itself could hear anybody; the error says what to do.
+    /// Whether the broker reaches other processes; the error says what to do.
     pub fn check_serving(&self) -> Result<(), String> {
-        if self.broker.kind != hyperfleet_events::Kind::Memory {
-            return Ok(());
-        }
-        Err(format!(
-            "broker.type is memory ({}), in which nobody outside of this process can be heard.\n\
-             Choose nats, rabbitmq or googlepubsub, in the configuration file, by HYPERFLEET_BROKER_TYPE or by --broker-type.\n\
-             `hyperfleet up --demo` runs simulated adapters with everything else in one process.",
-            self.settings.source("broker.type")
-        ))
+        let instead = "`hyperfleet up --demo` runs simulated adapters with everything else in one process.";
+        self.broker.check_reachable(&self.settings, instead)
     }
 
     /// How a process of this configuration logs.
@@ -89,16 +77,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_guide_lists_every_key_that_is_not_of_the_brokers() {
-        let guide = include_str!("../../../docs/adapters.md");
-        let (own, client) = (settings::markdown(OWN), settings::markdown(hyperfleet_client::config::KEYS));
-        let rows: Vec<&str> = client.lines().skip(2).collect();
-        let table = format!("{own}{}\n", rows.join("\n"));
-        assert!(guide.ends_with(&table), "docs/adapters.md must end with:\n{table}");
+    fn the_reference_lists_every_key() {
+        let page = include_str!("../../../docs/reference/configuration.md");
+        let table = settings::markdown(OWN);
+        assert!(
+            page.contains(&format!("\n\n{table}\n")),
+            "docs/reference/configuration.md must have:\n{table}"
+        );
     }
 
     #[test]
-    fn whoever_says_how_much_at_one_time_is_heard() {
+    fn a_configured_parallelism_overrides_the_preset() {
         let parallelism = |sources: &Sources| Config::load(sources).unwrap().broker.subscriber.parallelism;
         let mut sources = Sources::default();
         assert_eq!(parallelism(&sources), 200);

@@ -1,7 +1,6 @@
-//! A running adapter: one subscription a topic, each event answered by reading the resource, working, and reporting.
-//! An event is acknowledged when its report was taken or when there is nothing left to report on; whatever fails on
-//! the way gives it back to the broker. One resource is never worked on twice at the same time: the subscription
-//! hands out no second event of it.
+//! A running adapter: one subscription for each topic. It handles an event by reading the resource, working, and reporting.
+//! The event is acknowledged when the report was accepted or the resource is gone, and nacked after a failure. The
+//! subscription delivers one event of a resource at a time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,28 +15,28 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::simulation::{Past, Simulation};
+use crate::simulation::{LastRun, Simulation};
 
 /// Wait before the API is asked for its kinds again.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// Resources that are remembered; beyond that all are forgotten and work is done again, which does no harm.
-const REMEMBERED: usize = 200_000;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Entries of a cache; beyond that it is cleared, and work is repeated without harm.
+const CACHE_CAPACITY: usize = 200_000;
 
-/// Owners above each other whose names are told apart.
-const DEEPEST: usize = 16;
-/// Calls that are on their way to the API at one time: most of the work is waiting, which needs no connection.
-const CALLS: usize = 32;
+/// Owners in the full name of a resource.
+const MAX_DEPTH: usize = 16;
+/// Concurrent requests to the API.
+const MAX_CALLS: usize = 32;
 
 /// What an adapter is made of.
 #[derive(Debug)]
 pub struct Parts {
-    /// How it pretends.
+    /// What it simulates.
     pub simulation: Simulation,
-    /// Where it reads and reports.
+    /// The client of the API.
     pub client: Client,
-    /// Where it hears of work.
+    /// The broker of its events.
     pub broker: Broker,
-    /// The kinds that it works on, by any of their names; nothing for every kind there is.
+    /// The kinds that it works on, by any of their names; empty for every kind.
     pub kinds: Vec<String>,
     /// Topic of every event, if it does not depend on the kind.
     pub topic: Option<String>,
@@ -45,32 +44,32 @@ pub struct Parts {
     pub grace: Duration,
 }
 
-/// A kind was asked for that the server does not have.
+/// The server does not have a requested kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the server has no kind {name:?}; it has {there}")]
+#[error("the server has no kind {name:?}; it has {offered}")]
 pub struct UnknownKind {
     name: String,
-    there: String,
+    offered: String,
 }
 
-/// Runs until `stop`, and finishes what is under way. `ready` is called when everything published from then on comes.
+/// Runs until `stop`, and finishes its work. `ready` is called when all subscriptions exist.
 ///
 /// # Errors
-/// When a kind was asked for that there is not. What fails later is tried again for ever.
+/// When the server does not have a requested kind. Later failures are retried.
 pub async fn run(parts: Parts, stop: CancellationToken, ready: impl FnOnce()) -> Result<(), UnknownKind> {
-    let Some(there) = stop.run_until_cancelled(kinds(&parts.client)).await else { return Ok(()) };
-    let kinds = chosen(&parts.kinds, there)?;
+    let Some(offered) = stop.run_until_cancelled(kinds(&parts.client)).await else { return Ok(()) };
+    let kinds = select(&parts.kinds, offered)?;
     let topic = |kind: &Kind| parts.topic.clone().unwrap_or_else(|| format!("hyperfleet-{}", kind.plural));
     let topics: BTreeSet<String> = kinds.iter().map(topic).collect();
     let worker = Arc::new(Worker {
         simulation: parts.simulation,
         client: parts.client,
         kinds,
-        calls: Semaphore::new(CALLS),
-        pasts: Mutex::default(),
+        calls: Semaphore::new(MAX_CALLS),
+        last_runs: Mutex::default(),
         owners: Mutex::default(),
     });
-    let mut listeners = JoinSet::new();
+    let mut consumers = JoinSet::new();
     let mut subscriptions = Vec::new();
     for topic in &topics {
         let name = subscription_name(&parts.broker, topic, &worker.simulation.name);
@@ -78,64 +77,66 @@ pub async fn run(parts: Parts, stop: CancellationToken, ready: impl FnOnce()) ->
         if stop.run_until_cancelled(subscription.ready()).await.is_none() {
             return Ok(());
         }
-        tracing::info!(adapter = worker.simulation.name, topic, subscription = name, "listens");
+        tracing::info!(adapter = worker.simulation.name, topic, subscription = name, "subscribed");
         subscriptions.push(subscription);
     }
     for subscription in subscriptions {
-        listeners.spawn(listen(subscription, worker.clone(), stop.clone(), parts.grace));
+        consumers.spawn(consume(subscription, worker.clone(), stop.clone(), parts.grace));
     }
     ready();
-    while listeners.join_next().await.is_some() {}
+    while consumers.join_next().await.is_some() {}
     Ok(())
 }
 
-/// One subscription an adapter. Pub/Sub knows subscriptions without their topics, so there the topic is in the name.
+/// The adapter's name. Subscriptions of Pub/Sub are not named within a topic, so theirs contains it.
 fn subscription_name(broker: &Broker, topic: &str, adapter: &str) -> String {
     if broker.kind() == "googlepubsub" { format!("{topic}-{adapter}") } else { adapter.to_owned() }
 }
 
-/// The kinds of the server, asked for until it answers.
+/// The kinds of the server, with retries.
 async fn kinds(client: &Client) -> Vec<Kind> {
     loop {
         match client.kinds().await {
             Ok(kinds) => return kinds,
-            Err(error) => tracing::warn!(%error, again_in = ?ASK_AGAIN, "the API does not tell its kinds"),
+            Err(error) => {
+                tracing::warn!(%error, again_in = ?RETRY_INTERVAL, "cannot list the kinds of the API");
+            }
         }
-        tokio::time::sleep(ASK_AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
-fn chosen(names: &[String], there: Vec<Kind>) -> Result<Vec<Kind>, UnknownKind> {
+fn select(names: &[String], offered: Vec<Kind>) -> Result<Vec<Kind>, UnknownKind> {
     if names.is_empty() {
-        return Ok(there);
+        return Ok(offered);
     }
     let find = |name: &String| {
         let fits = |kind: &&Kind| [&kind.kind, &kind.plural].iter().any(|one| one.eq_ignore_ascii_case(name));
-        there.iter().find(fits).cloned().ok_or_else(|| UnknownKind {
+        offered.iter().find(fits).cloned().ok_or_else(|| UnknownKind {
             name: name.clone(),
-            there: there.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>().join(", "),
+            offered: offered.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>().join(", "),
         })
     };
     names.iter().map(find).collect()
 }
 
-/// Takes events until `stop`, then waits for the work under way. What does not end in time is given back.
-async fn listen(
+/// Consumes events until `stop`, then waits for running work, and requeues events whose work does not end in time.
+async fn consume(
     mut subscription: Subscription,
     worker: Arc<Worker>,
     stop: CancellationToken,
     grace: Duration,
 ) {
-    let (mut work, over) = (JoinSet::new(), CancellationToken::new());
+    let (mut work, cancelled) = (JoinSet::new(), CancellationToken::new());
     while let Some(Some(delivery)) = stop.run_until_cancelled(subscription.next()).await {
         while work.try_join_next().is_some() {}
-        work.spawn(worker.clone().answer(delivery, over.clone()));
+        work.spawn(worker.clone().handle(delivery, cancelled.clone()));
     }
-    // What was taken ahead goes back at once, so that another process can have it.
+    // Prefetched events are requeued at once for other processes.
     tokio::join!(subscription.drain(), async {
         if tokio::time::timeout(grace, finished(&mut work)).await.is_err() {
-            tracing::info!("work was still under way; its events are given back");
-            over.cancel();
+            tracing::info!("work did not end in time; its events are requeued");
+            cancelled.cancel();
             finished(&mut work).await;
         }
     });
@@ -151,56 +152,56 @@ struct Worker {
     client: Client,
     kinds: Vec<Kind>,
     calls: Semaphore,
-    pasts: Mutex<HashMap<String, Past>>,
-    /// What owners are called, by their ids.
+    last_runs: Mutex<HashMap<String, LastRun>>,
+    /// Full names of owners by id.
     owners: Mutex<HashMap<String, String>>,
 }
 
 impl Worker {
-    /// Works on an event, unless its time is over.
-    async fn answer(self: Arc<Self>, delivery: Delivery, over: CancellationToken) {
-        let settled = match over.run_until_cancelled(self.work(&delivery.event)).await {
+    /// Works on an event and settles it.
+    async fn handle(self: Arc<Self>, delivery: Delivery, cancelled: CancellationToken) {
+        let settled = match cancelled.run_until_cancelled(self.work(&delivery.event)).await {
             Some(Ok(())) => delivery.acknowledge().await,
-            Some(Err(why)) => delivery.reject(why).await,
-            None => delivery.give_back().await,
+            Some(Err(why)) => delivery.nack(why).await,
+            None => delivery.requeue().await,
         };
         if let Err(error) = settled {
-            tracing::warn!(adapter = self.simulation.name, %error, "an event could not be settled; it comes again");
+            tracing::warn!(adapter = self.simulation.name, %error, "an event could not be settled and will be redelivered");
         }
     }
 
     async fn work(&self, event: &Event) -> Result<(), String> {
         let subject = event.resource().ok_or("the event names no resource")?;
-        let Some(item) = self.place(event, &subject) else { return Ok(()) };
-        let past = self.pasts().get(&subject.id).copied();
-        if let (Some(generation), Some(past)) = (subject.generation, past)
-            && self.simulation.has_just_done(generation, past, Timestamp::now())
+        let Some(item) = self.path_of(event, &subject) else { return Ok(()) };
+        let last = self.last_runs().get(&subject.id).copied();
+        if let (Some(generation), Some(last)) = (subject.generation, last)
+            && self.simulation.is_fresh(generation, last, Timestamp::now())
         {
             return Ok(());
         }
         let context = Context { traceparent: event.traceparent.clone(), request_id: None };
-        // Whoever sent a trace that cannot be a header still gets the work done.
+        // An invalid trace is dropped.
         let client = self.client.in_context(&context).unwrap_or_else(|_| self.client.clone());
-        let resource = match self.turn(client.get(&item, &GetQuery::default())).await {
+        let resource = match self.with_permit(client.get(&item, &GetQuery::default())).await {
             Ok(resource) => resource,
             Err(error) => return self.gone_or_failed(&subject, &error),
         };
-        let called = self.called(&client, &resource).await;
-        tokio::time::sleep(self.simulation.working_time(&resource, &called, past)).await;
-        let finding = self.simulation.finding(&resource, &called, past, Timestamp::now());
-        let reported = match self.turn(client.report(&item, &finding.report)).await {
+        let name = self.full_name(&client, &resource).await;
+        tokio::time::sleep(self.simulation.working_time(&resource, &name, last)).await;
+        let found = self.simulation.outcome(&resource, &name, last, Timestamp::now());
+        let reported = match self.with_permit(client.report(&item, &found.report)).await {
             Ok(reported) => reported,
             Err(error) => return self.gone_or_failed(&subject, &error),
         };
-        remember(&mut self.pasts(), subject.id, finding.past);
+        cache(&mut self.last_runs(), subject.id, found.last);
         let outcome = match reported {
-            Reported::Stored(_) => finding.failure.unwrap_or("done"),
+            Reported::Stored(_) => found.failure.unwrap_or("done"),
             Reported::Discarded => "discarded",
         };
         tracing::info!(
             adapter = self.simulation.name,
             kind = resource.kind(),
-            name = called,
+            name = name,
             id = resource.id(),
             generation = resource.generation(),
             finalizing = resource.is_finalizing(),
@@ -210,18 +211,18 @@ impl Worker {
         Ok(())
     }
 
-    /// A call, when it is its turn.
-    async fn turn<T>(&self, call: impl Future<Output = T>) -> T {
-        // Nobody closes the semaphore.
-        let _turn = self.calls.acquire().await;
+    /// Makes a call within the limit.
+    async fn with_permit<T>(&self, call: impl Future<Output = T>) -> T {
+        // The semaphore is never closed.
+        let _permit = self.calls.acquire().await;
         call.await
     }
 
-    /// Where the resource is, if it is of a kind that this adapter works on.
-    fn place(&self, event: &Event, subject: &Subject) -> Option<ItemPath> {
+    /// The path of the resource, if this adapter works on its kind.
+    fn path_of(&self, event: &Event, subject: &Subject) -> Option<ItemPath> {
         let named = subject.kind.as_deref().or_else(|| event.kind_of_type())?;
         let kind = self.kinds.iter().find(|kind| kind.kind.eq_ignore_ascii_case(named))?;
-        // An older server knows some resources below their owners only; but a path may come from anybody.
+        // An older server has some resources below their owners only. The href must end with the id of the event.
         let href =
             subject.href.as_deref().filter(|href| href.rsplit('/').next() == Some(subject.id.as_str()));
         let nested = href.and_then(ItemPath::of_href);
@@ -232,14 +233,13 @@ impl Worker {
         if !error.is_not_found() {
             return Err(error.to_string());
         }
-        self.pasts().remove(&subject.id);
-        tracing::debug!(adapter = self.simulation.name, id = subject.id, "nothing to do: it is gone");
+        self.last_runs().remove(&subject.id);
+        tracing::debug!(adapter = self.simulation.name, id = subject.id, "the resource is gone");
         Ok(())
     }
 
-    /// The name of a resource behind those of its owners, as people write it. An owner that nobody can read is called
-    /// by its id.
-    async fn called(&self, client: &Client, resource: &Resource) -> String {
+    /// The name of a resource after those of its owners. An unreadable owner is named by its id.
+    async fn full_name(&self, client: &Client, resource: &Resource) -> String {
         let (mut names, mut owner) = (vec![resource.name().to_owned()], resource.owner());
         let (mut below, mut whole) = (None, true);
         while let Some(Owner { id, href, .. }) = owner {
@@ -250,23 +250,23 @@ impl Worker {
             let path = ItemPath::of_href(&href);
             let query = GetQuery { fields: Some("name,owner_references".to_owned()), ..GetQuery::default() };
             let above = match &path {
-                Some(path) => self.turn(client.get(path, &query)).await.ok(),
+                Some(path) => self.with_permit(client.get(path, &query)).await.ok(),
                 None => None,
             };
             whole &= above.is_some();
             names.push(above.as_ref().map_or(id.clone(), |above| above.name().to_owned()));
-            owner = above.and_then(|above| above.owner()).filter(|_| names.len() < DEEPEST);
+            owner = above.and_then(|above| above.owner()).filter(|_| names.len() < MAX_DEPTH);
             below.get_or_insert(id);
         }
         names.reverse();
         if let Some(id) = below.filter(|_| whole) {
-            remember(&mut lock(&self.owners), id, names[..names.len() - 1].join("/"));
+            cache(&mut lock(&self.owners), id, names[..names.len() - 1].join("/"));
         }
         names.join("/")
     }
 
-    fn pasts(&self) -> MutexGuard<'_, HashMap<String, Past>> {
-        lock(&self.pasts)
+    fn last_runs(&self) -> MutexGuard<'_, HashMap<String, LastRun>> {
+        lock(&self.last_runs)
     }
 }
 
@@ -274,8 +274,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn remember<T>(all: &mut HashMap<String, T>, id: String, one: T) {
-    if all.len() >= REMEMBERED && !all.contains_key(&id) {
+fn cache<T>(all: &mut HashMap<String, T>, id: String, one: T) {
+    if all.len() >= CACHE_CAPACITY && !all.contains_key(&id) {
         all.clear();
     }
     all.insert(id, one);

@@ -1,4 +1,4 @@
-//! What every handler shares.
+//! The state that all handlers share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,10 @@ use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::Store;
 use tokio::runtime;
 
+use crate::coalesced_reads::CoalescedReads;
 use crate::gate::Gate;
-use crate::page_token::Seal;
-use crate::pages::Pages;
+use crate::page_token::TokenSigner;
 use crate::resources::ListKey;
-use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
 /// The API's parts. Cheap to clone.
@@ -27,29 +26,27 @@ pub(crate) struct App(Arc<Parts>);
 pub(crate) struct Parts {
     /// The database.
     pub(crate) store: Store,
-    /// The rules that the store decides by; handlers check bodies by the same.
+    /// The rules of the store, by which handlers also check bodies.
     pub(crate) rulebook: Arc<Rulebook>,
-    /// Who comes in.
+    /// Decides which requests are admitted.
     pub(crate) gate: Gate,
-    /// Lists that are asked for by many at the same time, of one runtime: who waits for another is woken there.
-    pub(crate) lists: Sharing<(runtime::Id, Arc<ListKey>), Bytes>,
-    /// Those that were made lately.
-    pub(crate) pages: Pages,
-    /// What watchers share.
+    /// Concurrent equal reads of lists, per runtime, because a waiting request is woken on its own thread.
+    pub(crate) lists: CoalescedReads<(runtime::Id, Arc<ListKey>), Bytes>,
+    /// The channels of watches.
     pub(crate) channels: Channels,
-    /// What is told about watches.
+    /// The metrics of watches.
     pub(crate) watch_metrics: WatchMetrics,
-    /// Whether this process is about to stop.
+    /// Begins when this process stops.
     pub(crate) shutdown: Shutdown,
-    /// What page tokens are sealed with.
-    pub(crate) seal: Seal,
+    /// Signs page tokens.
+    pub(crate) token_signer: TokenSigner,
     /// Whether this process can serve.
     pub(crate) health: Health,
-    /// What runs here.
+    /// Version and origin of this build.
     pub(crate) build: BuildInfo,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
-    /// How long a resource may be unreconciled before it is called stuck.
+    /// How long a resource may be unreconciled before it counts as stuck.
     pub(crate) stuck_after: Duration,
     /// How long a body may take to arrive.
     pub(crate) read_timeout: Duration,
@@ -61,7 +58,7 @@ impl App {
         Self(Arc::new(parts))
     }
 
-    /// Whose contract is kept.
+    /// The API contract in force.
     pub(crate) fn contract(&self) -> Contract {
         self.0.rulebook.contract
     }

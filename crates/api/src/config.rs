@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyperfleet_core::{Catalog, Contract, EntityDescriptor};
+use hyperfleet_service::listener::Bind;
 use hyperfleet_service::logging::{Format, LogConfig, Masking, Output, machine_name};
 use hyperfleet_service::settings::{Faults, Settings, Sources};
-use hyperfleet_service::tls::TlsFiles;
-use hyperfleet_store::Target;
+use hyperfleet_store::Backend;
 
 pub use access::Access;
 pub use keys::KEYS;
@@ -43,21 +43,10 @@ pub struct Config {
     pub entities: Vec<EntityDescriptor>,
     /// `entities`, checked.
     pub catalog: Arc<Catalog>,
-    /// The settings that all this was read from, to be printed.
+    /// The settings that the configuration was read from, for printing.
     pub settings: Settings,
-    /// Where they came from, to be read again.
+    /// The sources of the settings, for reloading.
     pub sources: Sources,
-}
-
-/// An address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bind {
-    /// Name or address.
-    pub host: String,
-    /// Port; 0 lets the system choose.
-    pub port: u16,
-    /// Certificate, when TLS is on.
-    pub tls: Option<TlsFiles>,
 }
 
 /// The API's own listener and limits.
@@ -100,7 +89,7 @@ pub struct Limits {
 /// The database and how it is used.
 #[derive(Debug, Clone)]
 pub struct Database {
-    target: Target,
+    backend: Backend,
     /// Connections and deadlines.
     pub pool: Pool,
     /// Whether the schema is brought up to date at start.
@@ -109,8 +98,8 @@ pub struct Database {
 
 impl Database {
     /// The database to open.
-    pub fn target(&self) -> &Target {
-        &self.target
+    pub fn backend(&self) -> &Backend {
+        &self.backend
     }
 }
 
@@ -127,7 +116,7 @@ pub struct Pool {
     pub conn_retry_interval: Duration,
 }
 
-/// What is logged, how and where.
+/// The settings of logging.
 #[derive(Debug, Clone)]
 pub struct Logging {
     /// Level of our own crates.
@@ -136,7 +125,7 @@ pub struct Logging {
     pub format: Format,
     /// Where lines go.
     pub output: Output,
-    /// What is hidden.
+    /// Which names are masked.
     pub masking: Masking,
 }
 
@@ -181,7 +170,7 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, Faults> {
         let (settings, mut faults) = Settings::read(KEYS, sources);
         let server = Server {
-            bind: bind(&settings, "server", &mut faults),
+            bind: Bind::of(&settings, "server", &mut faults),
             hostname: settings.some_text("server.hostname").map_or_else(machine_name, str::to_owned),
             timeouts: Timeouts {
                 read: settings.duration("server.timeouts.read"),
@@ -196,7 +185,7 @@ impl Config {
             openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),
         };
         let database = Database {
-            target: database::read(&settings, &mut faults),
+            backend: database::read(&settings, &mut faults),
             pool: Pool {
                 max_connections: settings.integer("database.pool.max_connections"),
                 request_timeout: settings.duration("database.pool.request_timeout"),
@@ -206,11 +195,11 @@ impl Config {
             migrate_at_start: settings.text("database.migrate") == "auto",
         };
         let metrics = Metrics {
-            bind: bind(&settings, "metrics", &mut faults),
+            bind: Bind::of(&settings, "metrics", &mut faults),
             reconciliation_stuck_threshold: settings.duration("metrics.reconciliation_stuck_threshold"),
         };
         let health = Health {
-            bind: bind(&settings, "health", &mut faults),
+            bind: Bind::of(&settings, "health", &mut faults),
             shutdown_timeout: settings.duration("health.shutdown_timeout"),
             db_ping_timeout: settings.duration("health.db_ping_timeout"),
         };
@@ -244,13 +233,13 @@ impl Config {
         }
     }
 
-    /// Whether a server with this configuration could let anyone in; the error says what to do.
+    /// Whether a server with this configuration could admit any request; the error says what to do.
     pub fn check_serving(&self) -> Result<(), String> {
         if self.access.issuers.as_ref().is_none_or(|issuers| !issuers.is_empty()) {
             return Ok(());
         }
         Err(format!(
-            "server.jwt.enabled is true ({}) and no issuer of tokens is configured, so nobody could be let in.\n\
+            "server.jwt.enabled is true ({}) and no issuer of tokens is configured, so every request would be refused.\n\
              Name one in server.jwt.configs. To serve without authentication, turn it off with one of\n  \
              server.jwt.enabled: false               in the configuration file\n  \
              HYPERFLEET_SERVER_JWT_ENABLED=false     in the environment\n  \
@@ -289,27 +278,6 @@ fn logging(settings: &Settings) -> Logging {
             enabled: settings.bool("logging.masking.enabled"),
             headers: settings.list("logging.masking.headers").to_vec(),
             fields: settings.list("logging.masking.fields").to_vec(),
-        },
-    }
-}
-
-/// The listener of a section, with its certificate when TLS is on.
-fn bind(settings: &Settings, section: &str, faults: &mut Faults) -> Bind {
-    let mut file = |name: &str| {
-        let path = format!("{section}.tls.{name}");
-        let file = settings.some_text(&path);
-        if file.is_none() {
-            faults.push(settings.fault(&path, format!("required when {section}.tls.enabled is true")));
-        }
-        file.map(PathBuf::from)
-    };
-    let tls = settings.bool(&format!("{section}.tls.enabled")).then(|| (file("cert_file"), file("key_file")));
-    Bind {
-        host: settings.text(&format!("{section}.host")).to_owned(),
-        port: settings.integer(&format!("{section}.port")),
-        tls: match tls {
-            Some((Some(cert_file), Some(key_file))) => Some(TlsFiles { cert_file, key_file }),
-            _ => None,
         },
     }
 }

@@ -1,4 +1,4 @@
-//! From JSON bodies to commands: which members there are, which are ignored, which are wrong.
+//! Decodes JSON bodies into commands, and reports every fault of a body. The rules check what needs the store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,25 +8,11 @@ use hyperfleet_core::{
     Contract, Create, Entity, Error, Fault, Faults, Labels, Operation, PatchBody, References, ResourceId,
     check_labels, check_name, check_references, check_required_references, check_text, document_faults,
 };
+use hyperfleet_service::http_error::{HttpError, MALFORMED_BODY};
 use serde_json::{Map, Value};
 
 use crate::body::{self, PatchLanguage};
 
-/// Members of a resource that the server manages: ignored when a client sends back what it read.
-const MANAGED: [&str; 12] = [
-    "id",
-    "href",
-    "generation",
-    "created_time",
-    "updated_time",
-    "deleted_time",
-    "created_by",
-    "updated_by",
-    "deleted_by",
-    "status",
-    "owner_references",
-    "tenancy",
-];
 const PATCHABLE: [&str; 3] = ["spec", "labels", "references"];
 const MAX_REASON: usize = 1024;
 
@@ -40,7 +26,7 @@ pub(crate) fn create(
     let mut faults = Vec::new();
     let (mut kind, mut name, mut spec) = (None, None, None);
     let (mut labels, mut references) = (Labels::new(), References::new());
-    // Ref types that the body names; what is wrong with them is told where they stand.
+    // Ref types that the body names, also those with faults.
     let mut mentioned = BTreeSet::new();
     for (member, value) in members {
         match member.as_str() {
@@ -65,7 +51,8 @@ pub(crate) fn create(
                 references = check_references(entity, &value, &mut faults);
             }
             "kind" | "name" | "spec" | "labels" | "references" => {}
-            managed if MANAGED.contains(&managed) => {}
+            // A client may send back what it read.
+            managed if hyperfleet_core::is_managed(managed) => {}
             _ if rulebook.contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
             _ => {}
         }
@@ -126,22 +113,26 @@ pub(crate) fn kind_of<'a>(
     Err(Faults::one(fault).into_error())
 }
 
-/// A PATCH body. What it does to the stored wish is for the rules; its own faults are found here.
-/// `entity` is unknown where the route serves any kind.
+/// A PATCH body. Its own faults are found here; the rules apply it to the stored spec. `entity` is unknown where the
+/// route serves any kind.
 pub(crate) fn patch(
     language: PatchLanguage,
     entity: Option<&Entity>,
     bytes: &[u8],
-) -> Result<PatchBody, Error> {
+) -> Result<PatchBody, HttpError> {
     if language == PatchLanguage::Json {
-        return Operation::parse_all(&body::parse(bytes)?).map(PatchBody::Json);
+        let Value::Array(operations) = body::parse(bytes)? else {
+            let detail = "A JSON Patch must be an array of operations";
+            return Err(HttpError::new(&MALFORMED_BODY, detail));
+        };
+        return Ok(PatchBody::Json(Operation::parse_all(&operations)?));
     }
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     if members.is_empty() {
         let message = format!("At least one of {} is required", PATCHABLE.join(", "));
         let fault = Fault { message, ..Fault::missing("spec") };
-        return Err(Faults::one(fault).into_error());
+        return Err(Faults::one(fault).into());
     }
     for (member, value) in &members {
         match (member.as_str(), value) {
@@ -161,11 +152,11 @@ pub(crate) fn patch(
             _ => faults.push(Fault::unknown_member(member)),
         }
     }
-    Faults::from(faults).or(PatchBody::Merge(members))
+    Ok(Faults::from(faults).or(PatchBody::Merge(members))?)
 }
 
 /// A force-delete body: its reason.
-pub(crate) fn force_delete(contract: Contract, bytes: &[u8]) -> Result<String, Error> {
+pub(crate) fn force_delete(contract: Contract, bytes: &[u8]) -> Result<String, HttpError> {
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     let mut reason = None;
@@ -200,7 +191,7 @@ pub(crate) fn force_delete(contract: Contract, bytes: &[u8]) -> Result<String, E
     if reason.is_none() {
         faults.push(Fault::missing("reason"));
     }
-    Faults::from(faults).or(reason.unwrap_or_default())
+    Ok(Faults::from(faults).or(reason.unwrap_or_default())?)
 }
 
 /// In a merge patch `null` removes a member, whatever its rules.
@@ -220,7 +211,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_missing_reference_is_told_beside_a_broken_one_of_a_longer_name() {
+    fn a_json_patch_that_is_no_array_is_a_malformed_body() {
+        let error = patch(PatchLanguage::Json, None, b"{}").unwrap_err();
+        assert_eq!(error.problem_type(), MALFORMED_BODY);
+    }
+
+    #[test]
+    fn a_missing_reference_is_reported_beside_a_faulty_one_with_a_longer_name() {
         let reference = |ref_type: &str, min| ReferenceDescriptor {
             ref_type: ref_type.into(),
             target_kind: "Thing".into(),
@@ -244,6 +241,7 @@ mod tests {
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
             tenancy: false,
+            base: crate::router::BASE,
         };
         let Value::Object(body) =
             json!({"kind": "User", "name": "me", "spec": {}, "references": {"wif_config": "x"}})

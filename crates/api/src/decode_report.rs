@@ -1,34 +1,34 @@
-//! From the body of a report to what an adapter says. Members that nobody knows are ignored, because
-//! adapters of every age report here; what is known is checked, every fault at once.
+//! Decodes the body of a report. Unknown members are ignored, because adapters of every version report here; known
+//! members are checked, and every fault is reported.
 
 use std::collections::HashSet;
 
 use hyperfleet_core::{
-    Contract, Error, Fault, FaultKind, Faults, Finding, RawJson, ReportedStatus, Submission, Timestamp,
-    check_text, document_faults, echo,
+    Contract, Fault, FaultKind, Faults, Finding, RawJson, ReportedStatus, Submission, Timestamp, check_text,
+    document_faults, echo,
 };
+use hyperfleet_service::http_error::HttpError;
 use serde_json::{Map, Value};
 
 use crate::body;
 
-mod plain;
+mod fast_path;
 
 const MAX_ADAPTER: usize = 253;
 
-/// More conditions than anybody reads would only keep others waiting.
+/// Bounds the work of one report.
 const MAX_CONDITIONS: usize = 1_000;
 
-/// How far ahead of ours an adapter's clock may be, in microseconds.
+/// How far an adapter's clock may be ahead of the server's, in microseconds.
 const MAX_AHEAD: i64 = 5 * 60 * 1_000_000;
 
-/// A report that arrives at `now`. Nearly all of them are plain and right; only for the others is it worth
-/// finding out what is wrong.
-pub(crate) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, Error> {
-    plain::report(contract, now, bytes).map_or_else(|| checked(contract, now, bytes), Ok)
+/// Decodes a report that arrives at `now`.
+pub(crate) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, HttpError> {
+    fast_path::report(contract, now, bytes).map_or_else(|| report_or_faults(contract, now, bytes), Ok)
 }
 
-/// A report with everything that is wrong with it.
-fn checked(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, Error> {
+/// Decodes a report, or reports every fault.
+fn report_or_faults(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, HttpError> {
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     let (mut adapter, mut generation, mut conditions) = (None, None, None);

@@ -1,38 +1,52 @@
-//! The handler that says why a resource is not done, and what would help. It reads once and lets the rules explain.
+//! `GET …/explain`: why a resource is not reconciled, and what would help. The handler reads once; the rules explain.
 
 use axum::extract::{RawQuery, State};
 use http::StatusCode;
-use hyperfleet_core::rules::{Subject, explain};
+use hyperfleet_core::rules::ResourceKey;
+use hyperfleet_core::rules::explain::{Remedy, explain as explain_resource};
 use hyperfleet_core::{Error, ResourceId, Timestamp};
 
 use crate::app::App;
-use crate::gate::Visitor;
-use crate::place::Path;
+use crate::gate::AdmittedCaller;
+use crate::lookup::{not_there, owner};
 use crate::query;
-use crate::resources::{Answer, json, owner};
-use crate::statuses::not_there;
+use crate::response::{HandlerResult, json};
+use crate::route::Path;
 
 /// `GET …/explain`.
 pub(crate) async fn explain(
     State(app): State<App>,
     path: Path,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     RawQuery(raw): RawQuery,
-) -> Answer {
+) -> HandlerResult {
     query::none(raw.as_deref(), app.contract())?;
-    let sight = visitor.sight();
+    let scope = caller.scope();
     let found = match ResourceId::parse(path.id()) {
-        Some(id) => app.store.surroundings(sight, id).await?,
+        Some(id) => app.store.surroundings(scope, id).await?,
         None => None,
     };
     let found = found.filter(|around| path.names(&around.resource));
-    if sight.rights().is_some() {
-        owner(&app, &path, sight).await?;
+    if scope.rights().is_some() {
+        owner(&app, &path, scope).await?;
     }
-    let Some(around) = found else { return Err(not_there(&app, &path, sight).await.into()) };
-    let explanation = explain::explain(app.rulebook.view(), &around, Timestamp::now(), app.stuck_after)?;
+    let Some(around) = found else { return Err(not_there(&app, &path, scope).await.into()) };
+    let explanation =
+        explain_resource(app.rulebook.view(), request, &around, Timestamp::now(), app.stuck_after)?;
     let body = serde_json::to_vec(&explanation).map_err(Error::internal)?;
     let mut response = json(StatusCode::OK, body.into());
-    response.extensions_mut().insert(Subject::of(&around.resource));
+    response.extensions_mut().insert(ResourceKey::of(&around.resource));
     Ok(response)
+}
+
+/// The request that an explanation advises for the resource at `href`.
+fn request(remedy: Remedy<'_>, href: &str) -> String {
+    match remedy {
+        Remedy::ReadReports => format!("GET {href}/statuses"),
+        Remedy::Explain => format!("GET {href}/explain"),
+        Remedy::ListChildren(plural) => format!("GET {href}/{plural}?showDeleted=true"),
+        Remedy::Patch => format!("PATCH {href}"),
+        Remedy::Delete => format!("DELETE {href}"),
+        Remedy::ForceDelete => format!("POST {href}/force-delete with a reason"),
+    }
 }

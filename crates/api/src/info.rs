@@ -1,4 +1,4 @@
-//! What the service says about itself, to anyone.
+//! Handlers about the service itself, open to all callers.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::query;
-use hyperfleet_service::problem::Failed;
+use hyperfleet_service::http_error::HttpError;
 
 /// `GET /api/hyperfleet` and `GET /api/hyperfleet/metadata`.
 pub(crate) async fn metadata(State(app): State<App>) -> Response {
@@ -31,7 +31,7 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
         Some(reason) => {
             let draining = app.health.is_draining();
             let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DependencyUnavailable };
-            Failed::from(Error::new(kind, format!("Not able to serve: {reason}"))).into_response()
+            HttpError::from(Error::new(kind, format!("Not able to serve: {reason}"))).into_response()
         }
     };
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -51,6 +51,6 @@ pub(crate) async fn with_fingerprint(request: Request, next: Next) -> Response {
 async fn checked(parameters: Result<(), Error>, request: Request, next: Next) -> Response {
     match parameters {
         Ok(()) => next.run(request).await,
-        Err(error) => Failed::from(error).into_response(),
+        Err(error) => HttpError::from(error).into_response(),
     }
 }

@@ -1,5 +1,6 @@
-//! The handlers of leases: who of several replicas works on what. The verb is `report` on any kind, because whoever
-//! shares work out is who reports on it; a group belongs to the tenant of its callers, or to the system.
+//! The handlers of leases: which of several replicas works on what. They need the verb `report` on any kind, because
+//! the components that share work are those that report on it. A group belongs to the tenant of its callers, or to the
+//! system.
 
 use axum::body::Body;
 use axum::extract::rejection::RawPathParamsRejection;
@@ -7,7 +8,7 @@ use axum::extract::{RawPathParams, RawQuery, State};
 use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Request, StatusCode};
 use hyperfleet_core::{
-    Claim, Contract, Error, Fault, FaultKind, Faults, IfMatch, LEASE_TTL, check_lease_holder,
+    Claim, Contract, Error, ExpectedVersion, Fault, FaultKind, Faults, LEASE_TTL, check_lease_holder,
     check_lease_name, echo, json_text,
 };
 use hyperfleet_service::settings::parse_duration;
@@ -15,47 +16,48 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 use crate::app::App;
-use crate::gate::{Identified, Visitor};
+use crate::gate::{AdmittedCaller, Identified};
+use crate::precondition::precondition;
 use crate::query::{self, LeaseListParameters};
-use crate::resources::{Answer, etag, json, precondition};
+use crate::response::{HandlerResult, etag, json};
 use crate::{body, render};
 
-/// `GET B/leases`: those of a group that somebody has.
-pub(crate) async fn list(State(app): State<App>, visitor: Visitor, RawQuery(raw): RawQuery) -> Answer {
-    let sight = visitor.sight();
-    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &app.seal, sight)?;
-    let found = app.store.leases(sight, &list.group, &list.page.slice).await?;
-    let frame = render::Frame {
-        kind: app.contract().names_lists.then_some("LeaseList"),
-        page: list.page.page,
-        size: found.items.len(),
-        total: found.total,
-    };
+/// `GET B/leases`: the held leases of a group.
+pub(crate) async fn list(
+    State(app): State<App>,
+    caller: AdmittedCaller,
+    RawQuery(raw): RawQuery,
+) -> HandlerResult {
+    let scope = caller.scope();
+    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &app.token_signer, scope)?;
+    let found = app.store.leases(scope, &list.group, &list.page.slice).await?;
+    let frame =
+        render::Frame::new(app.contract(), "LeaseList", list.page.page, found.items.len(), found.total);
     let last = found.items.last().filter(|_| found.more).map(|lease| lease.name.as_str());
-    let next = list.page.next(last, (&app.seal, &list.route))?;
+    let next = list.page.next(last, (&app.token_signer, &list.route))?;
     Ok(json(StatusCode::OK, render::leases(&frame, &found, next.as_deref())?))
 }
 
-/// `PUT B/leases/{group}/{name}`: takes, renews or gives back.
+/// `PUT B/leases/{group}/{name}`: acquires, renews or releases a lease.
 pub(crate) async fn put(
     State(app): State<App>,
     path: Result<RawPathParams, RawPathParamsRejection>,
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     query::none(raw.as_deref(), app.contract())?;
     body::require_json(request.headers())?;
     let headers = request.headers().clone();
     let members = body::parse_object(&body::read(&app, request).await?)?;
     let claim = claim(app.contract(), path.ok().as_ref(), &headers, members)?;
-    let lease = app.store.claim(&caller.sight, &claim).await?;
+    let lease = app.store.claim(&caller.scope, &claim).await?;
     let mut response = json(StatusCode::OK, json_text(&lease).into());
     response.headers_mut().insert(ETAG, etag(lease.version));
     Ok(response)
 }
 
-/// What is wanted, with everything that is wrong with it: path, preconditions, body.
+/// Decodes a claim and reports every fault of path, preconditions and body.
 fn claim(
     contract: Contract,
     path: Option<&RawPathParams>,
@@ -64,14 +66,14 @@ fn claim(
 ) -> Result<Claim, Error> {
     let mut faults = Faults::default();
     let mut named = |wanted: &'static str| {
-        // What is no text at all is no name either.
+        // A name that is not UTF-8 is not valid.
         let given =
             path.and_then(|path| path.iter().find(|(name, _)| *name == wanted)).map_or("", |(_, v)| v);
-        faults.extend(check_lease_name(FaultKind::Path, wanted, given));
+        faults.extend(check_lease_name(FaultKind::Identifier, wanted, given));
         given.to_owned()
     };
     let (group, name) = (named("group"), named("name"));
-    let if_match = preconditions(headers, &mut faults);
+    let expected = preconditions(headers, &mut faults);
     let (mut holder, mut ttl) = (None, None);
     for (member, value) in members {
         match (member.as_str(), value) {
@@ -99,12 +101,12 @@ fn claim(
         name,
         holder: holder.unwrap_or_default(),
         ttl: ttl.unwrap_or_default(),
-        if_match,
+        expected,
     })
 }
 
-/// `If-None-Match: *` says what the absence of both says: that nobody has it.
-fn preconditions(headers: &HeaderMap, faults: &mut Faults) -> Option<IfMatch> {
+/// `If-None-Match: *` means the same as no precondition: the lease must be free.
+fn preconditions(headers: &HeaderMap, faults: &mut Faults) -> Option<ExpectedVersion> {
     let mut read = |name| {
         precondition(headers, name).unwrap_or_else(|error| {
             faults.extend(error.faults);
@@ -113,11 +115,11 @@ fn preconditions(headers: &HeaderMap, faults: &mut Faults) -> Option<IfMatch> {
     };
     let (if_match, if_none_match) = (read(&IF_MATCH), read(&IF_NONE_MATCH));
     match if_none_match {
-        Some(IfMatch::Tags { .. }) => {
+        Some(ExpectedVersion::Tags { .. }) => {
             let message = "If-None-Match must be * here: only a lease that nobody has";
             faults.push(Fault::new(FaultKind::Value, "If-None-Match", message).rule("enum").allowed(["*"]));
         }
-        Some(IfMatch::Any) if if_match.is_some() => {
+        Some(ExpectedVersion::Any) if if_match.is_some() => {
             let message = "If-Match and If-None-Match exclude each other";
             faults.push(Fault::new(FaultKind::Value, "If-None-Match", message).rule("exclusive"));
         }

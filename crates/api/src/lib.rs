@@ -4,29 +4,35 @@
 //! live in `hyperfleet_core`, and errors become problem bodies in one place.
 #![forbid(unsafe_code)]
 
+pub mod accept;
 mod app;
-mod around;
 mod body;
+mod coalesced_reads;
 pub mod config;
 mod decode;
 mod decode_report;
 mod explain;
 pub mod gate;
+mod history;
+mod idempotency;
+pub mod idempotency_key;
 mod info;
 mod leases;
+mod lookup;
 mod observe;
+mod open_files;
 pub mod openapi;
 mod page_token;
-mod pages;
-mod past;
-mod place;
+pub mod precondition;
+mod problem_types;
 mod query;
 mod render;
 mod resources;
-mod retry;
+mod response;
+mod route;
+mod route_layer;
 mod router;
 pub mod server;
-mod sharing;
 mod statuses;
 mod timeline;
 mod unmatched;

@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use http::HeaderValue;
 use http::header::VARY;
 use hyperfleet_core::Error;
-use hyperfleet_core::rules::Subject;
+use hyperfleet_core::rules::ResourceKey;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -24,10 +24,11 @@ use prometheus_client::registry::{Registry, Unit};
 use tower::Service as _;
 
 use hyperfleet_service::build_info::BuildInfo;
-use hyperfleet_service::problem::{self, Failed};
+use hyperfleet_service::http_error::HttpError;
+use hyperfleet_service::problem;
 use hyperfleet_service::request_ids::RequestIds;
 
-/// Who measures requests. Cheap to clone.
+/// Measures and logs requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Observer(Arc<Metrics>);
 
@@ -69,7 +70,7 @@ impl PartialEq for Template {
 impl Eq for Template {}
 
 impl Hash for Template {
-    /// They are few, and most differ in length: to compare two costs less than to hash one whole.
+    /// Templates are few and most differ in length, so hashing the length costs less than hashing the text.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_str().len().hash(state);
     }
@@ -82,7 +83,7 @@ impl EncodeLabelValue for Template {
 }
 
 impl Observer {
-    /// Makes the metrics visible under their public names.
+    /// Registers the metrics under their public names.
     pub(crate) fn register(registry: &mut Registry, build: &BuildInfo) -> Self {
         let metrics = Metrics {
             requests: Family::default(),
@@ -99,7 +100,7 @@ impl Observer {
             metrics.durations.clone(),
         );
         let labels = vec![("version", build.version.to_owned()), ("git_sha", build.git_sha.to_owned())];
-        api.register("build", "What runs here", Info::new(labels));
+        api.register("build", "Version and commit", Info::new(labels));
         Self(Arc::new(metrics))
     }
 
@@ -126,7 +127,7 @@ pub(crate) fn observe(
     async move {
         let response = match response.await {
             Ok(Ok(response)) => response,
-            Err(panic) => Failed::from(Error::internal(panic_text(&*panic))).into_response(),
+            Err(panic) => HttpError::from(Error::internal(panic_text(&*panic))).into_response(),
         };
         let mut response = problem::rendered(response, &ids, method.as_str(), &path);
         ids.mark(&mut response);
@@ -134,7 +135,7 @@ pub(crate) fn observe(
 
         let took = started.elapsed();
         let status = response.status().as_u16();
-        let subject = response.extensions_mut().remove::<Subject>();
+        let subject = response.extensions_mut().remove::<ResourceKey>();
         let mut id = [0; 36];
         let id = subject.as_ref().map(|subject| subject.id.written(&mut id));
         tracing::info!(
@@ -177,7 +178,7 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::around::Around;
+    use crate::route_layer::RouteLayer;
     use axum::Router;
     use axum::body::Body;
     use axum::routing::get;
@@ -186,11 +187,13 @@ mod tests {
     use tower::ServiceExt;
 
     fn observed(routes: Router, observer: Observer) -> Router {
-        routes.layer(Around::new(move |request, route: &mut Route| observe(observer.clone(), request, route)))
+        routes.layer(RouteLayer::new(move |request, route: &mut Route| {
+            observe(observer.clone(), request, route)
+        }))
     }
 
     #[test]
-    fn routes_of_one_length_are_counted_apart() {
+    fn routes_of_equal_length_are_counted_separately() {
         let mut registry = Registry::default();
         let observer = Observer::register(&mut registry, &BuildInfo::default());
         let routes = Router::new().route("/{a}/one", get(async || ())).route("/{a}/two/", get(async || ()));

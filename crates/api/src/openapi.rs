@@ -1,7 +1,6 @@
-//! The API's description of itself: the hand-written OpenAPI document, with the routes of the
-//! configured kinds, as JSON, as YAML and as a page. It is built from text that is part of the
-//! binary when somebody first asks for it, because it would be most of the work of a start. Nothing
-//! here decides what a route does; a test elsewhere walks the router and this document both ways.
+//! The OpenAPI document: written by hand, extended by the routes of the configured kinds, and served as JSON, YAML and
+//! a page. It is built on the first request for it, because building it would take most of the start. A test compares
+//! the document with the router in both directions.
 
 mod kinds;
 mod page;
@@ -82,12 +81,12 @@ fn forget_list_kinds(document: &mut Value) {
 
 /// `GET B/openapi`.
 pub async fn json(Extension(document): Extension<Lazy>, request: HeaderMap) -> Response {
-    answer(&request, "application/json", ASK_AGAIN, document.json.clone())
+    response(&request, "application/json", ASK_AGAIN, document.json.clone())
 }
 
 /// `GET B/openapi.yaml`.
 pub async fn yaml(Extension(document): Extension<Lazy>, request: HeaderMap) -> Response {
-    answer(&request, "application/yaml", ASK_AGAIN, document.yaml())
+    response(&request, "application/yaml", ASK_AGAIN, document.yaml())
 }
 
 fn source() -> Value {
@@ -112,7 +111,7 @@ fn fingerprint(content: &[u8]) -> String {
 }
 
 /// The content with its `ETag`, or 304 when the caller has it.
-fn answer(request: &HeaderMap, media_type: &'static str, cache: &'static str, content: Bytes) -> Response {
+fn response(request: &HeaderMap, media_type: &'static str, cache: &'static str, content: Bytes) -> Response {
     let tag = format!("\"{}\"", fingerprint(&content));
     let known = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|list| {
         let mut tags = list.split(',').map(|one| one.trim().trim_start_matches("W/"));
@@ -125,8 +124,8 @@ fn answer(request: &HeaderMap, media_type: &'static str, cache: &'static str, co
     (headers, [(CONTENT_TYPE, media_type)], content).into_response()
 }
 
-/// A JSON value for a serializer other than that of serde_json, whose exact numbers nobody else
-/// can write. The document's own numbers are all small integers.
+/// A JSON value for a serializer other than that of serde_json, whose exact numbers no other
+/// serializer can write. The document's own numbers are all small integers.
 struct Plain<'a>(&'a Value);
 
 impl Serialize for Plain<'_> {

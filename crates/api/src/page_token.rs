@@ -1,5 +1,5 @@
-//! Page tokens: what a list is of and where the next page begins, sealed. A caller can read one but not make or change
-//! one, so what is in it needs no checking as if a stranger had written it. It is bound to the route that gave it out.
+//! Page tokens: the criteria of a list and the position of the next page, with a message authentication code. A caller
+//! can read a token but cannot change one, so its content is trusted. A token is valid only for the route that issued it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,16 +12,16 @@ use sha2::Sha256;
 
 use crate::query::Criteria;
 
-/// Half a SHA-256 is more than anyone can guess.
-const SEAL_BYTES: usize = 16;
+/// Half a SHA-256 cannot be guessed.
+const MAC_BYTES: usize = 16;
 
-/// What the token of a list of resources holds.
+/// The token of a list of resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
-    /// What the list is of.
+    /// The criteria of the list.
     #[serde(flatten)]
     pub(crate) criteria: Criteria,
-    /// The last resource of the page before.
+    /// The position of the last resource of the page before.
     #[serde(flatten)]
     pub(crate) after: Position,
     /// The number of the page, counted from the first.
@@ -29,42 +29,36 @@ pub(crate) struct Token {
     pub(crate) page: u64,
 }
 
-/// What seals tokens and breaks them open.
+/// Signs tokens and verifies them. Every replica has the same key.
 #[derive(Clone)]
-pub(crate) struct Seal(Hmac<Sha256>);
+pub(crate) struct TokenSigner(Hmac<Sha256>);
 
-impl Seal {
-    /// A seal with a key that every replica knows and nobody else.
+impl TokenSigner {
     pub(crate) fn new(key: &[u8; 64]) -> Self {
-        // A key of any length will do, so there is nothing to fail.
         Self(Hmac::new(key.into()))
     }
 
     /// A token for the next page of the list at `route`.
-    pub(crate) fn close(&self, token: &impl Serialize, route: &str) -> Result<String, Error> {
+    pub(crate) fn sign(&self, token: &impl Serialize, route: &str) -> Result<String, Error> {
         let content = serde_json::to_vec(token).map_err(Error::internal)?;
-        let mut sealed = self.mark(&content, route);
-        sealed.extend(content);
-        Ok(URL_SAFE_NO_PAD.encode(sealed))
+        let mut signed = self.mac(&content, route).finalize().into_bytes()[..MAC_BYTES].to_vec();
+        signed.extend(content);
+        Ok(URL_SAFE_NO_PAD.encode(signed))
     }
 
-    /// What a token holds, if it is one of ours for this route.
-    pub(crate) fn open<T: DeserializeOwned>(&self, text: &str, route: &str) -> Option<T> {
-        let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (mark, content) = sealed.split_at_checked(SEAL_BYTES)?;
-        let mut mac = self.0.clone();
-        mac.update(route.as_bytes());
-        mac.update(&[0]);
-        mac.update(content);
-        mac.verify_truncated_left(mark).ok()?;
+    /// The content of a token that was signed for this route; `None` for any other text.
+    pub(crate) fn verify<T: DeserializeOwned>(&self, text: &str, route: &str) -> Option<T> {
+        let signed = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (mac, content) = signed.split_at_checked(MAC_BYTES)?;
+        self.mac(content, route).verify_truncated_left(mac).ok()?;
         serde_json::from_slice(content).ok()
     }
 
-    fn mark(&self, content: &[u8], route: &str) -> Vec<u8> {
+    fn mac(&self, content: &[u8], route: &str) -> Hmac<Sha256> {
         let mut mac = self.0.clone();
         mac.update(route.as_bytes());
         mac.update(&[0]);
         mac.update(content);
-        mac.finalize().into_bytes()[..SEAL_BYTES].to_vec()
+        mac
     }
 }

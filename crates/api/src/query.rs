@@ -1,9 +1,9 @@
-//! Query parameters. An unknown one is refused, so that a misspelt `dryRun` or filter never does
-//! the real thing; a blank value counts as absent; every bad parameter is reported at once.
+//! Query parameters. An unknown one is refused, so that a misspelt `dryRun` never executes the command; a blank value
+//! counts as absent; every faulty parameter is reported at once.
 
+mod history;
 mod leases;
 mod list;
-mod past;
 mod slice;
 mod wait;
 mod watch;
@@ -15,25 +15,25 @@ use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, ech
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::page_token::Seal;
+use crate::page_token::TokenSigner;
 
+pub(crate) use history::{DiffParameters, TimelineParameters, TimelineToken};
 pub(crate) use leases::LeaseListParameters;
 pub(crate) use list::{Criteria, ListParameters};
-pub(crate) use past::{DiffParameters, TimelineParameters, TimelineToken};
 pub(crate) use slice::SliceParameters;
 pub(crate) use wait::{Awaited, Wait};
 pub(crate) use watch::{WatchParameters, is_watch};
 
 const DEFAULT_PAGE_SIZE: u64 = 20;
 
-/// The parameters of a request, taken one by one; what is left at the end is unknown.
+/// The parameters of a request, taken one by one; the remaining ones are unknown.
 pub(crate) struct Query {
     given: Vec<(String, String)>,
-    /// The names as they came.
+    /// The parameters as given.
     order: Vec<String>,
     known: Vec<&'static str>,
     faults: Faults,
-    /// What is wrong with the search, with the place.
+    /// The error of the search, with its position.
     search_error: Option<SearchError>,
     contract: Contract,
 }
@@ -61,7 +61,7 @@ impl Query {
     }
 
     fn fault(&mut self, name: &str, message: impl Into<String>, value: Option<&str>, rule: &'static str) {
-        let fault = Fault::new(FaultKind::Query, name, message).rule(rule);
+        let fault = Fault::new(FaultKind::Parameter, name, message).rule(rule);
         self.faults.push(match value {
             Some(value) => fault.given(&Value::from(value)),
             None => fault,
@@ -74,7 +74,7 @@ impl Query {
         if found.is_none() {
             let allowed: Vec<_> = words.iter().map(|(word, _)| *word).collect();
             let message = format!("{name} must be {}, not '{}'", allowed.join(" or "), echo(&value));
-            let fault = Fault::new(FaultKind::Query, name, message).rule("enum").given(&value.into());
+            let fault = Fault::new(FaultKind::Parameter, name, message).rule("enum").given(&value.into());
             self.faults.push(fault.allowed(allowed));
         }
         found
@@ -99,21 +99,21 @@ impl Query {
                 Some(0) => "min",
                 Some(_) => "max",
             };
-            let fault = Fault::new(FaultKind::Query, name, message).given(&value.into()).rule(constraint);
+            let fault = Fault::new(FaultKind::Parameter, name, message).given(&value.into()).rule(constraint);
             self.faults.push(fault.bounds(1, max));
         }
         good
     }
 
-    /// What the page token holds, if it is one of ours for this route, and `page` is not given beside it.
+    /// The content of the page token, if it is valid for this route and `page` is not given beside it.
     fn token<T: DeserializeOwned>(
         &mut self,
         page: Option<u64>,
-        (seal, route): (&Seal, &str),
+        (token_signer, route): (&TokenSigner, &str),
         fits: impl FnOnce(&T) -> bool,
     ) -> Option<T> {
         let text = self.take("pageToken")?;
-        let token = seal.open(&text, route).filter(fits);
+        let token = token_signer.verify(&text, route).filter(fits);
         if token.is_none() {
             let message = "pageToken must be the next_page_token of a page of this very list, unaltered";
             self.fault("pageToken", message, Some(&text), "format");
@@ -135,11 +135,11 @@ impl Query {
         }
     }
 
-    /// `value` if every parameter was known and good.
+    /// `value` if every parameter was known and valid.
     fn finish<T>(mut self, value: T) -> Result<T, Error> {
         let mut unknown = std::mem::take(&mut self.given);
         if !self.contract.refuses_unknown {
-            // A filter that is not understood must not be taken for none.
+            // A misspelt filter must not be ignored.
             unknown.retain(|(name, value)| name == "search" && !value.trim().is_empty());
         }
         for (name, _) in unknown {
@@ -151,7 +151,7 @@ impl Query {
             self.fault(&echo(&name), message, None, "unknown");
         }
         match self.search_error {
-            // Alone, it can show the place; among others it is one of them.
+            // As the only error it shows the position; among others it is one of the faults.
             Some(error) if self.faults.is_empty() => return Err(error.into()),
             Some(error) => self.faults.push(error.fault().clone()),
             None => {}
@@ -180,16 +180,16 @@ pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
 /// The parameters of a read of one resource.
 #[derive(Debug, Default)]
 pub(crate) struct ReadParameters {
-    /// Only these parts of it.
+    /// The requested projection.
     pub(crate) fields: Option<Projection>,
-    /// As it was at the end of this generation.
+    /// The generation to read from history.
     pub(crate) generation: Option<i64>,
-    /// What to wait for first.
+    /// The condition to wait for.
     pub(crate) wait: Option<Wait>,
 }
 
 impl ReadParameters {
-    /// Reads them.
+    /// Parses the parameters.
     pub(crate) fn parse(raw: Option<&str>, contract: Contract) -> Result<Self, Error> {
         if raw.is_none() {
             return Ok(Self::default());
@@ -216,7 +216,7 @@ pub(crate) fn write(raw: Option<&str>, contract: Contract) -> Result<bool, Error
     query.finish(dry_run)
 }
 
-/// What the size of a page is called.
+/// The names of the parameter for the page size.
 fn page_size_names(contract: Contract) -> Vec<&'static str> {
     if contract.page.page_size { vec!["pageSize", "size"] } else { vec!["size"] }
 }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelt_parameter_is_told_the_right_one() {
+    fn a_misspelt_parameter_gets_a_suggestion() {
         let error = write(Some("dryrun=true"), Contract::DOCUMENTED).unwrap_err();
         assert_eq!(error.code(), "HYPERFLEET-VAL-004");
         assert!(error.detail.contains("did you mean dryRun?"), "{}", error.detail);

@@ -1,9 +1,9 @@
-//! Answers as JSON text: one resource, a page of resources, a report, the reports on a resource, its timeline, leases.
+//! Renders response bodies as JSON text: resources, reports, timelines and leases, single and as pages.
 
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hyperfleet_core::{Error, Projection, Report, Resource, Version, View, printed_size};
+use hyperfleet_core::{Contract, Error, Projection, Report, Resource, Version, View, printed_size};
 use hyperfleet_store::{LeasePage, Page, ReportPage, TimelinePage};
 
 /// One resource.
@@ -17,16 +17,22 @@ pub(crate) fn resource(
     Ok(out.into())
 }
 
-/// Where a page stands in its list.
+/// The members of a page besides its items.
 pub(crate) struct Frame<'a> {
     /// The name of the list, such as `ClusterList`, where the contract wants it.
-    pub(crate) kind: Option<&'a str>,
+    kind: Option<&'a str>,
     /// Which page.
-    pub(crate) page: u64,
+    page: u64,
     /// How many items it holds.
-    pub(crate) size: usize,
+    size: usize,
     /// How many there are on all pages, if that was asked for.
-    pub(crate) total: Option<u64>,
+    total: Option<u64>,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn new(contract: Contract, kind: &'a str, page: u64, size: usize, total: Option<u64>) -> Self {
+        Self { kind: contract.names_lists.then_some(kind), page, size, total }
+    }
 }
 
 /// A page of resources. `next` is the token of the page behind it.
@@ -45,7 +51,7 @@ pub(crate) fn list(
         }
         view.write(&mut out, item, fields)?;
     }
-    close(&mut out, next, Some(found.moment.version()));
+    close(&mut out, next, Some(found.version));
     Ok(out.into())
 }
 

@@ -1,84 +1,62 @@
-//! The handlers of resources. Each decodes, calls the store, and renders; whatever is decided is
-//! decided by the rules.
+//! The handlers of resources. Each decodes, calls the store, and renders; the rules decide.
 
-use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, RawQuery, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::{RawQuery, State};
+use axum::response::IntoResponse;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
-use hyperfleet_core::rules::{Outcome, Subject};
+use http::header::{IF_MATCH, IF_NONE_MATCH, LOCATION};
+use http::{Request, StatusCode};
+use hyperfleet_core::rules::Outcome;
 use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
-    BASE, Caller, Command, Delete, Entity, Error, ErrorKind, Fault, FaultKind, Faults, ForceDelete, IfMatch,
-    Intent, Patch, Projection, Resource, ResourceId, Retry, Sight, Version, echo,
+    AccessScope, Caller, Command, Delete, Entity, Error, ErrorKind, ForceDelete, Idempotency, Intent, Patch,
+    Resource,
 };
 use hyperfleet_store::{ListQuery, Start};
 use tokio::runtime;
 
 use crate::app::App;
-use crate::gate::{Identified, Visitor};
+use crate::gate::{AdmittedCaller, Identified};
+use crate::lookup::{find, owner};
 use crate::page_token::Token;
-use crate::place::{Path, parameter};
+use crate::precondition::precondition;
 use crate::query::{self, ListParameters, ReadParameters};
-use crate::{body, decode, past, render, retry, wait, watch};
-use hyperfleet_service::problem::Failed;
-
-pub(crate) type Answer = Result<Response, Failed>;
-
-/// The headers of a request of which nothing else is wanted any more: they are taken, not copied.
-pub(crate) struct Headers(pub(crate) HeaderMap);
-
-impl<S: Send + Sync> FromRequest<S> for Headers {
-    type Rejection = Infallible;
-
-    async fn from_request(request: Request<Body>, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(request.into_parts().0.headers))
-    }
-}
+use crate::response::{HandlerResult, Headers, about, header, json, shown};
+use crate::route::{Path, parameter};
+use crate::router::BASE;
+use crate::{body, decode, history, idempotency, render, wait, watch};
 
 /// `GET` of a collection.
 pub(crate) async fn list(
     State(app): State<App>,
     path: Path,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     RawQuery(raw): RawQuery,
     Headers(headers): Headers,
-) -> Answer {
+) -> HandlerResult {
     if query::is_watch(raw.as_deref()) {
-        return watch::open(&app, &path, &visitor, raw.as_deref(), &headers).await;
+        return watch::open(&app, &path, &caller, raw.as_deref(), &headers).await;
     }
-    let asked = Arc::new(ListKey::new(path.list_name(), raw, visitor.sight().clone()));
-    if let Some((made, page)) = app.pages.get(&asked)
-        && app.store.moment().await? == made
-    {
-        return Ok(json(StatusCode::OK, page));
-    }
+    let asked = Arc::new(ListKey::new(path.list_name(), raw, caller.scope().clone()));
     let here = Arc::new((runtime::Handle::current().id(), asked));
     let page = app.lists.answer(&here, async || page(&app, &path, &here.1).await).await?;
     Ok(json(StatusCode::OK, page))
 }
 
-/// What makes two lists the same: the list with its owners, every parameter, and who sees.
+/// What makes two reads of a list equal: the list with its owners, every parameter, and the access scope.
 #[derive(PartialEq, Eq)]
 pub(crate) struct ListKey {
     list: String,
     raw: Option<String>,
-    sight: Sight,
+    scope: AccessScope,
 }
 
 impl ListKey {
-    pub(crate) fn new(list: String, raw: Option<String>, sight: Sight) -> Self {
-        Self { list, raw, sight }
-    }
-
-    /// About how much memory it takes.
-    pub(crate) fn size(&self) -> usize {
-        size_of::<Self>() + self.list.len() + self.raw.as_ref().map_or(0, String::len)
+    pub(crate) fn new(list: String, raw: Option<String>, scope: AccessScope) -> Self {
+        Self { list, raw, scope }
     }
 }
 
@@ -87,24 +65,26 @@ impl Hash for ListKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.list.hash(state);
         self.raw.hash(state);
-        self.sight.tenant().hash(state);
+        self.scope.tenant().hash(state);
     }
 }
 
-/// A page of a list, as it is answered.
-async fn page(app: &App, path: &Path, asked: &Arc<ListKey>) -> Result<Bytes, Error> {
-    let (sight, raw) = (&asked.sight, asked.raw.as_deref());
-    let route = list_name(path, sight);
-    let (sealed, options) = ((&app.seal, route.as_str()), Options { tenancy: app.rulebook.tenancy });
-    let any_kind = path.place.entity.is_none();
-    let list = ListParameters::parse(raw, app.catalog(), app.contract(), options, any_kind, sealed)?;
-    let owner = owner(app, path, sight).await?;
+/// The body of a page of a list.
+async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
+    let (scope, raw) = (&asked.scope, asked.raw.as_deref());
+    let route = list_name(path, scope);
+    let (signer_and_route, options) =
+        ((&app.token_signer, route.as_str()), Options { tenancy: app.rulebook.tenancy });
+    let any_kind = path.route.entity.is_none();
+    let list =
+        ListParameters::parse(raw, app.catalog(), app.contract(), options, any_kind, signer_and_route)?;
+    let owner = owner(app, path, scope).await?;
     let kinds = kinds_of(app, path);
     let offset = (list.page - 1).saturating_mul(list.page_size);
     let found = app
         .store
         .list(
-            sight,
+            scope,
             ListQuery {
                 filter: list.filter(kinds, owner),
                 order: list.order.clone(),
@@ -114,40 +94,30 @@ async fn page(app: &App, path: &Path, asked: &Arc<ListKey>) -> Result<Bytes, Err
             },
         )
         .await?;
-    let kind = format!("{}List", path.place.kind());
-    let frame = render::Frame {
-        kind: app.contract().names_lists.then_some(&kind),
-        page: list.page,
-        size: found.items.len(),
-        total: found.total,
-    };
+    let kind = format!("{}List", path.route.kind());
+    let frame = render::Frame::new(app.contract(), &kind, list.page, found.items.len(), found.total);
     let next = match found.items.last().filter(|_| found.more) {
         Some(last) => {
             let after = Position::of(&Candidate::new(app.rulebook.view(), last), &list.order);
             let page = list.page.saturating_add(1);
-            Some(app.seal.close(&Token { criteria: list.criteria, after, page }, &route)?)
+            Some(app.token_signer.sign(&Token { criteria: list.criteria, after, page }, &route)?)
         }
         None => None,
     };
-    let page = render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())?;
-    // Its owners were looked at before it was read, so what it says of them is of no moment.
-    if path.owners.is_empty() {
-        app.pages.keep(asked, found.moment, &page);
-    }
-    Ok(page)
+    render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())
 }
 
-/// The kinds that a list is of.
+/// The kinds of a list.
 pub(crate) fn kinds_of(app: &App, path: &Path) -> Vec<Arc<str>> {
-    match &path.place.entity {
+    match &path.route.entity {
         Some(entity) => vec![entity.kind.clone()],
         None => app.catalog().kinds().map(|e| e.kind.clone()).collect(),
     }
 }
 
-/// What a page token is bound to: the list, and the tenant that sees it.
-fn list_name(path: &Path, sight: &Sight) -> String {
-    let tenant = sight.tenant().map(|tenant| format!("{tenant}/")).unwrap_or_default();
+/// The route that a page token is bound to: the list and the tenant.
+fn list_name(path: &Path, scope: &AccessScope) -> String {
+    let tenant = scope.tenant().map(|tenant| format!("{tenant}/")).unwrap_or_default();
     tenant + &path.list_name()
 }
 
@@ -158,51 +128,52 @@ pub(crate) async fn create(
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
-    if path.place.lacks_owner() {
-        return Err(needs_owner(&app, path.place.entity.as_deref()).into());
+    if path.route.lacks_owner() {
+        return Err(needs_owner(&app, path.route.entity.as_deref()).into());
     }
     body::require_json(request.headers())?;
-    let key = retry::key(&request, dry_run)?;
+    let key = idempotency::key(&request, dry_run)?;
     let bytes = body::read(&app, request).await?;
     let members = body::parse_object(&bytes)?;
-    let entity = match &path.place.entity {
+    let entity = match &path.route.entity {
         Some(entity) => entity,
         None => decode::kind_of(&app.rulebook, &members)?,
     };
-    if path.place.entity.is_none() && entity.parent.is_some() {
+    if path.route.entity.is_none() && entity.parent.is_some() {
         return Err(needs_owner(&app, Some(entity)).into());
     }
-    let create = decode::create(&app.rulebook, entity, path.owners, members)?;
-    let retry = key.map(|key| key.of(&caller, &bytes));
-    // It is a part of what the connection has read, which could not be read into again meanwhile.
+    let create = decode::create(&app.rulebook, entity, path.target.ancestors, members)?;
+    let idempotency = key.map(|key| key.fingerprints(&caller, &bytes));
+    // The body shares the connection's read buffer, which can be reused once it is dropped.
     drop(bytes);
-    let (resource, again) = execute_once(&app, caller, dry_run, Intent::Create(create), retry).await?;
+    let (resource, replayed) =
+        execute_once(&app, caller, dry_run, Intent::Create(create), idempotency).await?;
     let mut response = shown(&app, StatusCode::CREATED, &resource, None)?;
     header(&mut response, LOCATION, &app.rulebook.view().href(&resource));
-    Ok(retry::mark(response, again))
+    Ok(idempotency::mark_replayed(response, replayed))
 }
 
 /// `GET` of one resource.
 pub(crate) async fn read(
     State(app): State<App>,
     path: Path,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     RawQuery(raw): RawQuery,
     Headers(headers): Headers,
-) -> Answer {
+) -> HandlerResult {
     let ReadParameters { fields, generation, wait } = ReadParameters::parse(raw.as_deref(), app.contract())?;
     let if_none_match = precondition(&headers, &IF_NONE_MATCH)?;
     if let Some(wait) = wait {
-        // What is rare is kept in a box of its own, or every request would carry the room for it along.
-        return Box::pin(wait::read(&app, &path, &visitor, &wait, fields.as_ref())).await;
+        // Rare branches are boxed, so that they do not enlarge the future of every request.
+        return Box::pin(wait::read(&app, &path, &caller, &wait, fields.as_ref())).await;
     }
-    let sight = visitor.sight();
+    let scope = caller.scope();
     if let Some(generation) = generation {
-        return Ok(Box::pin(past::read(&app, &path, sight, generation, fields.as_ref())).await?);
+        return Ok(Box::pin(history::read(&app, &path, scope, generation, fields.as_ref())).await?);
     }
-    let resource = find(&app, &path, sight).await?;
+    let resource = find(&app, &path, scope).await?;
     if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
         return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
     }
@@ -216,14 +187,14 @@ pub(crate) async fn patch(
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
-    let if_match = precondition(request.headers(), &IF_MATCH)?;
+    let expected = precondition(request.headers(), &IF_MATCH)?;
     let language = body::patch_language(request.headers())?;
     let bytes = body::read(&app, request).await?;
-    let body = decode::patch(language, path.place.entity.as_deref(), &bytes)?;
+    let body = decode::patch(language, path.route.entity.as_deref(), &bytes)?;
     drop(bytes);
-    let intent = Intent::Patch(Patch { target: path.target(), if_match, body });
+    let intent = Intent::Patch(Patch { target: path.target, expected, body });
     let resource = execute(&app, caller, dry_run, intent).await?;
     Ok(shown(&app, StatusCode::OK, &resource, None)?)
 }
@@ -235,10 +206,10 @@ pub(crate) async fn delete(
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     Headers(headers): Headers,
-) -> Answer {
+) -> HandlerResult {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
-    let if_match = precondition(&headers, &IF_MATCH)?;
-    let intent = Intent::Delete(Delete { target: path.target(), if_match });
+    let expected = precondition(&headers, &IF_MATCH)?;
+    let intent = Intent::Delete(Delete { target: path.target, expected });
     let resource = execute(&app, caller, dry_run, intent).await?;
     Ok(shown(&app, StatusCode::ACCEPTED, &resource, None)?)
 }
@@ -250,70 +221,38 @@ pub(crate) async fn force_delete(
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
-    let if_match = precondition(request.headers(), &IF_MATCH)?;
+    let expected = precondition(request.headers(), &IF_MATCH)?;
     body::require_json(request.headers())?;
-    let key = retry::key(&request, dry_run)?;
+    let key = idempotency::key(&request, dry_run)?;
     let bytes = body::read(&app, request).await?;
     let reason = decode::force_delete(app.contract(), &bytes)?;
-    let retry = key.map(|key| key.of(&caller, &bytes));
+    let idempotency = key.map(|key| key.fingerprints(&caller, &bytes));
     drop(bytes);
-    let intent = Intent::ForceDelete(ForceDelete { target: path.target(), if_match, reason });
-    let (_, again) = execute_once(&app, caller, dry_run, intent, retry).await?;
-    Ok(retry::mark(StatusCode::NO_CONTENT.into_response(), again))
+    let intent = Intent::ForceDelete(ForceDelete { target: path.target, expected, reason });
+    let (_, replayed) = execute_once(&app, caller, dry_run, intent, idempotency).await?;
+    Ok(idempotency::mark_replayed(StatusCode::NO_CONTENT.into_response(), replayed))
 }
 
-/// Carries out what changes a resource, and returns it as it is then.
+/// Executes a command and returns the changed resource.
 async fn execute(app: &App, caller: Caller, dry_run: bool, intent: Intent) -> Result<Box<Resource>, Error> {
     Ok(execute_once(app, caller, dry_run, intent, None).await?.0)
 }
 
-/// The same for what may be asked again; and whether it was.
+/// Executes a command that may have an idempotency key, and returns whether its response is a replay.
 async fn execute_once(
     app: &App,
     caller: Caller,
     dry_run: bool,
     intent: Intent,
-    retry: Option<Retry>,
+    idempotency: Option<Idempotency>,
 ) -> Result<(Box<Resource>, bool), Error> {
-    match app.store.execute(Command { caller, dry_run, intent, retry }).await? {
+    match app.store.execute(Command { caller, dry_run, intent, idempotency }).await? {
         Outcome::Resource(resource) => Ok((resource, false)),
-        Outcome::Again(resource) => Ok((resource, true)),
+        Outcome::Replayed(resource) => Ok((resource, true)),
         other => Err(Error::internal(format!("a command about a resource came to {other:?}"))),
     }
-}
-
-/// The resource that the path names.
-pub(crate) async fn find(app: &App, path: &Path, sight: &Sight) -> Result<Arc<Resource>, Error> {
-    let found = match ResourceId::parse(path.id()) {
-        Some(id) => app.store.get(sight, id).await?,
-        None => None,
-    };
-    if let Some(resource) = found.filter(|resource| path.names(resource)) {
-        // Where roles may hide an owner, nothing is below it.
-        if sight.rights().is_some() {
-            Box::pin(owner(app, path, sight)).await?;
-        }
-        return Ok(resource);
-    }
-    // Only now is it worth knowing which part of the path is wrong.
-    Box::pin(owner(app, path, sight)).await?;
-    Err(Error::not_found(path.place.kind(), path.id()))
-}
-
-/// The direct owner that the path names, checked up to the outermost.
-pub(crate) async fn owner(app: &App, path: &Path, sight: &Sight) -> Result<Option<ResourceId>, Error> {
-    let mut owner: Option<ResourceId> = None;
-    for (kind, id) in &path.owners {
-        let found = match ResourceId::parse(id) {
-            Some(id) => app.store.get(sight, id).await?,
-            None => None,
-        };
-        let found = found.filter(|r| r.kind == *kind && (owner.is_none() || r.owner() == owner));
-        owner = Some(found.ok_or_else(|| Error::not_found(kind, id))?.id);
-    }
-    Ok(owner)
 }
 
 fn needs_owner(app: &App, entity: Option<&Entity>) -> Error {
@@ -326,55 +265,4 @@ fn needs_owner(app: &App, entity: Option<&Entity>) -> Error {
         ErrorKind::Unprocessable,
         hint.unwrap_or_else(|| "This kind is created below its owner".to_owned()),
     )
-}
-
-pub(crate) fn precondition(headers: &HeaderMap, name: &HeaderName) -> Result<Option<IfMatch>, Error> {
-    if !headers.contains_key(name) {
-        return Ok(None);
-    }
-    let values = headers.get_all(name).iter();
-    let text = values.map(|v| String::from_utf8_lossy(v.as_bytes())).collect::<Vec<_>>().join(", ");
-    IfMatch::parse(&text).map(Some).ok_or_else(|| {
-        let title = if *name == IF_MATCH { "If-Match" } else { "If-None-Match" };
-        let message =
-            format!("{title} must be * or a list of entity tags such as \"42\", not {}", echo(&text));
-        let fault = Fault::new(FaultKind::Value, title, message).given(&text.into()).format("entity-tag");
-        Faults::one(fault).into_error()
-    })
-}
-
-/// An answer that shows a resource, or parts of it.
-pub(crate) fn shown(
-    app: &App,
-    status: StatusCode,
-    resource: &Resource,
-    fields: Option<&Projection>,
-) -> Result<Response, Error> {
-    Ok(about(resource, json(status, render::resource(app.rulebook.view(), resource, fields)?)))
-}
-
-/// An answer that is about one resource: its tag for the caller, its name for the log.
-fn about(resource: &Resource, mut response: Response) -> Response {
-    response.headers_mut().insert(ETAG, etag(resource.version));
-    response.extensions_mut().insert(Subject::of(resource));
-    response
-}
-
-/// The tag of a resource or a lease: its version.
-pub(crate) fn etag(version: Version) -> HeaderValue {
-    let tag = ["\"", itoa::Buffer::new().format(version.0), "\""].concat();
-    HeaderValue::from_maybe_shared(Bytes::from(tag)).expect("digits between quotes")
-}
-
-pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {
-    let mut response = Response::new(Body::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
-}
-
-pub(crate) fn header(response: &mut Response, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        response.headers_mut().insert(name, value);
-    }
 }

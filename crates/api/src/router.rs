@@ -1,29 +1,29 @@
-//! Every route of the API, top to bottom. Kinds come from configuration: each gets its flat
-//! routes, and one set below every chain of its owners.
+//! Every route of the API, top to bottom. Kinds come from configuration: each has flat routes, and one set of routes
+//! below every chain of its owners.
 
 mod encoding;
 
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::routing::{MethodRouter, Route, get, post, put};
+use axum::routing::{MethodRouter, Route, delete, get, patch, post, put};
 use axum::{Extension, Router, middleware};
-use hyperfleet_core::BASE;
 use tower::layer::layer_fn;
 
 use crate::app::App;
-use crate::around::Around;
+use crate::gate::RouteRequirements;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
-use crate::place::Place;
-use crate::{explain, gate, info, leases, past, resources, statuses, timeline, unmatched, whoami};
+use crate::route::KindRoute;
+use crate::route_layer::RouteLayer;
+use crate::{explain, gate, history, info, leases, resources, statuses, timeline, unmatched, whoami};
 use encoding::Encoded;
+
+/// The path below which version 1 is served.
+pub(crate) const BASE: &str = "/api/hyperfleet/v1";
 
 /// The path below which everything is served.
 pub(crate) const ROOT: &str = "/api/hyperfleet";
-
-/// What leases are below.
-pub(crate) const LEASES: &str = "leases";
 
 /// The whole API.
 pub(crate) fn router(app: &App, observer: Observer) -> Router {
@@ -32,10 +32,10 @@ pub(crate) fn router(app: &App, observer: Observer) -> Router {
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
         .with_state(app.clone())
-        // Together, outermost first: axum boxes what it is given, and clones every box for every request.
+        // One layer for both, outermost first, because axum boxes each layer and clones each box for every request.
         .layer((
             layer_fn(Encoded::new),
-            Around::new(move |request: Request, route: &mut Route| {
+            RouteLayer::new(move |request: Request, route: &mut Route| {
                 observe::observe(observer.clone(), request, route)
             }),
         ))
@@ -65,33 +65,45 @@ fn routes(app: &App) -> Routes {
     routes.add(&format!("{BASE}/openapi/swagger-ui.js"), asset(get(openapi::script)));
     routes.add(&format!("{BASE}/openapi/swagger-ui.css"), asset(get(openapi::style)));
 
-    // Behind the gate. Another method on the same path is refused before it, as another path is.
-    let gate = || {
+    // Guarded routes. An unknown path or method is refused before the gate.
+    let gate = |requirements: RouteRequirements| {
         let app = app.clone();
-        Around::new(move |request: Request, route: &mut Route| {
-            gate::admit(app.clone(), request, route.clone())
+        RouteLayer::new(move |request: Request, route: &mut Route| {
+            gate::admit(app.clone(), requirements, request, route.clone())
         })
     };
-    let guarded = |methods: MethodRouter<App>| methods.route_layer(gate());
-    routes.add(&format!("{BASE}/whoami"), guarded(get(whoami::whoami)));
-    routes.add(&format!("{BASE}/authz/check"), guarded(post(whoami::check)));
-    routes.add(&format!("{BASE}/{LEASES}"), guarded(get(leases::list)));
-    routes.add(&format!("{BASE}/{LEASES}/{{group}}/{{name}}"), guarded(put(leases::put)));
+    let guarded =
+        |requirements: RouteRequirements, methods: MethodRouter<App>| methods.route_layer(gate(requirements));
+    routes.add(&format!("{BASE}/whoami"), guarded(RouteRequirements::SELF, get(whoami::whoami)));
+    routes.add(&format!("{BASE}/authz/check"), guarded(RouteRequirements::SELF, post(whoami::check)));
+    routes.add(&format!("{BASE}/leases"), guarded(RouteRequirements::LIST_LEASES, get(leases::list)));
+    routes.add(
+        &format!("{BASE}/leases/{{group}}/{{name}}"),
+        guarded(RouteRequirements::RENEW_LEASE, put(leases::put)),
+    );
 
-    for place in Place::all(view.catalog) {
-        let collection = format!("{BASE}{}", place.collection_path());
-        let item = format!("{BASE}{}", place.item_path());
-        let place = Extension(Arc::new(place));
-        let at = |methods: MethodRouter<App>| methods.route_layer((place.clone(), gate()));
+    for kind_route in KindRoute::all(view.catalog) {
+        let collection = format!("{BASE}{}", kind_route.collection_path());
+        let item = format!("{BASE}{}", kind_route.item_path());
+        let kind_route = Extension(Arc::new(kind_route));
+        let at = |requirements: RouteRequirements, methods: MethodRouter<App>| {
+            methods.route_layer((kind_route.clone(), gate(requirements)))
+        };
 
-        routes.add(&collection, at(get(resources::list).post(resources::create)));
-        routes.add(&item, at(get(resources::read).patch(resources::patch).delete(resources::delete)));
-        routes.add(&format!("{item}/force-delete"), at(post(resources::force_delete)));
-        let report = get(statuses::list).put(statuses::submit).post(statuses::submit);
-        routes.add(&format!("{item}/statuses"), at(report));
-        routes.add(&format!("{item}/explain"), at(get(explain::explain)));
-        routes.add(&format!("{item}/timeline"), at(get(timeline::list)));
-        routes.add(&format!("{item}/diff"), at(get(past::diff)));
+        let list = at(RouteRequirements::LIST, get(resources::list));
+        routes.add(&collection, list.merge(at(RouteRequirements::WRITE, post(resources::create))));
+        let read = at(RouteRequirements::READ, get(resources::read));
+        let write = at(RouteRequirements::WRITE, patch(resources::patch));
+        let delete = at(RouteRequirements::DELETE, delete(resources::delete));
+        routes.add(&item, read.merge(write).merge(delete));
+        let force_delete = at(RouteRequirements::FORCE_DELETE, post(resources::force_delete));
+        routes.add(&format!("{item}/force-delete"), force_delete);
+        let reports = at(RouteRequirements::LIST, get(statuses::list));
+        let report = at(RouteRequirements::REPORT, put(statuses::submit).post(statuses::submit));
+        routes.add(&format!("{item}/statuses"), reports.merge(report));
+        routes.add(&format!("{item}/explain"), at(RouteRequirements::LIST, get(explain::explain)));
+        routes.add(&format!("{item}/timeline"), at(RouteRequirements::LIST, get(timeline::list)));
+        routes.add(&format!("{item}/diff"), at(RouteRequirements::LIST, get(history::diff)));
     }
     routes
 }

@@ -1,18 +1,17 @@
-//! The API as a process: opens the store and the three listeners, watches the database, and
-//! drains at shutdown. Health answers from the first moment to the last.
+//! The API as a process: opens the store and the three listeners, watches the database, and drains at shutdown. Health
+//! is served from the beginning of the start to the end of the drain.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyperfleet_auth::{KeyMetrics, Pace, Verifier};
+use hyperfleet_auth::{KeyMetrics, RefreshSchedule, Verifier};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Error, SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
-use hyperfleet_service::descriptors;
 use hyperfleet_service::health::{self, Health};
-use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
+use hyperfleet_service::listener::{BindError, ListenerOptions};
 use hyperfleet_service::metrics;
 use hyperfleet_service::settings::Sources;
 use hyperfleet_service::shutdown::{Shutdown, Signals};
@@ -23,23 +22,19 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, Parts};
-use crate::config::{Access, Bind, Config};
-use crate::gate::{Gate, Room};
+use crate::coalesced_reads::CoalescedReads;
+use crate::config::{Access, Config};
+use crate::gate::{ConcurrencyLimiter, Gate};
 use crate::observe::Observer;
-use crate::page_token::Seal;
-use crate::pages::Pages;
+use crate::open_files;
+use crate::page_token::TokenSigner;
 use crate::router;
-use crate::sharing::Sharing;
 use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
-/// When to look for words to learn for the first time, and how seldom in the end. What was written before keeps its size,
-/// and a fleet that moves here writes most of what it ever will in its first minute.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
-const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Why the API could not start. The text is for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -69,20 +64,20 @@ pub struct Addresses {
     pub metrics: Vec<SocketAddr>,
 }
 
-/// A server that is up, for those who share its process.
+/// A running server, for components in the same process.
 #[derive(Debug)]
 pub struct Started {
     /// Where it listens.
     pub addresses: Addresses,
-    /// What it serves with, every check included: whoever calls it needs no socket, and is treated as everybody.
+    /// The router with every check. A component can call it without a socket, under the same rules as any caller.
     pub router: Router,
 }
 
-/// What the store needs to know of the configuration.
+/// The options of the store from the configuration.
 pub fn store_options(config: &Config) -> Options {
     let pool = &config.database.pool;
     Options {
-        target: config.database.target().clone(),
+        backend: config.database.backend().clone(),
         max_connections: pool.max_connections,
         request_timeout: pool.request_timeout,
         connect_attempts: pool.conn_retry_attempts,
@@ -93,9 +88,9 @@ pub fn store_options(config: &Config) -> Options {
     }
 }
 
-/// Runs until the first signal, and drains. `ready` is called once everything listens; what it returns is awaited at
-/// the signal, before the API ends, so that whoever uses it from within this process can leave in peace: nothing else
-/// waits for them. Metrics are served with those that the registry has already.
+/// Runs until the first signal, and drains. `ready` is called once everything listens. The future that it returns is
+/// awaited at the signal, before the API stops, so that components in the same process can finish their requests. The
+/// metrics endpoint also serves what the registry holds already.
 pub async fn run<L: Future<Output = ()>>(
     config: &Config,
     build: BuildInfo,
@@ -105,10 +100,10 @@ pub async fn run<L: Future<Output = ()>>(
 ) -> Result<(), StartError> {
     let rulebook = Arc::new(rulebook(config)?);
     let options = store_options(config);
-    tracing::info!(database = %options.target, kinds = rulebook.catalog.kinds().count(), "starting");
+    tracing::info!(database = %options.backend, kinds = rulebook.catalog.kinds().count(), "starting");
     metrics::register_process(&mut registry);
     let observer = Observer::register(&mut registry, &build);
-    let room = Room::register(&mut registry, config.server.limits.requests_in_flight);
+    let concurrency = ConcurrencyLimiter::register(&mut registry, config.server.limits.requests_in_flight);
     let key_metrics = KeyMetrics::default();
     key_metrics.register(&mut registry);
     let store_metrics = Metrics::default();
@@ -116,13 +111,9 @@ pub async fn run<L: Future<Output = ()>>(
     let watch_metrics = WatchMetrics::register(&mut registry);
 
     let health = Health::new([DATABASE]);
-    let small = |bind: &Bind| ListenerOptions {
-        tls: bind.tls.clone(),
-        max_connections: 256,
-        ..ListenerOptions::default()
-    };
-    let health_listener = bind("health", &config.health.bind, small(&config.health.bind)).await?;
-    let metrics_listener = bind("metrics", &config.metrics.bind, small(&config.metrics.bind)).await?;
+    let small = || ListenerOptions { max_connections: 256, ..ListenerOptions::default() };
+    let health_listener = config.health.bind.open("health", small()).await?;
+    let metrics_listener = config.metrics.bind.open("metrics", small()).await?;
     let (api_down, rest_down) = (Shutdown::new(), Shutdown::new());
     let mut addresses = Addresses {
         api: Vec::new(),
@@ -139,13 +130,12 @@ pub async fn run<L: Future<Output = ()>>(
         signal = signals.next() => return Err(StartError::Interrupted(signal)),
     };
     let app = App::new(Parts {
-        gate: gate(config, room, &key_metrics, &rest_down)?,
-        lists: Sharing::default(),
-        pages: Pages::default(),
+        gate: gate(config, concurrency, &key_metrics, &rest_down)?,
+        lists: CoalescedReads::default(),
         channels: Channels::default(),
         watch_metrics,
         shutdown: api_down.clone(),
-        seal: Seal::new(store.page_token_key()),
+        token_signer: TokenSigner::new(store.page_token_key()),
         store: store.clone(),
         rulebook: rulebook.clone(),
         health: health.clone(),
@@ -159,12 +149,11 @@ pub async fn run<L: Future<Output = ()>>(
         write_timeout: config.server.timeouts.write,
         max_connections: config.server.limits.connections,
         grace: config.health.shutdown_timeout,
-        tls: config.server.bind.tls.clone(),
         threads: Handle::current().metrics().num_workers(),
         ..ListenerOptions::default()
     };
-    descriptors::provide_for(config.server.limits.connections + config.database.pool.max_connections);
-    let api_listener = bind("api", &config.server.bind, api_options).await?;
+    open_files::raise_limit(config.server.limits.connections + config.database.pool.max_connections);
+    let api_listener = config.server.bind.open("api", api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;
     let router = router::router(&app, observer);
@@ -172,7 +161,6 @@ pub async fn run<L: Future<Output = ()>>(
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
     let background = [
         tokio::spawn(prune_history(store.clone(), config.history.retention)),
-        tokio::spawn(learn_words(store.clone())),
         tokio::spawn(measure_pending(store.clone(), config.metrics.reconciliation_stuck_threshold)),
         tokio::spawn(async move { store.recompute_conditions().await }),
         tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
@@ -217,37 +205,38 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         contract: config.compatibility.contract,
         legacy_conditions: config.compatibility.legacy_conditions,
         tenancy: config.access.tenancy.is_some(),
+        base: router::BASE,
     })
 }
 
-async fn bind(name: &'static str, bind: &Bind, options: ListenerOptions) -> Result<Listener, BindError> {
-    let listener = Listener::bind(name, &bind.host, bind.port, options).await?;
-    for address in listener.addresses() {
-        tracing::info!(listener = name, address = %address, tls = bind.tls.is_some(), "listening");
-    }
-    Ok(listener)
-}
-
-/// Who comes in, by this configuration.
+/// The gate of this configuration.
 fn gate(
     config: &Config,
-    room: Arc<Room>,
+    concurrency: Arc<ConcurrencyLimiter>,
     key_metrics: &KeyMetrics,
     shutdown: &Shutdown,
 ) -> Result<Gate, StartError> {
     let access = &config.access;
     let verifier = access.issuers.as_ref().map(|issuers| {
-        Verifier::start(issuers, Pace::default(), key_metrics, &shutdown.child()).map_err(|faults| {
-            let faults = faults
-                .iter()
-                .map(|f| format!("  server.jwt.configs[{}].{}: {}", f.index, f.field, f.message));
-            StartError::Schemas(faults.collect::<Vec<_>>().join("\n"))
-        })
+        Verifier::start(issuers, RefreshSchedule::default(), key_metrics, &shutdown.child()).map_err(
+            |faults| {
+                let faults = faults
+                    .iter()
+                    .map(|f| format!("  server.jwt.configs[{}].{}: {}", f.index, f.field, f.message));
+                StartError::Schemas(faults.collect::<Vec<_>>().join("\n"))
+            },
+        )
     });
-    Ok(Gate::new(room, verifier.transpose()?, access.tenancy.clone(), access.policy.clone(), access.budgets))
+    Ok(Gate::new(
+        concurrency,
+        verifier.transpose()?,
+        access.tenancy.clone(),
+        access.policy.clone(),
+        access.budgets,
+    ))
 }
 
-/// Reads the roles again at every SIGHUP. Requests go on; a configuration with faults changes nothing.
+/// Reloads the roles at every SIGHUP. Requests continue; a configuration with faults changes nothing.
 async fn follow_roles(app: App, sources: Sources) {
     let Ok(mut hangups) = signal(SignalKind::hangup()) else { return };
     while hangups.recv().await.is_some() {
@@ -280,7 +269,7 @@ async fn check_database(store: &Store, health: &Health, timeout: Duration) {
     health.set(DATABASE, answer.map_err(|error| error.detail));
 }
 
-/// Shows in the metrics what waits for its adapters.
+/// Updates the metrics of resources that wait for their adapters.
 async fn measure_pending(store: Store, threshold: Duration) {
     let mut ticks = tokio::time::interval(MEASURE_INTERVAL);
     loop {
@@ -293,7 +282,7 @@ async fn measure_pending(store: Store, threshold: Duration) {
 
 /// Keeps history to its retention and forgets old answers and leases, in small steps that never hold up a writer for long.
 async fn prune_history(store: Store, retention: Duration) {
-    // What is kept for a short time must not stay for a long one.
+    // A short retention needs a short interval.
     let mut ticks = tokio::time::interval((retention / 10).clamp(Duration::from_secs(1), PRUNE_INTERVAL));
     loop {
         ticks.tick().await;
@@ -301,32 +290,12 @@ async fn prune_history(store: Store, retention: Duration) {
             .micros()
             .saturating_sub(i64::try_from(retention.as_micros()).unwrap_or(i64::MAX));
         while is_more("history", store.prune_history(Timestamp::from_micros(cutoff)).await) {}
-        while is_more("kept answers", store.prune_retries().await) {}
+        while is_more("idempotency records", store.prune_idempotency_records().await) {}
         while is_more("leases", store.prune_leases().await) {}
     }
 }
 
-/// Learns the words of this installation, once there is enough to learn from: soon at first, then ever more seldom.
-async fn learn_words(store: Store) {
-    let mut pause = FIRST_LOOK;
-    loop {
-        tokio::time::sleep(pause).await;
-        if !store.may_learn() {
-            continue;
-        }
-        match store.learn_words().await {
-            Ok(Some(number)) => tracing::info!(number, "learned a dictionary"),
-            Ok(None) => tracing::debug!("there is no better dictionary to learn"),
-            Err(error) => {
-                tracing::warn!(error = error.chain(), "cannot learn a dictionary");
-                continue;
-            }
-        }
-        pause = (pause * 2).min(LOOK_INTERVAL);
-    }
-}
-
-/// Whether a step removed something, so that another is worth it.
+/// Whether a step removed rows, so that another step may too.
 fn is_more(what: &str, pruned: Result<u64, Error>) -> bool {
     match pruned {
         Ok(rows) => tracing::debug!(rows, "pruned {what}"),

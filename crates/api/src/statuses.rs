@@ -1,47 +1,44 @@
-//! The handlers of reports: adapters send what they found, and everyone may read it.
+//! The handlers of reports: `GET`, `PUT` and `POST` of `…/statuses`.
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
-use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, Sight, SubmitReport, Timestamp};
+use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, SubmitReport, Timestamp};
 
 use crate::app::App;
-use crate::gate::{Identified, Visitor};
-use crate::place::Path;
+use crate::gate::{AdmittedCaller, Identified};
+use crate::lookup::{not_there, owner};
 use crate::query::{self, SliceParameters};
-use crate::resources::{Answer, find, json, owner};
+use crate::response::{HandlerResult, json};
+use crate::route::Path;
 use crate::{body, decode_report, render};
 
 /// `GET …/statuses`.
 pub(crate) async fn list(
     State(app): State<App>,
     path: Path,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     RawQuery(raw): RawQuery,
-) -> Answer {
-    let sight = visitor.sight();
-    let route = path.part_name("statuses", sight);
-    let sealed = (&app.seal, route.as_str());
-    let list = SliceParameters::parse(raw.as_deref(), app.contract(), sealed)?;
+) -> HandlerResult {
+    let scope = caller.scope();
+    let route = path.part_name("statuses", scope);
+    let signer_and_route = (&app.token_signer, route.as_str());
+    let list = SliceParameters::parse(raw.as_deref(), app.contract(), signer_and_route)?;
     let found = match ResourceId::parse(path.id()) {
-        Some(id) => app.store.reports(sight, id, &list.slice).await?,
+        Some(id) => app.store.reports(scope, id, &list.slice).await?,
         None => None,
     };
     let found = found.filter(|(resource, _)| path.names(resource));
-    if sight.rights().is_some() {
-        owner(&app, &path, sight).await?;
+    if scope.rights().is_some() {
+        owner(&app, &path, scope).await?;
     }
-    let Some((_, found)) = found else { return Err(not_there(&app, &path, sight).await.into()) };
-    let frame = render::Frame {
-        kind: app.contract().names_lists.then_some("AdapterStatusList"),
-        page: list.page,
-        size: found.items.len(),
-        total: found.total,
-    };
+    let Some((_, found)) = found else { return Err(not_there(&app, &path, scope).await.into()) };
+    let frame =
+        render::Frame::new(app.contract(), "AdapterStatusList", list.page, found.items.len(), found.total);
     let last = found.items.last().filter(|_| found.more);
-    let next = list.next(last.map(|report| &*report.adapter), sealed)?;
+    let next = list.next(last.map(|report| &*report.adapter), signer_and_route)?;
     Ok(json(StatusCode::OK, render::reports(&frame, &found, next.as_deref())?))
 }
 
@@ -52,28 +49,28 @@ pub(crate) async fn submit(
     Identified(caller): Identified,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     body::require_json(request.headers())?;
     let bytes = body::read(&app, request).await?;
     let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
-    // It is a part of what the connection has read, which could not be read into again meanwhile.
+    // The body shares the connection's read buffer, which can be reused once it is dropped.
     drop(bytes);
-    let sight = caller.sight.clone();
-    // What is rare is kept in a box of its own, or every request would carry the room for it along.
-    if sight.rights().is_some() {
-        Box::pin(owner(&app, &path, &sight)).await?;
+    let scope = caller.scope.clone();
+    // Rare branches are boxed, so that they do not enlarge the future of every request.
+    if scope.rights().is_some() {
+        Box::pin(owner(&app, &path, &scope)).await?;
     }
-    let intent = Intent::Report(SubmitReport { target: path.target(), submission });
-    let (subject, reported) = match app.store.execute(Command { caller, dry_run, intent, retry: None }).await
-    {
-        Ok(Outcome::Report(subject, reported)) => (subject, reported),
-        Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
-        Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {
-            return Err(Box::pin(not_there(&app, &path, &sight)).await.into());
-        }
-        Err(error) => return Err(error.into()),
-    };
+    let intent = Intent::Report(SubmitReport { target: path.target.clone(), submission });
+    let (subject, reported) =
+        match app.store.execute(Command { caller, dry_run, intent, idempotency: None }).await {
+            Ok(Outcome::Report(subject, reported)) => (subject, reported),
+            Ok(other) => return Err(Error::internal(format!("a report came to {other:?}")).into()),
+            Err(Error { kind: ErrorKind::NotFound { .. }, .. }) => {
+                return Err(Box::pin(not_there(&app, &path, &scope)).await.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
     let mut response = match reported {
         Reported::Stored(report) | Reported::Unchanged(report) => {
             json(StatusCode::CREATED, render::report(&report)?)
@@ -84,9 +81,4 @@ pub(crate) async fn submit(
     };
     response.extensions_mut().insert(subject);
     Ok(response)
-}
-
-/// The error that names the first part of the path that is not there.
-pub(crate) async fn not_there(app: &App, path: &Path, sight: &Sight) -> Error {
-    find(app, path, sight).await.err().unwrap_or_else(|| Error::not_found(path.place.kind(), path.id()))
 }

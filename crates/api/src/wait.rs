@@ -1,18 +1,19 @@
-//! A read that waits: answers as soon as a condition holds, without polling and without a stream.
+//! `GET` of one resource with `waitFor`: responds as soon as a condition holds, without polling and without a stream.
 
 use std::sync::Arc;
 
 use axum::response::IntoResponse;
 use http::{HeaderName, HeaderValue, StatusCode};
 use hyperfleet_core::search::{Filter, Scope};
-use hyperfleet_core::{Error, ErrorKind, Projection, Resource, Sight, statuses};
+use hyperfleet_core::{AccessScope, Error, ErrorKind, Projection, Resource, statuses};
 use hyperfleet_store::{EventKind, Follower};
 
 use crate::app::App;
-use crate::gate::Visitor;
-use crate::place::Path;
+use crate::gate::AdmittedCaller;
+use crate::lookup::find;
 use crate::query::{Awaited, Wait};
-use crate::resources::{Answer, find, shown};
+use crate::response::{HandlerResult, shown};
+use crate::route::Path;
 
 const X_HYPERFLEET_WAIT: HeaderName = HeaderName::from_static("x-hyperfleet-wait");
 
@@ -20,22 +21,22 @@ const X_HYPERFLEET_WAIT: HeaderName = HeaderName::from_static("x-hyperfleet-wait
 pub(crate) async fn read(
     app: &App,
     path: &Path,
-    visitor: &Visitor,
+    caller: &AdmittedCaller,
     wait: &Wait,
     fields: Option<&Projection>,
-) -> Answer {
-    let sight = visitor.sight();
-    let mut roles = visitor.roles(&app.gate);
-    let _waiting = app.watch_metrics.watching(visitor)?;
+) -> HandlerResult {
+    let scope = caller.scope();
+    let mut roles = caller.roles(&app.gate);
+    let _waiting = app.watch_metrics.watching(caller)?;
     let deadline =
-        tokio::time::Instant::now() + visitor.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
-    // However short the time, it is looked at once.
-    let follower = match look(app, path, sight, &wait.awaited).await? {
-        Looked::Holds(resource) => return Ok(shown(app, StatusCode::OK, &resource, fields)?),
-        Looked::Gone => return Ok(StatusCode::NO_CONTENT.into_response()),
-        Looked::NotYet(follower) => follower,
+        tokio::time::Instant::now() + caller.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
+    // The resource is read at least once, however short the timeout.
+    let follower = match look(app, path, scope, &wait.awaited).await? {
+        FirstRead::Holds(resource) => return Ok(shown(app, StatusCode::OK, &resource, fields)?),
+        FirstRead::Gone => return Ok(StatusCode::NO_CONTENT.into_response()),
+        FirstRead::NotYet(follower) => follower,
     };
-    visitor.stay().leave();
+    caller.permit().release();
     let waited = tokio::select! {
         held = until(path, follower, &wait.awaited) => Some(held?),
         () = tokio::time::sleep_until(deadline) => None,
@@ -49,7 +50,7 @@ pub(crate) async fn read(
         Some(Some(resource)) => Ok(shown(app, StatusCode::OK, &resource, fields)?),
         Some(None) => Ok(StatusCode::NO_CONTENT.into_response()),
         None => {
-            let resource = find(app, path, sight).await?;
+            let resource = find(app, path, scope).await?;
             let mut response = shown(app, StatusCode::OK, &resource, fields)?;
             response.headers_mut().insert(X_HYPERFLEET_WAIT, HeaderValue::from_static("timeout"));
             Ok(response)
@@ -57,34 +58,34 @@ pub(crate) async fn read(
     }
 }
 
-/// What was found at first.
-enum Looked {
+/// The result of the first read.
+enum FirstRead {
     Holds(Arc<Resource>),
-    /// As was awaited.
+    /// The awaited deletion has happened.
     Gone,
     NotYet(Box<Follower>),
 }
 
-async fn look(app: &App, path: &Path, sight: &Sight, awaited: &Awaited) -> Result<Looked, Error> {
-    // First where to follow from, then how it is: nothing can happen unseen in between.
+async fn look(app: &App, path: &Path, scope: &AccessScope, awaited: &Awaited) -> Result<FirstRead, Error> {
+    // The feed position is read before the resource, so no change in between is missed.
     let (_, newest) = app.store.bounds().await?;
-    let resource = match find(app, path, sight).await {
+    let resource = match find(app, path, scope).await {
         Ok(resource) => resource,
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) if *awaited == Awaited::Deleted => {
-            return Ok(Looked::Gone);
+            return Ok(FirstRead::Gone);
         }
         Err(error) => return Err(error),
     };
     if holds(awaited, &resource) {
-        return Ok(Looked::Holds(resource));
+        return Ok(FirstRead::Holds(resource));
     }
-    let scope =
+    let subject =
         Scope { kinds: vec![resource.kind.clone()], owner: None, finalizing: true, referring_to: None };
-    let follower = app.store.follow(sight, scope.confine(Some(Filter::with_id(resource.id))), newest)?;
-    Ok(Looked::NotYet(Box::new(follower)))
+    let follower = app.store.follow(scope, subject.confine(Some(Filter::with_id(resource.id))), newest)?;
+    Ok(FirstRead::NotYet(Box::new(follower)))
 }
 
-/// Waits until it holds: the resource as it is then, or none if what was awaited is that there is none.
+/// Waits until the condition holds, and returns the resource; `None` after an awaited deletion.
 async fn until(
     path: &Path,
     mut follower: Box<Follower>,
@@ -95,7 +96,7 @@ async fn until(
             match (event.kind, awaited) {
                 (EventKind::Deleted, Awaited::Deleted) => return Ok(None),
                 (EventKind::Deleted, Awaited::Condition(..)) => {
-                    return Err(Error::not_found(path.place.kind(), path.id()));
+                    return Err(Error::not_found(path.route.kind(), path.id()));
                 }
                 _ if holds(awaited, &event.object) => return Ok(Some((*event.object).clone())),
                 _ => {}

@@ -1,68 +1,72 @@
-//! For people who wonder what they may do: who the server takes them for, and what it would answer.
+//! `whoami` and `authz/check`: the identity of the caller, and what the caller's roles allow.
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use http::Request;
-use hyperfleet_core::{Contract, Error, Fault, Faults, Labels, RawJson, ResourceId, Verb, Verdict, echo};
+use hyperfleet_core::{
+    AccessDecision, Contract, Error, Fault, Faults, Labels, RawJson, ResourceId, Verb, echo,
+};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::gate::Visitor;
-use crate::resources::Answer;
+use crate::gate::AdmittedCaller;
+use crate::response::HandlerResult;
 use crate::{body, query};
 
 /// `GET B/whoami`.
-pub(crate) async fn whoami(visitor: Visitor, RawQuery(raw): RawQuery) -> Answer {
+pub(crate) async fn whoami(caller: AdmittedCaller, RawQuery(raw): RawQuery) -> HandlerResult {
     query::none(raw.as_deref(), Contract::DOCUMENTED)?;
     let tenant: Option<Value> =
-        visitor.tenant().map(|tenant| RawJson::from_stored(tenant.as_str()).parse()).transpose()?;
-    let mut answer = json!({"identity": visitor.identity(), "system": visitor.is_system()});
+        caller.tenant().map(|tenant| RawJson::from_stored(tenant.as_str()).parse()).transpose()?;
+    let mut document = json!({"identity": caller.identity(), "system": caller.is_system()});
     if let Some(tenant) = tenant {
-        answer["tenant"] = tenant;
+        document["tenant"] = tenant;
     }
-    if let Some(rights) = visitor.rights() {
-        answer["roles"] = rights.roles().collect::<Value>();
+    if let Some(rights) = caller.rights() {
+        document["roles"] = rights.roles().collect::<Value>();
     }
-    Ok(Json(answer).into_response())
+    Ok(Json(document).into_response())
 }
 
 /// `POST B/authz/check`: whether the caller may do this, and by which role.
 pub(crate) async fn check(
     State(app): State<App>,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     RawQuery(raw): RawQuery,
     request: Request<Body>,
-) -> Answer {
+) -> HandlerResult {
     query::none(raw.as_deref(), Contract::DOCUMENTED)?;
     body::require_json(request.headers())?;
     let question = body::parse_object(&body::read(&app, request).await?)?;
     let (verb, kind, id) = read(&app, &question)?;
-    let sight = visitor.sight();
-    let verdict = match id {
-        None => visitor.rights().map(|rights| rights.on_some(verb, &kind)),
+    let scope = caller.scope();
+    let decision = match id {
+        None => caller.rights().map(|rights| rights.on_some(verb, &kind)),
         Some(id) => {
             let found = match ResourceId::parse(&id) {
-                Some(id) => app.store.get(sight, id).await?.filter(|resource| *resource.kind == *kind),
+                Some(id) => app.store.get(scope, id).await?.filter(|resource| *resource.kind == *kind),
                 None => None,
             };
             let resource = found.ok_or_else(|| Error::not_found(&kind, &id))?;
             let labels: Labels = resource.labels.parse()?;
-            visitor.rights().map(|rights| rights.on(verb, &kind, &labels))
+            caller.rights().map(|rights| rights.on(verb, &kind, &labels))
         }
     };
-    let reserved = visitor.is_system() && !matches!(verb, Verb::Read | Verb::Report);
-    Ok(answer(verdict, reserved))
+    let reserved = caller.is_system() && !matches!(verb, Verb::Read | Verb::Report);
+    Ok(response(decision, reserved))
 }
 
-fn answer(verdict: Option<Verdict>, reserved: bool) -> Response {
-    let (allowed, rule) = match verdict {
+fn response(decision: Option<AccessDecision>, reserved: bool) -> Response {
+    let (allowed, rule) = match decision {
         _ if reserved => (false, "a system caller may write nothing but reports and leases".to_owned()),
         None => (true, "roles are off".to_owned()),
-        Some(Verdict::Granted(role)) => (true, format!("role {role}")),
-        Some(Verdict::NotThisResource) => (false, "no rule that grants this covers the labels".to_owned()),
-        Some(Verdict::NotThisVerb) => (false, "no rule grants this verb on this kind".to_owned()),
+        Some(AccessDecision::Granted(role)) => (true, format!("role {role}")),
+        Some(AccessDecision::NotThisResource) => {
+            (false, "no rule that grants this covers the labels".to_owned())
+        }
+        Some(AccessDecision::NotThisVerb) => (false, "no rule grants this verb on this kind".to_owned()),
     };
     Json(json!({"allowed": allowed, "rule": rule})).into_response()
 }

@@ -1,6 +1,6 @@
-//! Tokens that were found good, so that the next request with the same token costs a hash and a look. An entry is found
-//! by the hash of the whole token and of the header that carried it; whether it still counts is for the caller to say.
-//! The cache is bounded in number and in bytes.
+//! Cache of accepted tokens: a request with a cached token costs one hash and one lookup. The key is the hash of the
+//! whole token and of the header that carried it; the caller decides whether an entry is still valid. The cache is
+//! bounded in number and in bytes.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use aws_lc_rs::digest;
 use serde_json::{Map, Value};
 
 use crate::Refusal;
-use crate::token::Moment;
+use crate::token::NumericDate;
 
 /// The most tokens remembered.
 const MAX_TOKENS: usize = 10_000;
@@ -23,20 +23,20 @@ const SHARDS: usize = 16;
 
 /// A token that was found good.
 pub(crate) struct Accepted {
-    /// The issuer's place in the list.
+    /// The issuer's index in the list.
     pub(crate) issuer: usize,
     pub(crate) issuer_url: Arc<str>,
     /// The edition of the issuer's keys that it was checked with.
     pub(crate) edition: u64,
-    pub(crate) expires: Moment,
+    pub(crate) expires: NumericDate,
     pub(crate) claims: Arc<Map<String, Value>>,
     /// The caller's name by the claims.
     pub(crate) identity: Result<Arc<str>, Refusal>,
-    /// What somebody found to follow from it.
+    /// A value that a user of this crate derived from the token.
     pub(crate) conclusion: Mutex<Option<Conclusion>>,
 }
 
-/// Something that follows from a token. Whoever drew it knows its type, and whether it still holds.
+/// A value derived from a token. The code that derived it knows its type and whether it is still valid.
 pub(crate) type Conclusion = Box<dyn Any + Send + Sync>;
 
 /// What an entry is found by.
@@ -44,10 +44,10 @@ pub(crate) type Conclusion = Box<dyn Any + Send + Sync>;
 pub(crate) struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// Of a token that came by the header at `place`.
-    pub(crate) fn of(place: usize, token: &str) -> Self {
+    /// The fingerprint of a token in the header at `header_index`.
+    pub(crate) fn of(header_index: usize, token: &str) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
-        context.update(&(place as u64).to_be_bytes());
+        context.update(&(header_index as u64).to_be_bytes());
         context.update(token.as_bytes());
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(context.finish().as_ref());
@@ -61,7 +61,7 @@ pub(crate) struct Cache {
     shards: [Mutex<Shard>; SHARDS],
 }
 
-/// Two generations: what is not asked for while the younger one fills up is forgotten with the older.
+/// Two generations: entries that are not used while the younger one fills are dropped with the older.
 #[derive(Default)]
 struct Shard {
     young: HashMap<Fingerprint, Entry>,
@@ -75,7 +75,7 @@ struct Entry {
 }
 
 impl Cache {
-    /// What is remembered under this fingerprint, as long as it `counts`; else it is forgotten.
+    /// The entry of this fingerprint while it is valid; an invalid one is removed.
     pub(crate) fn recall(
         &self,
         fingerprint: &Fingerprint,
@@ -103,8 +103,8 @@ impl Cache {
     }
 
     fn shard(&self, fingerprint: &Fingerprint) -> std::sync::MutexGuard<'_, Shard> {
-        let place = usize::from(fingerprint.0[0]) % SHARDS;
-        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+        let shard = usize::from(fingerprint.0[0]) % SHARDS;
+        self.shards[shard].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
             issuer: 0,
             issuer_url: "https://issuer.example".into(),
             edition: 1,
-            expires: crate::token::moment(&claims, "exp").unwrap().unwrap(),
+            expires: crate::token::numeric_date(&claims, "exp").unwrap().unwrap(),
             claims: Arc::new(claims),
             identity: Err(Refusal::NoIdentity),
             conclusion: Mutex::default(),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays_while_others_come_and_go() {
+    fn used_entries_survive_the_eviction_of_others() {
         let cache = Cache::default();
         let favourite = Fingerprint::of(0, "favourite");
         cache.learn(favourite, accepted(), 1);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_longer_counts_is_forgotten_in_either_generation() {
+    fn invalid_entries_are_removed_from_both_generations() {
         for older in [false, true] {
             let cache = Cache::default();
             let token = Fingerprint::of(0, "token");

@@ -1,5 +1,5 @@
-//! The issuers as people write them, and everything that can be wrong with them. Looking does no I/O: whether files and
-//! servers are there is found out later and again, because they come and go.
+//! The configured issuers and their checks. The checks do no I/O, because files and servers may appear and disappear
+//! while the process runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,13 +59,13 @@ pub struct ConfigFault {
     pub index: usize,
     /// The name of its member.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub message: String,
 }
 
 /// How often and how long. The defaults are the contract's; tests are in more of a hurry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct RefreshSchedule {
     /// From one fetch of keys to the next when all is well.
     pub refresh: Duration,
     /// After a failed fetch; doubled from failure to failure.
@@ -75,21 +75,21 @@ pub struct Pace {
     /// Tokens with unknown keys cause no more than one fetch in this time.
     pub unknown_key: Duration,
     /// How long after the start of a fetch requests wait for it.
-    pub patience: Duration,
+    pub unknown_key_timeout: Duration,
     /// How often files of keys are looked at.
     pub file_poll: Duration,
     /// How long a fetch may take.
     pub fetch_timeout: Duration,
 }
 
-impl Default for Pace {
+impl Default for RefreshSchedule {
     fn default() -> Self {
         Self {
             refresh: Duration::from_secs(3600),
             first_retry: Duration::from_secs(1),
             last_retry: Duration::from_secs(60),
             unknown_key: Duration::from_secs(10),
-            patience: Duration::from_secs(2),
+            unknown_key_timeout: Duration::from_secs(2),
             file_poll: Duration::from_secs(2),
             fetch_timeout: Duration::from_secs(10),
         }
@@ -208,7 +208,7 @@ impl Reader<'_> {
     }
 }
 
-/// What was given and found good, or not given at all.
+/// A member that is valid or absent.
 fn all<T>(value: Option<Option<T>>) -> Option<Option<T>> {
     match value {
         Some(None) => None,

@@ -1,5 +1,5 @@
-//! An issuer for development: a key on this machine, the JWKS that goes with it, and tokens for whomever one likes. A
-//! server believes it only when its configuration names the JWKS; nothing here is on by default.
+//! An issuer for development: a key on this machine, its JWKS, and tokens for any identity. A server accepts them only
+//! when its configuration names the JWKS; nothing here is on by default.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -21,12 +21,12 @@ use serde_json::{Map, Value, json};
 use crate::{Refusal, identity, location};
 
 /// The name of the key's file.
-pub const KEY_FILE: &str = "dev-issuer.key";
+const KEY_FILE: &str = "dev-issuer.key";
 
 /// The name of the JWKS.
-pub const JWKS_FILE: &str = "dev-issuer.jwks.json";
+const JWKS_FILE: &str = "dev-issuer.jwks.json";
 
-/// The issuer that development tokens name unless told otherwise.
+/// The default issuer of development tokens.
 pub const ISSUER_URL: &str = "http://localhost/hyperfleet-dev";
 
 /// What the issuer writes itself.
@@ -226,7 +226,7 @@ fn new_key() -> Result<String, DevError> {
     Ok(format!("-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----\n"))
 }
 
-/// A file that nobody else may read, and that was not there before.
+/// Creates a file that only its owner may read. The file must not exist.
 fn write_private(file: &Path, content: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(content)
 }

@@ -1,5 +1,5 @@
-//! One GET of an issuer's keys: bounded in time, in bytes and in redirects. It keeps no connection, because it is
-//! needed once an hour, and reads the authorities' certificates each time, because they change too.
+//! One GET of an issuer's keys, bounded in time, bytes and redirects. It keeps no connection, because keys are fetched
+//! once an hour, and it reads the CA certificates each time, because they change too.
 
 use std::io;
 use std::path::Path;
@@ -46,7 +46,7 @@ pub(crate) enum FetchError {
     Request(#[from] http::Error),
 }
 
-/// What is published at `url`.
+/// The document at `url`.
 pub(crate) async fn fetch(url: &Uri, ca_file: Option<&Path>, limit: Duration) -> Result<Bytes, FetchError> {
     tokio::time::timeout(limit, follow(url, ca_file)).await.map_err(|_| FetchError::Timeout(limit))?
 }

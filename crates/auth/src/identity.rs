@@ -1,5 +1,5 @@
-//! The caller's name, as audit fields keep it: from a header that a trusted proxy sets, or from a claim. A valid token
-//! without a usable name may still read.
+//! The caller's identity for audit fields: from a header that a trusted proxy sets, or from a claim. A valid token
+//! without a usable identity may still read.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::Refusal;
 /// The longest name, in bytes.
 pub(crate) const MAX_BYTES: usize = 255;
 
-/// Where the name is, and what it must look like.
+/// The source of the identity, and its pattern.
 #[derive(Debug)]
 pub(crate) struct IdentityRule {
     pub(crate) header: Option<HeaderName>,
@@ -22,8 +22,8 @@ pub(crate) struct IdentityRule {
 }
 
 impl IdentityRule {
-    /// The name that the request's header gives; `None` leaves it to the claim. A name that breaks a rule does not:
-    /// the proxy meant somebody.
+    /// The name that the request's header gives; `None` leaves it to the claim. A name that breaks a rule is
+    /// refused, because the proxy did name a caller.
     pub(crate) fn in_headers(&self, headers: &HeaderMap) -> Option<Result<Arc<str>, Refusal>> {
         let mut values = headers.get_all(self.header.as_ref()?).iter();
         let value = values.next()?;

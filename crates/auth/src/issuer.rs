@@ -1,4 +1,4 @@
-//! An issuer as requests see it: rules, keys, and a way to ask for newer ones.
+//! An issuer: its rules, its keys, and requests for newer keys.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use arc_swap::ArcSwap;
 use hyperfleet_core::Timestamp;
 
 use crate::Refusal;
-use crate::config::{Pace, Settings};
-use crate::demand::Demand;
+use crate::config::{RefreshSchedule, Settings};
+use crate::fetch_requests::FetchRequests;
 use crate::key::Key;
 use crate::key_set::KeySet;
 use crate::token::Unverified;
@@ -16,14 +16,14 @@ use crate::token::Unverified;
 #[derive(Debug)]
 pub(crate) struct Issuer {
     pub(crate) settings: Settings,
-    pub(crate) demand: Demand,
+    pub(crate) fetch_requests: FetchRequests,
     keys: ArcSwap<KeySet>,
 }
 
 impl Issuer {
-    pub(crate) fn new(settings: Settings, pace: &Pace) -> Self {
-        let demand = Demand::new(pace.unknown_key, pace.patience);
-        Self { settings, demand, keys: ArcSwap::default() }
+    pub(crate) fn new(settings: Settings, schedule: &RefreshSchedule) -> Self {
+        let fetch_requests = FetchRequests::new(schedule.unknown_key, schedule.unknown_key_timeout);
+        Self { settings, fetch_requests, keys: ArcSwap::default() }
     }
 
     /// The edition of the keys in use.
@@ -59,7 +59,7 @@ impl Issuer {
         match keys.verify(token) {
             Ok(()) => Ok(keys.edition()),
             Err(refusal @ (Refusal::NoKeys | Refusal::UnknownKey)) => {
-                self.demand.newer_keys().await;
+                self.fetch_requests.newer_keys().await;
                 let newer = self.keys.load_full();
                 if newer.edition() == keys.edition() {
                     return Err(refusal);

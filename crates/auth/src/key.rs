@@ -1,5 +1,5 @@
-//! A public key of an issuer. Its type, and its `alg` when it has one, decide for which algorithms it may be used; what
-//! a token says is only ever compared with that.
+//! A public key of an issuer. The key's type and `alg` decide which algorithms it accepts; the token's header is only
+//! compared with them.
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256,

@@ -1,4 +1,4 @@
-//! The keys of an issuer at one moment, and the choice among them.
+//! The keys of an issuer, and the choice among them.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl KeySet {
         (!same).then(|| Self { keys, edition: self.edition + 1 })
     }
 
-    /// Checks the signature. [`Refusal::NoKeys`] and [`Refusal::UnknownKey`] say that newer keys could know better.
+    /// Checks the signature. [`Refusal::NoKeys`] and [`Refusal::UnknownKey`] mean that newer keys may verify it.
     pub(crate) fn verify(&self, token: &Unverified<'_>) -> Result<(), Refusal> {
         if self.keys.is_empty() {
             return Err(Refusal::NoKeys);

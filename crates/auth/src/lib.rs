@@ -1,18 +1,18 @@
-//! Who calls: tokens (JWT) of the configured issuers, checked against keys that are fetched and kept in the background,
-//! and the tenant that trusted headers name.
+//! Authentication: tokens (JWT) of the configured issuers, checked against keys that are fetched and cached in the
+//! background, and the tenant that trusted headers name.
 //!
-//! [`Verifier`] answers from memory. It never waits for an issuer except once, for a moment, when a token names a key
-//! that nobody has seen yet; an issuer that is down takes nothing away. A [`Refusal`] is one of a fixed list of
-//! sentences, so that neither a token nor anything internal can reach an answer or a log through it. This crate knows
-//! request headers and nothing else of the server that it guards.
+//! [`Verifier`] answers from memory. It waits for an issuer only when a token names an unknown key, and then only
+//! briefly; an unreachable issuer does not invalidate known keys. A [`Refusal`] is one of a fixed list of sentences, so
+//! no part of a token or of the server's state can reach a response or a log through it. This crate reads request
+//! headers and knows nothing else of the server.
 
 #![forbid(unsafe_code)]
 
 mod cache;
 mod config;
-mod demand;
 pub mod dev;
 mod fetch;
+mod fetch_requests;
 mod identity;
 mod issuer;
 mod key;
@@ -25,9 +25,9 @@ mod tenant;
 mod token;
 mod verifier;
 
-pub use config::{ConfigFault, IssuerConfig, Pace, check};
+pub use config::{ConfigFault, IssuerConfig, RefreshSchedule, check};
 pub use metrics::KeyMetrics;
 pub use refusal::{Refusal, RefusalKind};
-pub use tenant::{Belonging, Dimension, Tenancy};
+pub use tenant::{Dimension, Tenancy, TenancyClaim};
 pub use token::{LEEWAY, MAX_TOKEN_BYTES, Unverified, parse};
 pub use verifier::{Verified, Verifier};

@@ -1,5 +1,5 @@
-//! Which addresses may be asked for keys: whoever answers there decides who is let in, so the way to them must be
-//! authentic. That is TLS, or a connection that does not leave the machine.
+//! Which URLs may serve keys. The connection must be authentic, because the keys decide which tokens are accepted: TLS,
+//! or a connection within the machine.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use http::uri::Scheme;
 /// The most redirects that are followed.
 pub(crate) const MAX_REDIRECTS: usize = 3;
 
-/// Reads an absolute URL that may be trusted; the error says what is wrong with it.
+/// Parses an absolute URL with an authentic connection; the error names its fault.
 pub(crate) fn read(text: &str) -> Result<Uri, &'static str> {
     // The parser drops fragments without a word.
     if text.contains('#') {
@@ -32,8 +32,8 @@ pub(crate) fn read(text: &str) -> Result<Uri, &'static str> {
     }
 }
 
-/// Where an answer from `from` leads. A connection that was authentic once stays so, and whoever was configured stays
-/// the one who answers: an open redirect there must not hand the keys to someone else.
+/// The target of a redirect from `from`. It must be authentic and on the same host, because an open redirect of the
+/// issuer must not let another host serve the keys.
 pub(crate) fn redirected(from: &Uri, location: &str) -> Result<Uri, &'static str> {
     let absolute = match (location.starts_with('/') && !location.starts_with("//"), from.authority()) {
         (true, Some(authority)) => {

@@ -1,5 +1,5 @@
-//! What is told about the keys of issuers: whether they can still be had, and how old they are. An issuer that has been
-//! away for a day is no trouble until it changes its keys; these show it before that.
+//! Metrics of issuers' keys: whether they can be fetched, and how old they are. An unreachable issuer causes no
+//! failures until it rotates its keys; these metrics show it before that.
 
 use std::sync::atomic::AtomicU64;
 
@@ -13,7 +13,7 @@ use prometheus_client::registry::{Registry, Unit};
 /// The metrics of all issuers. Cheap to clone; all clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct KeyMetrics {
-    refreshes: Family<Refreshed, Counter>,
+    refreshes: Family<RefreshLabels, Counter>,
     keys: Family<From, Gauge>,
     refreshed: Family<From, Gauge<f64, AtomicU64>>,
 }
@@ -25,7 +25,7 @@ struct From {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Refreshed {
+struct RefreshLabels {
     issuer: String,
     source: &'static str,
     outcome: &'static str,
@@ -48,7 +48,7 @@ impl KeyMetrics {
     /// There from the start, so that the first failure is an increase and not a new series.
     pub(crate) fn expect(&self, issuer: &str, source: &'static str) {
         for outcome in ["succeeded", "failed"] {
-            drop(self.refreshes.get_or_create(&Refreshed { issuer: issuer.to_owned(), source, outcome }));
+            drop(self.refreshes.get_or_create(&RefreshLabels { issuer: issuer.to_owned(), source, outcome }));
         }
     }
 
@@ -57,11 +57,11 @@ impl KeyMetrics {
         self.refreshed.get_or_create(&from).set(Timestamp::now().micros() as f64 / 1e6);
         self.keys.get_or_create(&from).set(i64::try_from(keys).unwrap_or(i64::MAX));
         let From { issuer, source } = from;
-        self.refreshes.get_or_create(&Refreshed { issuer, source, outcome: "succeeded" }).inc();
+        self.refreshes.get_or_create(&RefreshLabels { issuer, source, outcome: "succeeded" }).inc();
     }
 
     pub(crate) fn failed(&self, issuer: &str, source: &'static str) {
-        let labels = Refreshed { issuer: issuer.to_owned(), source, outcome: "failed" };
+        let labels = RefreshLabels { issuer: issuer.to_owned(), source, outcome: "failed" };
         self.refreshes.get_or_create(&labels).inc();
     }
 }

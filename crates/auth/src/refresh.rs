@@ -1,18 +1,18 @@
-//! The task that keeps an issuer's keys fresh: it reads its file when that changes, and asks its URL once an hour, when
-//! a request needs a key that is not there, and after a failure. Whatever fails, the last good keys of that source stay.
+//! The task that refreshes an issuer's keys: it reads the file when it changes, and fetches the URL once an hour, on
+//! request and after a failure. After a failure the last good keys of that source stay.
 
 use std::fs::{self, File};
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Pace, Settings};
+use crate::config::{RefreshSchedule, Settings};
 use crate::fetch::{self, fetch};
 use crate::issuer::Issuer;
 use crate::key::Key;
@@ -23,15 +23,15 @@ use crate::metrics::KeyMetrics;
 #[derive(Debug)]
 pub(crate) struct Refresh {
     issuer: Arc<Issuer>,
-    pace: Pace,
+    schedule: RefreshSchedule,
     file: Source,
-    file_stamp: Option<Stamp>,
+    file_version: Option<FileVersion>,
     url: Source,
 }
 
 impl Refresh {
     /// Reads the file, so that its keys are there before the first request is.
-    pub(crate) fn new(issuer: Arc<Issuer>, pace: Pace, metrics: &KeyMetrics) -> Self {
+    pub(crate) fn new(issuer: Arc<Issuer>, schedule: RefreshSchedule, metrics: &KeyMetrics) -> Self {
         let Settings { url: name, keys_file, keys_url, .. } = &issuer.settings;
         let file = Source::new("file", metrics.clone());
         let url = Source::new("url", metrics.clone());
@@ -41,13 +41,13 @@ impl Refresh {
         if keys_url.is_some() {
             metrics.expect(name, url.name);
         }
-        let mut refresh = Self { issuer, pace, file, file_stamp: None, url };
+        let mut refresh = Self { issuer, schedule, file, file_version: None, url };
         if let Some(path) = &refresh.issuer.settings.keys_file {
             let looked = look(path, None);
             refresh.take_file(looked);
         }
         if refresh.issuer.settings.keys_url.is_none() {
-            refresh.issuer.demand.finish();
+            refresh.issuer.fetch_requests.finish();
         }
         refresh
     }
@@ -58,13 +58,13 @@ impl Refresh {
     }
 
     async fn keep_fresh(&mut self) {
-        let mut retry = Retry::new(self.pace);
+        let mut retry = Retry::new(self.schedule);
         loop {
             self.look_at_file().await;
             let pause = if self.fetch().await { retry.succeeded() } else { retry.failed() };
-            self.issuer.demand.finish();
+            self.issuer.fetch_requests.finish();
             self.rest(Instant::now() + spread(pause)).await;
-            self.issuer.demand.begin();
+            self.issuer.fetch_requests.begin();
         }
     }
 
@@ -72,28 +72,28 @@ impl Refresh {
     async fn fetch(&mut self) -> bool {
         let settings = &self.issuer.settings;
         let Some(url) = &settings.keys_url else { return true };
-        let fetched = fetch(url, settings.ca_file.as_deref(), self.pace.fetch_timeout).await;
+        let fetched = fetch(url, settings.ca_file.as_deref(), self.schedule.fetch_timeout).await;
         let done = self.url.take(&self.issuer, fetched.map(Into::into).map_err(|error| error.to_string()));
         self.publish();
         done && !self.url.keys.is_empty()
     }
 
-    /// Watches the file until the URL is due or somebody asks for newer keys.
+    /// Watches the file until the URL is due or newer keys are requested.
     async fn rest(&mut self, due: Instant) {
         let issuer = Arc::clone(&self.issuer);
         let Settings { keys_url, keys_file, .. } = &issuer.settings;
         loop {
             tokio::select! {
-                () = issuer.demand.asked() => return,
+                () = issuer.fetch_requests.asked() => return,
                 () = sleep_until(due), if keys_url.is_some() => return,
-                () = sleep(self.pace.file_poll), if keys_file.is_some() => self.look_at_file().await,
+                () = sleep(self.schedule.file_poll), if keys_file.is_some() => self.look_at_file().await,
             }
         }
     }
 
     async fn look_at_file(&mut self) {
         let Some(path) = self.issuer.settings.keys_file.clone() else { return };
-        let known = self.file_stamp;
+        let known = self.file_version;
         match tokio::task::spawn_blocking(move || look(&path, known)).await {
             Ok(looked) => self.take_file(looked),
             Err(error) => {
@@ -102,14 +102,14 @@ impl Refresh {
         }
     }
 
-    fn take_file(&mut self, looked: Look) {
+    fn take_file(&mut self, looked: FileChange) {
         match looked {
-            Look::Unchanged => return,
-            Look::Changed(stamp, document) => {
-                self.file_stamp = Some(stamp);
+            FileChange::Unchanged => return,
+            FileChange::Changed(stamp, document) => {
+                self.file_version = Some(stamp);
                 self.file.take(&self.issuer, Ok(document));
             }
-            Look::Failed(error) => {
+            FileChange::Failed(error) => {
                 self.file.take(&self.issuer, Err(error.to_string()));
             }
         }
@@ -127,34 +127,37 @@ impl Refresh {
 /// The pauses between fetches.
 #[derive(Debug)]
 struct Retry {
-    pace: Pace,
-    next: Duration,
+    schedule: RefreshSchedule,
+    retries: ExponentialBackoff,
 }
 
 impl Retry {
-    fn new(pace: Pace) -> Self {
-        Self { pace, next: pace.first_retry }
+    fn new(schedule: RefreshSchedule) -> Self {
+        let retries = ExponentialBuilder::new()
+            .with_min_delay(schedule.first_retry)
+            .with_max_delay(schedule.last_retry)
+            .without_max_times()
+            .build();
+        Self { schedule, retries }
     }
 
     fn succeeded(&mut self) -> Duration {
-        self.next = self.pace.first_retry;
-        self.pace.refresh
+        *self = Self::new(self.schedule);
+        self.schedule.refresh
     }
 
     fn failed(&mut self) -> Duration {
-        let pause = self.next;
-        self.next = (pause * 2).min(self.pace.last_retry);
-        pause
+        self.retries.next().unwrap_or(self.schedule.last_retry)
     }
 }
 
-/// A place that keys come from, and what came last.
+/// A source of keys, and its last keys.
 #[derive(Debug)]
 struct Source {
     name: &'static str,
     keys: Vec<Arc<Key>>,
     document: Option<Vec<u8>>,
-    /// What was wrong the last time: the log hears of it once.
+    /// The last failure, which is logged once.
     complaint: Option<String>,
     metrics: KeyMetrics,
 }
@@ -164,7 +167,7 @@ impl Source {
         Self { name, keys: Vec::new(), document: None, complaint: None, metrics }
     }
 
-    /// Takes what was found over the keys that are there; returns whether it was of any use.
+    /// Replaces the keys by the fetched ones; returns whether these were valid.
     fn take(&mut self, issuer: &Issuer, found: Result<Vec<u8>, String>) -> bool {
         let (issuer, source) = (&issuer.settings.url, self.name);
         let read = found.and_then(|document| {
@@ -197,38 +200,37 @@ impl Source {
     }
 }
 
-/// What tells one content of a file from the next without reading it.
-type Stamp = (Option<SystemTime>, u64, u64);
+/// Identifies the content of a file without reading it.
+type FileVersion = (Option<SystemTime>, u64, u64);
 
-enum Look {
+enum FileChange {
     Unchanged,
-    Changed(Stamp, Vec<u8>),
+    Changed(FileVersion, Vec<u8>),
     Failed(io::Error),
 }
 
 /// Reads the file if it has changed. Follows links, because a mounted volume changes by moving the link to its content.
-fn look(path: &Path, known: Option<Stamp>) -> Look {
+fn look(path: &Path, known: Option<FileVersion>) -> FileChange {
     let read = || {
         // Looked at before the read: a change during the read is then seen as one.
         let metadata = fs::metadata(path)?;
         let stamp = (metadata.modified().ok(), metadata.len(), metadata.ino());
         if known == Some(stamp) {
-            return Ok(Look::Unchanged);
+            return Ok(FileChange::Unchanged);
         }
         let mut document = Vec::new();
         File::open(path)?.take(fetch::MAX_BYTES as u64 + 1).read_to_end(&mut document)?;
         if document.len() > fetch::MAX_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        Ok(Look::Changed(stamp, document))
+        Ok(FileChange::Changed(stamp, document))
     };
-    read().unwrap_or_else(Look::Failed)
+    read().unwrap_or_else(FileChange::Failed)
 }
 
-/// A little less than `pause`, by chance: replicas that started together need not ask together.
+/// Up to a tenth less than `pause`, so that replicas that started together do not fetch together.
 fn spread(pause: Duration) -> Duration {
-    let tenths = (RandomState::new().hash_one(0) % 1_000) as f64 / 10_000.0;
-    pause.mul_f64(1.0 - tenths)
+    pause.mul_f64(1.0 - fastrand::f64() / 10.0)
 }
 
 #[cfg(test)]
@@ -237,7 +239,7 @@ mod tests {
 
     #[test]
     fn pauses_double_from_failure_to_failure_and_start_again_after_a_success() {
-        let mut retry = Retry::new(Pace::default());
+        let mut retry = Retry::new(RefreshSchedule::default());
         let failures = |retry: &mut Retry, count: usize| -> Vec<u64> {
             std::iter::repeat_with(|| retry.failed().as_secs()).take(count).collect()
         };

@@ -1,9 +1,9 @@
-//! Why a caller is not let in. Every reason is a variant and every sentence a constant: what a caller sent cannot be
-//! repeated to anyone.
+//! Why a request is not authenticated. Every reason is a variant and every sentence a constant, so nothing that a
+//! caller sent is repeated.
 
 use std::fmt;
 
-/// The families that the error codes stand for.
+/// The kinds of refusals. The HTTP layer has an error code for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RefusalKind {
     /// Nothing to check was sent, or nothing that names a caller.
@@ -14,18 +14,6 @@ pub enum RefusalKind {
     Expired,
     /// Something that is no token.
     Malformed,
-}
-
-impl RefusalKind {
-    /// The code for machines.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Unauthenticated => "HYPERFLEET-AUT-001",
-            Self::Invalid => "HYPERFLEET-AUT-002",
-            Self::Expired => "HYPERFLEET-AUT-003",
-            Self::Malformed => "HYPERFLEET-AUT-004",
-        }
-    }
 }
 
 /// Why a caller is not let in.
@@ -51,9 +39,9 @@ pub enum Refusal {
     BadClaims,
     /// No `exp`.
     NoExpiry,
-    /// `none`, HMAC, or an algorithm that nobody knows.
+    /// `none`, HMAC, or an unknown algorithm.
     BadAlgorithm,
-    /// `crit` demands what is not supported.
+    /// `crit` names an unsupported extension.
     CriticalExtension,
     /// `iss` is not an issuer that may use this header.
     UnknownIssuer,
@@ -67,7 +55,7 @@ pub enum Refusal {
     WrongAlgorithm,
     /// The signature is not that of the key.
     BadSignature,
-    /// Meant for somebody else.
+    /// The token has another audience.
     WrongAudience,
     /// `nbf` is in the future.
     NotYetValid,
@@ -125,11 +113,6 @@ impl Refusal {
             | Self::WrongAudience
             | Self::NotYetValid => RefusalKind::Invalid,
         }
-    }
-
-    /// The code for machines.
-    pub fn code(self) -> &'static str {
-        self.kind().code()
     }
 
     /// A sentence for the caller.

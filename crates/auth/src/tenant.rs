@@ -1,5 +1,5 @@
-//! From trusted headers to a tenant. Whoever stands in front of the server sets them; a caller without them belongs
-//! nowhere.
+//! The tenant of a request, from headers that a trusted proxy sets. A request without them has no tenant and is
+//! refused.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use hyperfleet_core::{Error, ErrorKind, Tenant};
 /// The longest value of a dimension.
 const MAX_VALUE: usize = 63;
 
-/// How tenants are told apart.
+/// How the headers of a request name its tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenancy {
     /// The header that marks a system caller with `true`.
@@ -25,31 +25,31 @@ pub struct Dimension {
     pub header: HeaderName,
     /// Its name in `tenancy`.
     pub key: String,
-    /// Whether everyone needs it.
+    /// Whether every caller needs it.
     pub required: bool,
 }
 
-/// Who calls, as far as tenants go.
+/// The tenancy of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Belonging {
-    /// Someone of a tenant.
+pub enum TenancyClaim {
+    /// A caller of a tenant.
     Tenant(Tenant),
-    /// A part of the system, which sees all tenants and may only report.
+    /// A component of the system, which sees all tenants and may only report.
     System,
 }
 
 impl Tenancy {
-    /// Whom the headers name.
+    /// The tenancy that the headers name.
     ///
     /// # Errors
     /// Where that cannot be told for certain; the error names the header and not what it holds.
-    pub fn belonging(&self, headers: &HeaderMap) -> Result<Belonging, Error> {
+    pub fn tenancy_claim(&self, headers: &HeaderMap) -> Result<TenancyClaim, Error> {
         let is_true = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"true");
         if let Some(system) = &self.system_header
             && let Some(value) = single(headers, system)?
             && is_true(value)
         {
-            return Ok(Belonging::System);
+            return Ok(TenancyClaim::System);
         }
         let mut dimensions = BTreeMap::new();
         for Dimension { header, key, required } in &self.dimensions {
@@ -71,11 +71,11 @@ impl Tenancy {
         if dimensions.is_empty() {
             return Err(denied("no header names a tenant"));
         }
-        Ok(Belonging::Tenant(Tenant::new(&dimensions)))
+        Ok(TenancyClaim::Tenant(Tenant::new(&dimensions)))
     }
 }
 
-/// The one value of a header. Two could be meant for two readers.
+/// The one value of a header. Of two values, proxy and server could read different ones.
 fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, Error> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
@@ -109,26 +109,29 @@ mod tests {
         }
     }
 
-    fn belonging(headers: &[(&'static str, &'static str)]) -> Option<String> {
+    fn tenancy_claim(headers: &[(&'static str, &'static str)]) -> Option<String> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
-        match tenancy().belonging(&map).ok()? {
-            Belonging::Tenant(tenant) => Some(tenant.as_str().to_owned()),
-            Belonging::System => Some("system".to_owned()),
+        match tenancy().tenancy_claim(&map).ok()? {
+            TenancyClaim::Tenant(tenant) => Some(tenant.as_str().to_owned()),
+            TenancyClaim::System => Some("system".to_owned()),
         }
     }
 
     #[test]
     fn a_tenant_is_all_of_its_dimensions_and_nothing_else_will_do() {
         assert_eq!(
-            belonging(&[("x-org", "a"), ("x-project", "p")]).as_deref(),
+            tenancy_claim(&[("x-org", "a"), ("x-project", "p")]).as_deref(),
             Some(r#"{"org":"a","project":"p"}"#)
         );
-        assert_eq!(belonging(&[("x-org", " a ")]).as_deref(), Some(r#"{"org":"a"}"#));
-        assert_eq!(belonging(&[("x-system", "true")]).as_deref(), Some("system"));
-        assert_eq!(belonging(&[("x-system", "false"), ("x-org", "a")]).as_deref(), Some(r#"{"org":"a"}"#));
+        assert_eq!(tenancy_claim(&[("x-org", " a ")]).as_deref(), Some(r#"{"org":"a"}"#));
+        assert_eq!(tenancy_claim(&[("x-system", "true")]).as_deref(), Some("system"));
+        assert_eq!(
+            tenancy_claim(&[("x-system", "false"), ("x-org", "a")]).as_deref(),
+            Some(r#"{"org":"a"}"#)
+        );
         for refused in [
             &[][..],
             &[("x-project", "p")],
@@ -139,7 +142,7 @@ mod tests {
             &[("x-system", "true"), ("x-system", "true")],
             &[("x-org", "aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggg")],
         ] {
-            assert_eq!(belonging(refused), None, "{refused:?}");
+            assert_eq!(tenancy_claim(refused), None, "{refused:?}");
         }
     }
 }

@@ -1,6 +1,5 @@
-//! A token taken apart, before anything in it is believed. Strict on purpose: whatever two readers could understand in
-//! two ways (members that come twice, loose base64, algorithms without a key) is refused here, where no key is at hand
-//! that could be misused.
+//! Parses a token before it is trusted. The parser is strict: it refuses everything that two parsers could read
+//! differently, such as repeated members, loose base64 and algorithms without a key.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,20 +13,20 @@ use serde_json::{Map, Number, Value};
 
 use crate::Refusal;
 
-/// The largest token that is looked at.
+/// The largest token that is parsed, in bytes.
 pub const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// How far the clocks of issuers may be off.
+/// The clock skew of issuers that is tolerated.
 pub const LEEWAY: Duration = Duration::from_secs(30);
 
-/// What a token says of itself. Nothing of it is true until its signature has been checked.
+/// The content of a token. It is not trusted until its signature has been verified.
 pub struct Unverified<'t> {
     pub(crate) algorithm: Algorithm,
     pub(crate) key_id: Option<String>,
     pub(crate) claims: Map<String, Value>,
-    pub(crate) expires: Moment,
-    pub(crate) not_before: Option<Moment>,
-    /// What was signed.
+    pub(crate) expires: NumericDate,
+    pub(crate) not_before: Option<NumericDate>,
+    /// The signed part of the token.
     pub(crate) message: &'t str,
     pub(crate) signature: Vec<u8>,
 }
@@ -88,8 +87,8 @@ pub fn parse(token: &str) -> Result<Unverified<'_>, Refusal> {
     };
 
     let claims = members(&decode(claims)?).ok_or(Refusal::BadClaims)?;
-    let expires = moment(&claims, "exp")?.ok_or(Refusal::NoExpiry)?;
-    let not_before = moment(&claims, "nbf")?;
+    let expires = numeric_date(&claims, "exp")?.ok_or(Refusal::NoExpiry)?;
+    let not_before = numeric_date(&claims, "nbf")?;
     Ok(Unverified { algorithm, key_id, claims, expires, not_before, message, signature: decode(signature)? })
 }
 
@@ -111,11 +110,11 @@ pub(crate) fn public_key_algorithm(name: &str) -> Option<Algorithm> {
 
 /// A moment in a token, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(i64);
+pub(crate) struct NumericDate(i64);
 
 const LEEWAY_MICROS: i64 = LEEWAY.as_micros() as i64;
 
-impl Moment {
+impl NumericDate {
     /// As an end: the first moment after it is past, give or take the leeway.
     pub(crate) fn is_past(self, now: Timestamp) -> bool {
         now.micros() >= self.0.saturating_add(LEEWAY_MICROS)
@@ -126,7 +125,7 @@ impl Moment {
         now.micros() < self.0.saturating_sub(LEEWAY_MICROS)
     }
 
-    /// Seconds, possibly with decimals. What is out of range is as good as the end of time.
+    /// Seconds, possibly with decimals. A value out of range counts as the latest time.
     fn read(seconds: &Number) -> Option<Self> {
         const MICROS: i64 = 1_000_000;
         let micros = match seconds.as_i64() {
@@ -137,10 +136,10 @@ impl Moment {
     }
 }
 
-pub(crate) fn moment(claims: &Map<String, Value>, name: &str) -> Result<Option<Moment>, Refusal> {
+pub(crate) fn numeric_date(claims: &Map<String, Value>, name: &str) -> Result<Option<NumericDate>, Refusal> {
     match claims.get(name) {
         None => Ok(None),
-        Some(Value::Number(seconds)) => Moment::read(seconds).map(Some).ok_or(Refusal::BadClaims),
+        Some(Value::Number(seconds)) => NumericDate::read(seconds).map(Some).ok_or(Refusal::BadClaims),
         Some(_) => Err(Refusal::BadClaims),
     }
 }

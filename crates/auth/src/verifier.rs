@@ -1,4 +1,4 @@
-//! The door: takes the token out of a request, checks it once, and remembers that.
+//! Verifies the token of a request, and caches the result.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::Refusal;
 use crate::cache::{Accepted, Cache, Fingerprint};
-use crate::config::{self, ConfigFault, IssuerConfig, Pace};
+use crate::config::{self, ConfigFault, IssuerConfig, RefreshSchedule};
 use crate::issuer::Issuer;
 use crate::metrics::KeyMetrics;
 use crate::refresh::Refresh;
@@ -20,13 +20,13 @@ use crate::token::{self, MAX_TOKEN_BYTES};
 /// Checks the tokens of requests against the keys of the issuers. Dropping it ends the tasks that fetch them.
 pub struct Verifier {
     issuers: Vec<Arc<Issuer>>,
-    places: Vec<Place>,
+    token_headers: Vec<TokenHeader>,
     cache: Cache,
     _tasks: Vec<AbortOnDropHandle<()>>,
 }
 
-/// A header that may carry a token, and the issuers that may use it.
-struct Place {
+/// A header that may carry a token, and the issuers that use it.
+struct TokenHeader {
     header: HeaderName,
     issuers: Vec<usize>,
 }
@@ -50,8 +50,8 @@ impl Verified {
         &self.accepted.claims
     }
 
-    /// What to take of that which was concluded from this token before, as long as it `holds`; else it is concluded
-    /// anew, and remembered for as long as the token is.
+    /// A value derived from this token: the cached one while it `holds`, else a new one, which is cached as long as the
+    /// token.
     pub fn conclude<T: Send + Sync + 'static, R>(
         &self,
         holds: impl FnOnce(&T) -> bool,
@@ -79,7 +79,7 @@ impl Verified {
 }
 
 impl fmt::Debug for Verified {
-    /// Without the claims: they are nobody's business in a log.
+    /// Without the claims, which do not belong in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verified")
             .field("issuer", &self.issuer())
@@ -89,7 +89,7 @@ impl fmt::Debug for Verified {
 }
 
 impl fmt::Debug for Verifier {
-    /// Without what it remembers of tokens.
+    /// Without the cached tokens.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verifier").field("issuers", &self.issuers).finish_non_exhaustive()
     }
@@ -106,33 +106,34 @@ impl Verifier {
     /// Outside a runtime.
     pub fn start(
         issuers: &[IssuerConfig],
-        pace: Pace,
+        schedule: RefreshSchedule,
         metrics: &KeyMetrics,
         shutdown: &CancellationToken,
     ) -> Result<Self, Vec<ConfigFault>> {
         let issuers: Vec<Arc<Issuer>> = config::read(issuers)?
             .into_iter()
-            .map(|settings| Arc::new(Issuer::new(settings, &pace)))
+            .map(|settings| Arc::new(Issuer::new(settings, &schedule)))
             .collect();
         let tasks = issuers
             .iter()
-            .map(|issuer| Refresh::new(Arc::clone(issuer), pace, metrics).run(shutdown.clone()))
+            .map(|issuer| Refresh::new(Arc::clone(issuer), schedule, metrics).run(shutdown.clone()))
             .map(|task| AbortOnDropHandle::new(tokio::spawn(task)))
             .collect();
-        let mut places: Vec<Place> = Vec::new();
+        let mut token_headers: Vec<TokenHeader> = Vec::new();
         for (index, issuer) in issuers.iter().enumerate() {
-            match places.iter_mut().find(|place| place.header == issuer.settings.header) {
-                Some(place) => place.issuers.push(index),
+            match token_headers.iter_mut().find(|known| known.header == issuer.settings.header) {
+                Some(known) => known.issuers.push(index),
                 None => {
-                    places.push(Place { header: issuer.settings.header.clone(), issuers: vec![index] });
+                    token_headers
+                        .push(TokenHeader { header: issuer.settings.header.clone(), issuers: vec![index] });
                 }
             }
         }
-        Ok(Self { issuers, places, cache: Cache::default(), _tasks: tasks })
+        Ok(Self { issuers, token_headers, cache: Cache::default(), _tasks: tasks })
     }
 
-    /// Lets a request in when one of the headers for tokens carries a valid one of an issuer that may use this header.
-    /// They are tried in the order of the issuers.
+    /// Accepts a request when one of the token headers carries a valid token of an issuer that uses this header.
+    /// Headers are tried in the order of the issuers.
     ///
     /// # Errors
     /// The refusal of the first token, or that there is none.
@@ -146,15 +147,15 @@ impl Verifier {
     /// As [`Self::verify`].
     pub async fn verify_at(&self, headers: &HeaderMap, now: Timestamp) -> Result<Verified, Refusal> {
         let mut reason = Refusal::NoToken;
-        for place in 0..self.places.len() {
-            let refusal = match self.places[place].token(headers) {
-                Ok(token) => match self.accept(place, token, now).await {
+        for header_index in 0..self.token_headers.len() {
+            let refusal = match self.token_headers[header_index].token(headers) {
+                Ok(token) => match self.accept(header_index, token, now).await {
                     Ok(accepted) => return Ok(self.verified(accepted, headers)),
                     Err(refusal) => refusal,
                 },
                 Err(refusal) => refusal,
             };
-            // Something that was sent says more than something that was not.
+            // The refusal of a token that was sent is more helpful than that of a missing one.
             if matches!(reason, Refusal::NoToken | Refusal::NotBearer) && refusal != Refusal::NoToken {
                 reason = refusal;
             }
@@ -162,13 +163,18 @@ impl Verifier {
         Err(reason)
     }
 
-    async fn accept(&self, place: usize, token: &str, now: Timestamp) -> Result<Arc<Accepted>, Refusal> {
+    async fn accept(
+        &self,
+        header_index: usize,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Arc<Accepted>, Refusal> {
         // Before it is hashed.
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refusal::TooLarge);
         }
-        let fingerprint = Fingerprint::of(place, token);
-        // A key that was withdrawn makes another edition, and takes its tokens with it.
+        let fingerprint = Fingerprint::of(header_index, token);
+        // A withdrawn key starts a new edition, which invalidates its tokens.
         let counts = |known: &Accepted| {
             known.edition == self.issuers[known.issuer].edition() && !known.expires.is_past(now)
         };
@@ -177,7 +183,8 @@ impl Verifier {
         }
         let unverified = token::parse(token)?;
         let issuer = unverified.issuer().ok_or(Refusal::UnknownIssuer)?;
-        let mut issuers = self.places[place].issuers.iter().map(|index| (*index, &self.issuers[*index]));
+        let mut issuers =
+            self.token_headers[header_index].issuers.iter().map(|index| (*index, &self.issuers[*index]));
         let (index, issuer) =
             issuers.find(|(_, known)| *known.settings.url == *issuer).ok_or(Refusal::UnknownIssuer)?;
         let edition = issuer.verify(&unverified, now).await?;
@@ -194,8 +201,8 @@ impl Verifier {
         Ok(accepted)
     }
 
-    /// Whether the keys of its issuer are those that a token was found good with.
-    pub fn still_vouches(&self, verified: &Verified) -> bool {
+    /// Whether the issuer's keys are still those that the token was verified with.
+    pub fn still_accepts(&self, verified: &Verified) -> bool {
         verified.accepted.edition == self.issuers[verified.accepted.issuer].edition()
     }
 
@@ -205,8 +212,8 @@ impl Verifier {
     }
 }
 
-impl Place {
-    /// The token that this header carries. `Authorization` says that it is one; other headers may.
+impl TokenHeader {
+    /// The token of this header. `Authorization` needs the `Bearer` scheme; in other headers it is optional.
     fn token<'h>(&self, headers: &'h HeaderMap) -> Result<&'h str, Refusal> {
         let mut values = headers.get_all(&self.header).iter();
         let value = values.next().ok_or(Refusal::NoToken)?;

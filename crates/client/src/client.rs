@@ -1,4 +1,4 @@
-//! The client itself: where the server is, its connections, the token, and on whose behalf a call is made.
+//! The client: server, connections, token, and the context of calls.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use http::header::{HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 
 use crate::error::Error;
-use crate::reach::Reach;
 use crate::settings::{Origin, Retry, Settings};
 use crate::token::Tokens;
+use crate::transport::Transport;
 
 /// A client of one server. Clones are cheap and share connections.
 #[derive(Clone)]
@@ -23,30 +23,30 @@ pub struct Client {
 
 pub(crate) struct Shared {
     pub(crate) origin: Origin,
-    pub(crate) reach: Reach,
+    pub(crate) transport: Transport,
     pub(crate) tokens: Option<Tokens>,
     pub(crate) headers: HeaderMap,
     pub(crate) timeout: Duration,
     pub(crate) retry: Retry,
     pub(crate) watch_silence: Duration,
-    /// For who is told how to call without this client.
+    /// For `curl` commands.
     pub(crate) ca_file: Option<PathBuf>,
 }
 
-/// On whose behalf calls are made: what ties them to a trace or to the request that caused them.
+/// Ties calls to a trace or to the request that caused them.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     /// W3C trace context.
     pub traceparent: Option<String>,
-    /// What the server calls the request in its log and its problems.
+    /// The id of the request in the server's log and problems.
     pub request_id: Option<String>,
 }
 
 impl Client {
-    /// A client by these settings. Nothing is connected yet, and the server need not be there.
+    /// A client that connects at its first call.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let origin = Origin::parse(&settings.base_url)?;
-        let reach = Reach::new(&settings, &origin)?;
+        let transport = Transport::new(&settings, &origin)?;
         let mut headers = HeaderMap::new();
         insert(&mut headers, USER_AGENT.as_str(), &settings.user_agent)?;
         for (name, value) in &settings.headers {
@@ -54,7 +54,7 @@ impl Client {
         }
         let shared = Shared {
             origin,
-            reach,
+            transport,
             tokens: settings.token.map(Tokens::new),
             headers,
             timeout: settings.timeout,
@@ -65,7 +65,7 @@ impl Client {
         Ok(Self { shared: Arc::new(shared), context: Arc::default() })
     }
 
-    /// The same client, for calls on somebody's behalf.
+    /// The same client, for calls in this context.
     pub fn in_context(&self, context: &Context) -> Result<Self, Error> {
         let mut headers = HeaderMap::new();
         for (name, value) in [("traceparent", &context.traceparent), ("x-request-id", &context.request_id)] {
@@ -88,17 +88,17 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Adds a header that somebody configured. The value is not repeated: it may be a secret.
+/// Adds a configured header. Errors do not show the value, which may be a secret.
 fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), Error> {
     let wrong = || Error::Configuration(format!("the header {name:?} cannot be sent"));
     let key = HeaderName::try_from(name).map_err(|_| wrong())?;
     let mut value = HeaderValue::try_from(value).map_err(|_| wrong())?;
-    value.set_sensitive(sounds_secret(key.as_str()));
+    value.set_sensitive(is_secret_name(key.as_str()));
     headers.insert(key, value);
     Ok(())
 }
 
-fn sounds_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     ["auth", "token", "secret", "password", "cookie", "credential", "api-key", "apikey"]
         .iter()
         .any(|word| name.contains(word))

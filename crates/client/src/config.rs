@@ -1,31 +1,24 @@
 //! How the API is reached, as settings below `clients.hyperfleet_api`. A role that talks to the API puts [`KEYS`] into
 //! its own table and reads the view from its settings.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use hyperfleet_service::settings::{Faults, Form, Key, Secret, Settings as Configured};
+use hyperfleet_service::settings::{Faults, Form, Key, Settings as Configured, key};
 use serde_json::Value;
+use std::path::PathBuf;
 
 use crate::settings::Settings;
 use crate::token::Token;
 
-const SOME_TIME: Form = Form::Duration { min: Duration::from_millis(1) };
 const HEADERS: &str = "clients.hyperfleet_api.headers";
-
-const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
-    Key { path, form, default, doc, secret: Secret::No }
-}
 
 /// The keys below `clients.hyperfleet_api`.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
     key("clients.hyperfleet_api.base_url", Form::NonEmpty, "http://localhost:8000", "Where the API is."),
-    key("clients.hyperfleet_api.timeout", SOME_TIME, "10s", "Time for one answer of the API."),
-    key("clients.hyperfleet_api.ca_file", Form::Text, "", "Authorities that the API's certificate may be of; the system's when empty."),
+    key("clients.hyperfleet_api.timeout", Form::SOME_TIME, "10s", "Time for one answer of the API."),
+    key("clients.hyperfleet_api.ca_file", Form::Text, "", "File of certificate authorities to trust, in PEM; empty for those of the system."),
     key(HEADERS, Form::Structured, "{}", "Headers of every request, such as the one that marks a system caller where there are tenants."),
     key("clients.hyperfleet_api.auth.token_path", Form::Text, "", "File with the token for the API."),
-    key("clients.hyperfleet_api.auth.token_cache_ttl", SOME_TIME, "5m", "How long a token is used before its file is read again."),
+    key("clients.hyperfleet_api.auth.token_cache_ttl", Form::SOME_TIME, "5m", "How long a token is used before its file is read again."),
 ];
 
 /// The view of settings whose table holds [`KEYS`].
@@ -54,5 +47,20 @@ pub fn of(configured: &Configured, user_agent: &str, faults: &mut Faults) -> Set
         user_agent: user_agent.to_owned(),
         headers,
         ..Settings::of(configured.text("clients.hyperfleet_api.base_url"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_lists_every_key() {
+        let page = include_str!("../../../docs/reference/configuration.md");
+        let table = hyperfleet_service::settings::markdown(KEYS);
+        assert!(
+            page.contains(&format!("\n\n{table}\n")),
+            "docs/reference/configuration.md must have:\n{table}"
+        );
     }
 }

@@ -1,5 +1,4 @@
-//! A request as a `curl` command, for people who want to see or to repeat what a call sends. Secrets are left to the
-//! environment of whoever runs it.
+//! A request as a `curl` command, with secrets as environment variables.
 
 use std::fmt::Write as _;
 
@@ -49,7 +48,7 @@ impl Client {
     }
 }
 
-/// One word for a shell, whatever it holds.
+/// Quotes a text for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_authorities_that_the_client_trusts_are_named() {
+    fn a_curl_command_names_the_ca_file() {
         let client = Client::new(Settings {
             ca_file: Some("/etc/our own/ca.pem".into()),
             ..Settings::of("http://h.example")

@@ -1,5 +1,5 @@
-//! What can go wrong, by what the caller can do about it. A problem body becomes a [`Problem`]; whatever answers
-//! without one (a proxy, an older server) still becomes one, by its status.
+//! Errors, by what the caller can do about them. A refusal without a problem body (of a proxy or an older server) becomes a
+//! [`Problem`] by its status.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyperfleet_core::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::request::Answer;
+use crate::request::Response;
 
 /// The longest text that is taken over from an answer.
 const MAX_TEXT: usize = 4096;
@@ -21,7 +21,7 @@ pub enum Error {
     /// No connection, or it broke.
     #[error("{url} cannot be reached: {why}")]
     Unreachable {
-        /// What was asked for.
+        /// Method and URL of the request.
         url: String,
         /// The cause.
         why: String,
@@ -29,26 +29,26 @@ pub enum Error {
     /// No whole answer in time.
     #[error("{url} gave no answer within {after:?}")]
     TimedOut {
-        /// What was asked for.
+        /// Method and URL of the request.
         url: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
     /// An answer that the API does not give.
     #[error("{url} answered with something else than the API does: {why}")]
     Malformed {
-        /// What was asked for.
+        /// Method and URL of the request.
         url: String,
         /// What is wrong with it.
         why: String,
     },
-    /// The server does not know watches.
+    /// The server has no watches.
     #[error("the server does not know watches")]
     NoWatch,
     /// The request could not be put together.
     #[error("{0}")]
     Invalid(String),
-    /// The settings are of no use.
+    /// The settings are invalid.
     #[error("{0}")]
     Configuration(String),
 }
@@ -72,7 +72,7 @@ impl Error {
         self.status() == Some(404)
     }
 
-    /// Another state than the call needs: a name that is taken, a version that has moved, a deletion under way.
+    /// A conflict with the current state: a taken name, a newer version, a running deletion.
     pub fn is_conflict(&self) -> bool {
         self.status() == Some(409)
     }
@@ -82,7 +82,7 @@ impl Error {
         matches!(self.status(), Some(401 | 403))
     }
 
-    /// The same call may succeed later without anybody doing anything.
+    /// The same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Problem(problem) => matches!(problem.status, 408 | 429 | 500..),
@@ -91,7 +91,7 @@ impl Error {
         }
     }
 
-    /// When the server wants to be asked again.
+    /// The server's `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         self.problem().and_then(|problem| problem.retry_after)
     }
@@ -110,7 +110,7 @@ pub struct Problem {
     pub detail: String,
     /// Every fault, for validation.
     pub errors: Vec<FieldError>,
-    /// What to tell whoever reads the server's log.
+    /// What to search for in the server's log.
     pub trace_id: Option<String>,
     /// When to ask again.
     pub retry_after: Option<Duration>,
@@ -137,7 +137,7 @@ pub struct FieldError {
 
 impl Problem {
     /// What an answer that is no success means.
-    pub(crate) fn of(answer: &Answer) -> Self {
+    pub(crate) fn of(answer: &Response) -> Self {
         let body = match serde_json::from_slice(&answer.body) {
             Ok(Value::Object(body)) => body,
             _ => Map::new(),
@@ -196,7 +196,7 @@ impl fmt::Display for Problem {
 }
 
 /// `Retry-After`, in either of its forms.
-pub(crate) fn retry_after(answer: &Answer) -> Option<Duration> {
+pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
     let text = answer.header("retry-after")?.trim();
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));

@@ -1,4 +1,4 @@
-//! Leases: who of several works on what, kept by the server and its clock.
+//! Leases, which expire by the server's clock.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::path::encoded;
 use crate::request::Request;
 
-/// How many leases are asked for at once.
+/// Page size.
 const PAGE: u64 = 100;
 
 /// A lease.
@@ -21,23 +21,23 @@ const PAGE: u64 = 100;
 pub struct Lease {
     /// What is leased.
     pub name: String,
-    /// By whom.
+    /// The holder.
     pub holder: String,
     /// Until when, by the server's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_time: Option<Timestamp>,
-    /// Its version, if the answer tells it: to be used as `If-Match`.
+    /// Its version, if the response has it: to be used as `If-Match`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
 }
 
 impl Request {
-    /// The first page of the leases of a group that somebody has.
+    /// The first page of the held leases of a group.
     pub fn leases(group: &str) -> Self {
         Self::get("/leases").param("group", group).param("size", &PAGE)
     }
 
-    /// Renews a lease that has that version, or takes one that nobody has. No time at all gives it back.
+    /// Renews a lease of this version, or takes a free one. A zero TTL releases it.
     pub fn put_lease(group: &str, name: &str, holder: &str, ttl: Duration, if_match: Option<u64>) -> Self {
         let ttl = format!("{}ms", ttl.as_millis());
         let request = Self::new(Method::PUT, format!("/leases/{}/{}", encoded(group), encoded(name)))
@@ -50,13 +50,13 @@ impl Request {
 }
 
 impl Client {
-    /// The leases of a group that somebody has.
+    /// The held leases of a group.
     pub async fn leases(&self, group: &str) -> Result<Vec<Lease>, Error> {
         self.whole(Request::leases(group)).await
     }
 
-    /// Renews a lease that has that version, or takes one that nobody has; else the error is a conflict. No time at all
-    /// gives it back. It is not sent twice: after a lost answer, look at who has it.
+    /// Renews a lease of this version, or takes a free one; otherwise the error is a conflict. A zero TTL releases it. It is
+    /// not retried: after a lost answer, list the leases.
     pub async fn put_lease(
         &self,
         group: &str,

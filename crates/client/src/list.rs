@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::error::Error;
 use crate::path::Collection;
-use crate::request::{Answer, Request};
+use crate::request::{Request, Response};
 use crate::resource::Resource;
 
 /// What of a list is wanted, and how.
@@ -53,7 +53,7 @@ pub struct Page<T> {
 
 impl<T: DeserializeOwned> Page<T> {
     /// The page that an answer holds.
-    pub fn read(answer: &Answer) -> Result<Self, Error> {
+    pub fn read(answer: &Response) -> Result<Self, Error> {
         let mut body: Value = answer.json()?;
         let Some(Value::Array(items)) = body.get_mut("items").map(Value::take) else {
             return Err(answer.malformed("a list without items"));
@@ -69,7 +69,7 @@ impl<T: DeserializeOwned> Page<T> {
     }
 }
 
-/// Where somebody is who turns pages by number.
+/// The position of a reader that requests pages by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Paging {
     turned: u64,

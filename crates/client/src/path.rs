@@ -1,5 +1,4 @@
-//! Where things are: lists and single resources, nested to any depth. A segment is whatever somebody typed, and by
-//! construction it stays one segment.
+//! Paths of lists and resources, nested to any depth. Segments are encoded, so that any text stays one segment.
 
 use std::fmt::{self, Write as _};
 

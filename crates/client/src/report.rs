@@ -14,7 +14,7 @@ use crate::resource::{Condition, Status, text, time};
 /// How many reports are asked for at once.
 const PAGE: u64 = 100;
 
-/// What an adapter has reported, as it came.
+/// A stored report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdapterReport(Map<String, Value>);
 
@@ -30,7 +30,7 @@ pub struct NewReport {
     pub observed_time: Option<Timestamp>,
     /// What was found.
     pub conditions: Vec<NewCondition>,
-    /// Whatever else the adapter has to say.
+    /// Further data of the adapter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// About the work itself.
@@ -54,12 +54,12 @@ pub struct NewCondition {
     pub message: Option<String>,
 }
 
-/// What came of a report.
+/// The outcome of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reported {
-    /// It is kept.
+    /// It was stored.
     Stored(AdapterReport),
-    /// The server knows something newer, or cannot use it.
+    /// The server has a newer one, or cannot use it.
     Discarded,
 }
 
@@ -92,7 +92,7 @@ impl AdapterReport {
         self.conditions().into_iter().find(|condition| condition.kind == kind)
     }
 
-    /// Whatever else the adapter had to say.
+    /// Further data of the adapter.
     pub fn data(&self) -> Option<&Value> {
         self.0.get("data")
     }
@@ -152,12 +152,12 @@ impl Client {
         self.whole(Request::reports(item)).await
     }
 
-    /// Sends a report. A repetition is the same report, so a lost answer does no harm.
+    /// Sends a report. It is retried after a lost answer.
     pub async fn report(&self, item: &ItemPath, report: &NewReport) -> Result<Reported, Error> {
         self.report_maybe(item, report, false).await
     }
 
-    /// Sends a report, or only asks what would come of it.
+    /// Sends a report, or validates it in a dry run.
     pub async fn report_maybe(
         &self,
         item: &ItemPath,

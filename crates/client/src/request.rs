@@ -87,7 +87,7 @@ impl Request {
         }
     }
 
-    /// Gives it a key by which the server knows a repetition.
+    /// Adds a key by which the server recognises a repetition.
     pub(crate) fn key(self, key: &str) -> Result<Self, Error> {
         let fits = (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
         match HeaderValue::from_str(key) {
@@ -119,10 +119,10 @@ impl Request {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    /// What was asked, for errors: method and URL without parameters.
+pub struct Response {
+    /// Method and URL without parameters, for errors.
     pub(crate) asked: String,
     /// The status.
     pub status: StatusCode,
@@ -132,13 +132,13 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl Response {
     /// The value of a header that is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The version that the `ETag` tells.
+    /// The version in the `ETag`.
     pub fn version(&self) -> Option<u64> {
         self.headers.get(ETAG)?.to_str().ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
     }
@@ -147,7 +147,7 @@ impl Answer {
     pub fn accepted(self) -> Result<Self, Error> {
         match self.status.is_success() {
             true => Ok(self),
-            // Whoever follows it would take the token along to wherever it leads.
+            // Following it would send the token to another origin.
             false if self.status.is_redirection() && self.status != StatusCode::NOT_MODIFIED => {
                 Err(self.malformed(format!("a redirect ({}), which is not followed", self.status.as_u16())))
             }

@@ -1,5 +1,4 @@
-//! A resource as it came: a JSON object that keeps every member and every number, with a typed look at the members that
-//! everyone needs. What `fields` left out reads as empty.
+//! A resource as a JSON object that keeps every member and number, with typed accessors. Absent members read as empty.
 
 use hyperfleet_core::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +13,7 @@ pub struct Resource {
     version: Option<u64>,
 }
 
-/// What a resource belongs to.
+/// The owner of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// Its kind.
@@ -32,7 +31,7 @@ pub enum Status {
     True,
     /// It does not.
     False,
-    /// Nobody knows.
+    /// It is unknown.
     Unknown,
 }
 
@@ -58,7 +57,7 @@ pub struct Condition {
 }
 
 impl Resource {
-    /// Takes an object that has an `id`.
+    /// Takes an object with an `id`.
     pub fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Object(members)
@@ -75,7 +74,7 @@ impl Resource {
         self
     }
 
-    /// The version, if the answer told it: to be used as `If-Match`.
+    /// The version, if the response had it: to be used as `If-Match`.
     pub fn version(&self) -> Option<u64> {
         self.version
     }
@@ -105,7 +104,7 @@ impl Resource {
         ItemPath::of_href(self.href())
     }
 
-    /// How often its wish has changed; 0 if left out.
+    /// Its generation; 0 if absent.
     pub fn generation(&self) -> i64 {
         self.members.get("generation").and_then(Value::as_i64).unwrap_or_default()
     }
@@ -121,19 +120,19 @@ impl Resource {
         self.members.get("labels")?.get(key)?.as_str()
     }
 
-    /// What is wished.
+    /// Its desired state.
     pub fn spec(&self) -> Option<&Value> {
         self.members.get("spec")
     }
 
-    /// What it refers to: ref type and targets.
+    /// Its references: ref type and targets.
     pub fn references(&self) -> Vec<(&str, Vec<Owner>)> {
         let references = self.members.get("references").and_then(Value::as_object).into_iter().flatten();
         let targets = |value: &Value| value.as_array().into_iter().flatten().filter_map(Owner::of).collect();
         references.map(|(ref_type, value)| (ref_type.as_str(), targets(value))).collect()
     }
 
-    /// What it belongs to.
+    /// Its owner.
     pub fn owner(&self) -> Option<Owner> {
         Owner::of(self.members.get("owner_references")?)
     }
@@ -149,17 +148,17 @@ impl Resource {
         self.conditions().into_iter().find(|condition| condition.kind == kind)
     }
 
-    /// When it was made.
+    /// When it was created.
     pub fn created_time(&self) -> Option<Timestamp> {
         time(self.members.get("created_time"))
     }
 
-    /// When its wish or its labels last changed.
+    /// When its desired state last changed.
     pub fn updated_time(&self) -> Option<Timestamp> {
         time(self.members.get("updated_time"))
     }
 
-    /// When its deletion was asked for.
+    /// When its deletion was requested.
     pub fn deleted_time(&self) -> Option<Timestamp> {
         time(self.members.get("deleted_time"))
     }
@@ -174,7 +173,7 @@ impl Resource {
         text(&self.members, "updated_by")
     }
 
-    /// Who asked for its deletion.
+    /// The identity that requested its deletion.
     pub fn deleted_by(&self) -> &str {
         text(&self.members, "deleted_by")
     }
@@ -218,7 +217,7 @@ impl Owner {
 }
 
 impl Status {
-    /// Its name; whatever is neither true nor false is not known.
+    /// `True`, `False` or `Unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -316,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_server_sends_can_be_looked_at_and_is_kept_as_it_is(mut value in anything()) {
+        fn any_object_can_be_read_and_is_kept_as_it_is(mut value in anything()) {
             if let Some(members) = value.as_object_mut() {
                 members.insert("id".to_owned(), "1".into());
             }
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stay_as_they_came() {
+    fn numbers_are_kept_as_they_are() {
         let text = r#"{"id":"1","spec":{"a":9007199254740993,"b":0.10,"c":1.5e+400,"d":-0}}"#;
         let resource: Resource = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&resource).unwrap(), text);

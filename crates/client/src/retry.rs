@@ -1,47 +1,46 @@
-//! When a request may be sent again, and after how long. Pure: the loop that does it is in `send.rs`.
+//! When a request may be retried, and after how long. The loop is in `send.rs`.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 
 use crate::error::{self, Error};
-use crate::request::{Answer, IDEMPOTENCY_KEY, Request};
+use crate::request::{IDEMPOTENCY_KEY, Request, Response};
 use crate::settings::Retry;
 
-/// What repeating a request does.
+/// Whether a request may be sent twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// The same as sending it once.
-    Harmless,
-    /// Something else, if the first was carried out: it may be repeated only after a refusal that came before that.
-    Telling,
+    /// Sending it twice has the effect of sending it once.
+    Safe,
+    /// It may be retried only if it was not executed.
+    Unsafe,
 }
 
 impl Repetition {
     pub(crate) fn of(request: &Request) -> Self {
         let keyed = request.headers.contains_key(&IDEMPOTENCY_KEY);
         let idempotent = matches!(request.method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE);
-        // The first one changes what it is bound to, so that the second would be told of a conflict with itself.
+        // The first execution changes the version, so that a second one would conflict.
         let bound = request.headers.contains_key(IF_MATCH)
             || (request.method == Method::PUT && request.headers.contains_key(IF_NONE_MATCH));
-        if keyed || (idempotent && !bound) { Self::Harmless } else { Self::Telling }
+        if keyed || (idempotent && !bound) { Self::Safe } else { Self::Unsafe }
     }
 
-    /// Whether to try again after this.
     pub(crate) fn allowed_after(self, outcome: &Outcome) -> bool {
         match (outcome, self) {
-            (Outcome::NotSent(error), _) | (Outcome::Lost(error), Self::Harmless) => error.is_transient(),
-            (Outcome::Lost(_), Self::Telling) => false,
-            (Outcome::Answered(answer), Self::Harmless) => matches!(answer.status.as_u16(), 429 | 502..=504),
-            (Outcome::Answered(answer), Self::Telling) => was_turned_away(answer),
+            (Outcome::NotSent(error), _) | (Outcome::Lost(error), Self::Safe) => error.is_transient(),
+            (Outcome::Lost(_), Self::Unsafe) => false,
+            (Outcome::Answered(answer), Self::Safe) => matches!(answer.status.as_u16(), 429 | 502..=504),
+            (Outcome::Answered(answer), Self::Unsafe) => was_rejected_before_execution(answer),
         }
     }
 }
 
-/// Answers that come before anything is carried out: the caller's rate, and overload or shutdown.
-fn was_turned_away(answer: &Answer) -> bool {
+/// Answers that precede execution: rate limit, overload or shutdown.
+fn was_rejected_before_execution(answer: &Response) -> bool {
     let code = || serde_json::from_slice::<serde_json::Value>(&answer.body).ok()?.get("code").cloned();
     match answer.status {
         StatusCode::TOO_MANY_REQUESTS => true,
@@ -50,15 +49,15 @@ fn was_turned_away(answer: &Answer) -> bool {
     }
 }
 
-/// What came of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// The server has seen nothing of it.
+    /// The request did not reach the server.
     NotSent(Error),
-    /// It may or may not have been carried out.
+    /// It may or may not have been executed.
     Lost(Error),
-    /// There is an answer, whatever it says.
-    Answered(Answer),
+    /// There is an answer of any status.
+    Answered(Response),
 }
 
 impl Outcome {
@@ -69,7 +68,7 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn into_result(self) -> Result<Answer, Error> {
+    pub(crate) fn into_result(self) -> Result<Response, Error> {
         match self {
             Self::NotSent(error) | Self::Lost(error) => Err(error),
             Self::Answered(answer) => Ok(answer),
@@ -78,22 +77,21 @@ impl Outcome {
 }
 
 impl Retry {
-    /// How long to wait after this many failures, at the least as long as the server asked for. Chance spreads those who
-    /// failed together.
-    pub(crate) fn pause(&self, failures: u32, asked_for: Option<Duration>) -> Duration {
-        let doubled = self.first_pause.saturating_mul(1 << failures.saturating_sub(1).min(16));
-        let own = doubled.min(self.longest_pause).mul_f64(0.5 + 0.5 * chance());
-        match asked_for {
-            Some(asked_for) => asked_for.saturating_add(own.mul_f64(0.5)),
-            None => own,
-        }
+    /// The pauses between the attempts: each between half and all of the first one doubled, up to the longest.
+    pub(crate) fn pauses(&self) -> ExponentialBackoff {
+        // Jitter adds up to the delay itself, so the delays are half of the bounds.
+        ExponentialBuilder::new()
+            .with_min_delay(self.first_pause.min(self.longest_pause) / 2)
+            .with_max_delay(self.longest_pause / 2)
+            .with_max_times(self.attempts.saturating_sub(1) as usize)
+            .with_jitter()
+            .build()
     }
 }
 
-/// Somewhere from 0 to 1. A new hasher has keys of its own; nobody has to be unable to guess them.
-fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(0_u8) >> 11;
-    bits as f64 / (1_u64 << 53) as f64
+/// A pause that is not shorter than the server asked for.
+pub(crate) fn at_least(asked_for: Option<Duration>, pause: Duration) -> Duration {
+    asked_for.map_or(pause, |asked_for| asked_for.saturating_add(pause / 2))
 }
 
 #[cfg(test)]
@@ -103,7 +101,7 @@ mod tests {
     use http::{HeaderMap, HeaderValue};
 
     fn answer(status: u16, body: &'static str) -> Outcome {
-        Outcome::Answered(Answer {
+        Outcome::Answered(Response {
             asked: String::new(),
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
@@ -112,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_do_harm_is_repeated_when_nobody_knows_whether_it_was_carried_out() {
+    fn only_idempotent_requests_are_retried_after_a_lost_answer() {
         let request = |method: Method| Request::new(method, "/clusters");
         let lost = Outcome::Lost(Error::Unreachable { url: String::new(), why: String::new() });
         for (request, repeated) in [
@@ -130,7 +128,7 @@ mod tests {
             for status in [502, 503, 504] {
                 assert_eq!(repetition.allowed_after(&answer(status, "")), repeated, "{status} {request:?}");
             }
-            // These were refused before anything was done.
+            // These precede execution.
             assert!(repetition.allowed_after(&answer(429, "")));
             assert!(repetition.allowed_after(&answer(503, r#"{"code":"HYPERFLEET-SVC-001"}"#)));
             for status in [200, 400, 401, 404, 409, 500] {
@@ -140,26 +138,29 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_doubles_up_to_the_longest_and_is_never_shorter_than_the_server_asked_for() {
+    fn pauses_double_up_to_the_longest_and_respect_retry_after() {
         let retry = Retry {
+            attempts: 8,
             first_pause: Duration::from_millis(100),
             longest_pause: Duration::from_secs(1),
             ..Retry::default()
         };
-        for (failures, longest) in [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (u32::MAX, 1000)] {
-            for _ in 0..50 {
-                let pause = retry.pause(failures, None);
+        for _ in 0..50 {
+            let bounds = [100, 200, 400, 800, 1000, 1000, 1000];
+            let pauses: Vec<_> = retry.pauses().collect();
+            assert_eq!(pauses.len(), bounds.len());
+            for (pause, longest) in pauses.into_iter().zip(bounds) {
                 assert!(
                     pause <= Duration::from_millis(longest) && pause >= Duration::from_millis(longest / 2)
                 );
                 let asked_for = Duration::from_secs(3);
-                assert!(retry.pause(failures, Some(asked_for)) >= asked_for);
+                assert!(at_least(Some(asked_for), pause) >= asked_for);
             }
         }
     }
 
     #[test]
-    fn retry_after_is_read_in_both_of_its_forms() {
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
         let told = |value: &'static str| {
             let Outcome::Answered(mut answer) = answer(503, "") else { unreachable!() };
             answer.headers.insert("retry-after", HeaderValue::from_static(value));

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::error::Error;
 use crate::path::BASE;
-use crate::reach::Body;
-use crate::request::{Answer, Request};
-use crate::retry::{Outcome, Repetition};
+use crate::request::{Request, Response};
+use crate::retry::{Outcome, Repetition, at_least};
+use crate::transport::Body;
 
 /// The largest answer that is read.
 const MAX_BODY: usize = 64 << 20;
@@ -21,37 +21,34 @@ const MAX_BODY: usize = 64 << 20;
 impl Client {
     /// Sends a request and brings the answer, whatever its status. It is repeated as the settings say, after failures
     /// that leave no doubt that repeating does no harm.
-    pub async fn send(&self, request: Request) -> Result<Answer, Error> {
+    pub async fn send(&self, request: Request) -> Result<Response, Error> {
         self.send_within(&request, self.shared.timeout).await
     }
 
     /// Sends a request once, whatever the settings say, for an answer that is of use only if it comes soon.
-    pub async fn send_once(&self, request: &Request, timeout: Duration) -> Result<Answer, Error> {
+    pub async fn send_once(&self, request: &Request, timeout: Duration) -> Result<Response, Error> {
         self.attempt(request, timeout).await.into_result()
     }
 
     /// The answer, if it is a success.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Answer, Error> {
+    pub(crate) async fn ask(&self, request: Request) -> Result<Response, Error> {
         self.send(request).await?.accepted()
     }
 
     /// The same, where one attempt may take this long.
-    pub(crate) async fn send_within(&self, request: &Request, timeout: Duration) -> Result<Answer, Error> {
+    pub(crate) async fn send_within(&self, request: &Request, timeout: Duration) -> Result<Response, Error> {
         let retry = &self.shared.retry;
         let repetition = Repetition::of(request);
         let started = Instant::now();
-        let mut failures = 0;
+        let mut pauses = retry.pauses();
         loop {
             let outcome = self.attempt(request, timeout).await;
-            failures += 1;
-            if failures >= retry.attempts || !repetition.allowed_after(&outcome) {
-                return outcome.into_result();
+            let pause = pauses.next().filter(|_| repetition.allowed_after(&outcome));
+            let pause = pause.map(|pause| at_least(outcome.retry_after(), pause));
+            match pause.filter(|pause| started.elapsed().saturating_add(*pause) <= retry.within) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return outcome.into_result(),
             }
-            let pause = retry.pause(failures, outcome.retry_after());
-            if started.elapsed().saturating_add(pause) > retry.within {
-                return outcome.into_result();
-            }
-            tokio::time::sleep(pause).await;
         }
     }
 
@@ -65,7 +62,7 @@ impl Client {
         let attempt = async {
             let response = self.exchange(request).await?;
             let (head, body) = response.into_parts();
-            let answer = |body: Bytes| Answer {
+            let answer = |body: Bytes| Response {
                 asked: asked.clone(),
                 status: head.status,
                 headers: head.headers.clone(),
@@ -100,9 +97,9 @@ impl Client {
         outcome
     }
 
-    /// Sends it once and returns when the head of the answer is there. A token that is not taken any more is replaced
-    /// and sent again: what was refused for its token was not carried out.
-    pub(crate) async fn exchange(&self, request: &Request) -> Result<Response<Body>, Outcome> {
+    /// Sends the request once and returns when the head of the response has arrived. A request that was refused for an
+    /// expired token was not executed, so it is sent again with a new token.
+    pub(crate) async fn exchange(&self, request: &Request) -> Result<http::Response<Body>, Outcome> {
         let Some(tokens) = &self.shared.tokens else { return self.exchange_as(request, None).await };
         let token = tokens.header().await.map_err(Outcome::NotSent)?;
         let response = self.exchange_as(request, Some(token.clone())).await?;
@@ -119,7 +116,7 @@ impl Client {
         &self,
         request: &Request,
         token: Option<HeaderValue>,
-    ) -> Result<Response<Body>, Outcome> {
+    ) -> Result<http::Response<Body>, Outcome> {
         let url = self.url(request).map_err(Outcome::NotSent)?;
         let asked = asked(request, &url);
         let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
@@ -127,7 +124,7 @@ impl Client {
         *message.uri_mut() =
             url.parse().map_err(|_| Outcome::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
         *message.headers_mut() = self.headers(request, token);
-        self.shared.reach.exchange(message).await.map_err(|fault| {
+        self.shared.transport.exchange(message).await.map_err(|fault| {
             let error = Error::Unreachable { url: asked, why: causes(&fault) };
             if fault.is_connect() { Outcome::NotSent(error) } else { Outcome::Lost(error) }
         })
@@ -159,7 +156,7 @@ impl Client {
     }
 }
 
-/// What was asked, for errors and the log. Parameters are left out: a search may say more than a log should.
+/// Method and URL for errors and the log, without parameters, because a search may hold more than a log should.
 pub(crate) fn asked(request: &Request, url: &str) -> String {
     format!("{} {}", request.method, url.split('?').next().unwrap_or_default())
 }

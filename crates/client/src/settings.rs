@@ -1,4 +1,4 @@
-//! How to reach a server and how patient to be.
+//! How to reach a server, with timeouts and retries.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,41 +8,40 @@ use http::uri::{Authority, Scheme};
 
 use crate::error::Error;
 use crate::path::BASE;
-use crate::reach::Inside;
 use crate::token::Token;
+use crate::transport::InProcess;
 
 /// How to reach a server.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The server, such as `http://localhost:8000`, with or without `/api/hyperfleet/v1` behind it.
     pub base_url: String,
-    /// The server itself, where it is in this process. Nothing is connected then, and the URL is but its name.
-    pub inside: Option<Inside>,
+    /// The server, if it runs in this process. Nothing connects to the URL then.
+    pub in_process: Option<InProcess>,
     /// How long one attempt may take, from the connection to the last byte of the answer.
     pub timeout: Duration,
-    /// What proves who we are.
+    /// The token.
     pub token: Option<Token>,
     /// The authorities to trust, in PEM, instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// What we call ourselves.
+    /// The `User-Agent`.
     pub user_agent: String,
-    /// Headers of every request, such as those that name a tenant. Their values count as secrets when their names sound
-    /// like it.
+    /// Headers of every request, such as those that name a tenant. A name such as `x-api-key` makes the value a secret.
     pub headers: Vec<(String, String)>,
-    /// When to try again.
+    /// Retries.
     pub retry: Retry,
-    /// How long a watch may hear nothing before its connection counts as dead. A server speaks every 15 seconds.
+    /// After this silence a watch counts as disconnected. A server sends a bookmark every 15 seconds.
     pub watch_silence: Duration,
 }
 
-/// When to try again.
+/// When to retry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// How many attempts there are, with the first.
+    /// Attempts, the first included.
     pub attempts: u32,
-    /// How long to wait after the first failure; each further one doubles it.
+    /// The pause after the first failure, doubled after each further one.
     pub first_pause: Duration,
-    /// The longest pause of our own; a server may ask for more.
+    /// The longest pause, unless the server asks for more.
     pub longest_pause: Duration,
     /// No attempt begins later than this after the first.
     pub within: Duration,
@@ -73,7 +72,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             base_url: "http://localhost:8000".to_owned(),
-            inside: None,
+            in_process: None,
             timeout: Duration::from_secs(30),
             token: None,
             ca_file: None,
@@ -86,7 +85,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Everything as usual, for this server.
+    /// Default settings for this server.
     pub fn of(base_url: impl Into<String>) -> Self {
         Self { base_url: base_url.into(), ..Self::default() }
     }
@@ -97,13 +96,13 @@ impl Settings {
 pub(crate) struct Origin {
     pub(crate) scheme: Scheme,
     pub(crate) authority: Authority,
-    /// What stands before `/api/hyperfleet`, where a proxy put the server below a path.
+    /// The path before `/api/hyperfleet` behind a proxy.
     pub(crate) prefix: String,
 }
 
 impl Origin {
     pub(crate) fn parse(base_url: &str) -> Result<Self, Error> {
-        // What was given is not repeated: it may hold a password.
+        // Errors do not show the URL, which may hold a password.
         let wrong = |what: &str| Error::Configuration(format!("the server's URL {what}"));
         let uri: Uri = base_url.trim().parse().map_err(|_| wrong("is no URL"))?;
         let parts = uri.into_parts();
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_named_with_or_without_the_path_of_its_api() {
+    fn a_base_url_may_contain_the_path_of_the_api() {
         for (given, expected) in [
             ("http://localhost:8000", "http://localhost:8000"),
             (" http://localhost:8000/ ", "http://localhost:8000"),

@@ -1,5 +1,5 @@
-//! What proves who we are: a text, a file that somebody renews, or a command that prints it. A token is read again when
-//! its file has changed, when it has been kept for long enough, and when the server does not take it any more.
+//! Bearer tokens: a text, a file, or the output of a command. A token is read again when its file has changed, after its
+//! TTL, and when the server refuses it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -18,10 +18,10 @@ use crate::error::Error;
 
 /// The longest token.
 const MAX_BYTES: u64 = 64 << 10;
-/// How long a command may take: it may ask a person.
+/// Timeout of a command, which may ask a person.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
-/// How often a file is looked at, at the most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The shortest interval between checks of a file.
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,42 +53,42 @@ impl fmt::Debug for Secret {
 pub enum Token {
     /// This one.
     Fixed(Secret),
-    /// A file, which somebody renews.
+    /// A file, which may be renewed.
     File {
         /// Which.
         path: PathBuf,
         /// How long it is kept without being read again, even if it does not seem to have changed.
         ttl: Duration,
     },
-    /// What a command prints. Its arguments are not shown: they may hold secrets.
+    /// The output of a command. Its arguments are not shown, because they may hold secrets.
     Command {
         /// The program.
         program: PathBuf,
         /// Its arguments.
         arguments: Vec<Secret>,
-        /// How long its token is kept.
+        /// How long its token is cached.
         ttl: Duration,
     },
 }
 
-/// The token at hand.
+/// The current token.
 #[derive(Debug)]
 pub(crate) struct Tokens {
     source: Token,
-    kept: Mutex<Option<Kept>>,
+    cached: Mutex<Option<CachedToken>>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct CachedToken {
     token: Secret,
     read_at: Instant,
-    looked_at: Instant,
-    look: Option<Look>,
+    checked_at: Instant,
+    stamp: Option<FileStamp>,
 }
 
-/// What tells whether a file has changed. A renewed secret in Kubernetes is another file by the same name.
+/// Identifies the content of a file. A renewed secret in Kubernetes is another file of the same name.
 #[derive(Debug, PartialEq, Eq)]
-struct Look {
+struct FileStamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -96,61 +96,61 @@ struct Look {
 
 impl Tokens {
     pub(crate) fn new(source: Token) -> Self {
-        Self { source, kept: Mutex::new(None) }
+        Self { source, cached: Mutex::new(None) }
     }
 
     /// The header to send.
     pub(crate) async fn header(&self) -> Result<HeaderValue, Error> {
-        let mut kept = self.kept.lock().await;
-        if let Some(known) = kept.as_mut()
-            && self.is_fresh(known).await
+        let mut cached = self.cached.lock().await;
+        if let Some(cached) = cached.as_mut()
+            && self.is_fresh(cached).await
         {
-            return known.token.bearer();
+            return cached.token.bearer();
         }
-        match (self.read().await, kept.as_ref()) {
-            (Ok(fresh), _) => kept.insert(fresh).token.bearer(),
-            // The old one may still do, and if it does not, the server says so.
-            (Err(error), Some(known)) => {
+        match (self.read().await, cached.as_ref()) {
+            (Ok(fresh), _) => cached.insert(fresh).token.bearer(),
+            // The old token may still be valid.
+            (Err(error), Some(cached)) => {
                 tracing::warn!(%error, "the token cannot be renewed, the old one is used");
-                known.token.bearer()
+                cached.token.bearer()
             }
             (Err(error), None) => Err(error),
         }
     }
 
-    /// Another header than this one, which the server has refused; `None` if there is none.
+    /// A header other than the refused one; `None` if there is none.
     pub(crate) async fn instead_of(&self, refused: &HeaderValue) -> Option<HeaderValue> {
         if matches!(self.source, Token::Fixed(_)) {
             return None;
         }
-        let mut kept = self.kept.lock().await;
-        let differs = |known: &Kept| known.token.bearer().ok().filter(|header| header != refused);
-        // Somebody else may have renewed it meanwhile.
-        if let Some(header) = kept.as_ref().and_then(differs) {
+        let mut cached = self.cached.lock().await;
+        let differs = |cached: &CachedToken| cached.token.bearer().ok().filter(|header| header != refused);
+        // A concurrent call may have renewed it.
+        if let Some(header) = cached.as_ref().and_then(differs) {
             return Some(header);
         }
         let fresh = self.read().await.ok()?;
-        differs(kept.insert(fresh))
+        differs(cached.insert(fresh))
     }
 
-    async fn is_fresh(&self, known: &mut Kept) -> bool {
+    async fn is_fresh(&self, cached: &mut CachedToken) -> bool {
         let ttl = match &self.source {
             Token::Fixed(_) => return true,
             Token::File { ttl, .. } | Token::Command { ttl, .. } => *ttl,
         };
-        if known.read_at.elapsed() >= ttl {
+        if cached.read_at.elapsed() >= ttl {
             return false;
         }
         let Token::File { path, .. } = &self.source else { return true };
-        if known.looked_at.elapsed() < LOOK_EVERY {
+        if cached.checked_at.elapsed() < CHECK_EVERY {
             return true;
         }
-        known.looked_at = Instant::now();
-        known.look == tokio::fs::metadata(path).await.ok().map(|found| Look::at(&found))
+        cached.checked_at = Instant::now();
+        cached.stamp == tokio::fs::metadata(path).await.ok().map(|found| FileStamp::at(&found))
     }
 
-    async fn read(&self) -> Result<Kept, Error> {
-        let (text, look) = match &self.source {
+    async fn read(&self) -> Result<CachedToken, Error> {
+        let (text, stamp) = match &self.source {
             Token::Fixed(secret) => (secret.0.clone(), None),
             Token::File { path, .. } => {
                 let cannot = |why: String| {
@@ -158,36 +158,36 @@ impl Tokens {
                 };
                 let file = path.clone();
                 let read = tokio::task::spawn_blocking(move || read_file(&file)).await;
-                let (text, look) = read
+                let (text, stamp) = read
                     .map_err(|error| cannot(error.to_string()))?
                     .map_err(|error| cannot(error.to_string()))?;
-                (text, Some(look))
+                (text, Some(stamp))
             }
             Token::Command { program, arguments, .. } => (run(program, arguments).await?, None),
         };
         let now = Instant::now();
-        Ok(Kept { token: Secret(text.trim().to_owned()), read_at: now, looked_at: now, look })
+        Ok(CachedToken { token: Secret(text.trim().to_owned()), read_at: now, checked_at: now, stamp })
     }
 }
 
-impl Look {
+impl FileStamp {
     fn at(found: &fs::Metadata) -> Self {
         Self { inode: found.ino(), size: found.size(), modified: (found.mtime(), found.mtime_nsec()) }
     }
 }
 
-fn read_file(path: &Path) -> io::Result<(String, Look)> {
+fn read_file(path: &Path) -> io::Result<(String, FileStamp)> {
     let file = File::open(path)?;
-    let look = Look::at(&file.metadata()?);
+    let stamp = FileStamp::at(&file.metadata()?);
     let mut text = String::new();
     file.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(io::Error::other("it is too large to be a token"));
     }
-    Ok((text, look))
+    Ok((text, stamp))
 }
 
-/// What a command prints. It talks to people by itself, on standard error.
+/// Runs a command, which may use standard error and a terminal.
 async fn run(program: &Path, arguments: &[Secret]) -> Result<String, Error> {
     let failed =
         |why: String| Error::Configuration(format!("the token command {} failed: {why}", program.display()));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_shows_a_secret() {
+    fn debug_output_shows_no_secret() {
         let settings = crate::Settings {
             token: Some(Token::Command {
                 program: "/bin/echo".into(),
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_renewed_file_is_read_again_when_it_is_old_enough_or_refused() {
+    async fn a_renewed_token_file_is_read_after_its_ttl_or_a_refusal() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         fs::write(&path, "one\n").unwrap();
         let tokens = Tokens::new(Token::File { path: path.clone(), ttl: HOUR });
         assert_eq!(sent(&tokens).await, "Bearer one");
 
-        // Nobody looks at the file for every request.
+        // The file is not read for every request.
         fs::write(&path, "two\n").unwrap();
         let refused = tokens.header().await.unwrap();
         assert_eq!(refused, "Bearer one");
@@ -262,25 +262,28 @@ mod tests {
         assert_eq!(tokens.instead_of(&HeaderValue::from_static("Bearer two")).await, None);
 
         fs::write(&path, "three\n").unwrap();
-        let long_ago = Instant::now().checked_sub(LOOK_EVERY).unwrap();
-        tokens.kept.lock().await.as_mut().unwrap().looked_at = long_ago;
+        let long_ago = Instant::now().checked_sub(CHECK_EVERY).unwrap();
+        tokens.cached.lock().await.as_mut().unwrap().checked_at = long_ago;
         assert_eq!(sent(&tokens).await, "Bearer three");
 
         // A file that is gone for a moment costs nothing.
         fs::remove_file(&path).unwrap();
-        tokens.kept.lock().await.as_mut().unwrap().looked_at = long_ago;
+        tokens.cached.lock().await.as_mut().unwrap().checked_at = long_ago;
         assert_eq!(sent(&tokens).await, "Bearer three");
         let error = Tokens::new(Token::File { path, ttl: HOUR }).header().await.unwrap_err();
         assert!(matches!(error, Error::Configuration(_)), "{error}");
     }
 
     #[tokio::test]
-    async fn a_command_is_run_once_for_as_long_as_its_token_is_kept() {
+    async fn a_token_command_runs_once_within_its_ttl() {
         let directory = tempfile::tempdir().unwrap();
         let counter = directory.path().join("runs");
         let script = format!("echo x >> '{0}'; wc -l < '{0}'", counter.display());
-        let kept = command(&script, HOUR);
-        assert_eq!((sent(&kept).await, sent(&kept).await), ("Bearer 1".to_owned(), "Bearer 1".to_owned()));
+        let cached = command(&script, HOUR);
+        assert_eq!(
+            (sent(&cached).await, sent(&cached).await),
+            ("Bearer 1".to_owned(), "Bearer 1".to_owned())
+        );
         let passing = command(&script, Duration::ZERO);
         assert_eq!(
             (sent(&passing).await, sent(&passing).await),
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_fails_prints_nothing_or_too_much_is_an_error() {
+    async fn a_token_command_that_fails_or_prints_nothing_or_too_much_is_an_error() {
         for script in ["echo hush; exit 3", "true", "cat /dev/zero", "echo two words"] {
             let error = command(script, HOUR).header().await.unwrap_err();
             assert!(matches!(error, Error::Configuration(_)), "{script}: {error}");

@@ -1,5 +1,4 @@
-//! Waiting until one resource is where somebody wants it. The server is asked to answer when it is; a server that
-//! cannot is asked again and again.
+//! Waiting for a condition of one resource, by `waitFor`, or by polling a server without it.
 
 use std::time::Duration;
 
@@ -12,24 +11,24 @@ use crate::path::ItemPath;
 use crate::request::Request;
 use crate::resource::Resource;
 
-/// How long one request waits: short enough for whatever cuts quiet connections on the way.
-const SLICE: Duration = Duration::from_secs(30);
-/// How often a server that cannot wait is asked.
-const PACE: Duration = Duration::from_secs(1);
+/// How long one request waits, because proxies cut silent connections.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// How often a server without `waitFor` is polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What came of waiting.
+/// The outcome of a wait.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Waited {
-    /// What was awaited holds.
+    /// The condition holds.
     Holds(Resource),
-    /// There is no such resource, or none any more.
+    /// The resource does not exist.
     Gone,
-    /// It does not hold, and the time is over.
+    /// The condition does not hold at the deadline.
     TimedOut(Resource),
 }
 
 impl Request {
-    /// Reads a resource once `awaited` holds, or when the time is over.
+    /// Reads a resource when `awaited` holds, or at the timeout.
     pub fn wait(item: &ItemPath, awaited: &str, timeout: Duration) -> Self {
         let timeout = format!("{}ms", timeout.as_millis().max(1));
         Self::get(item.to_string()).param("waitFor", awaited).param("timeout", &timeout)
@@ -53,7 +52,7 @@ impl Client {
         };
         let deadline = Instant::now() + timeout;
         loop {
-            let slice = SLICE.min(deadline.saturating_duration_since(Instant::now()));
+            let slice = MAX_WAIT.min(deadline.saturating_duration_since(Instant::now()));
             let request = Request::wait(item, awaited, slice);
             let answer = self.send_within(&request, slice.saturating_add(self.shared.timeout)).await?;
             if matches!(answer.status, StatusCode::NO_CONTENT | StatusCode::NOT_FOUND) {
@@ -67,12 +66,12 @@ impl Client {
             if condition.is_some_and(holds) {
                 return Ok(Waited::Holds(resource));
             }
-            // A server that stops ends all waiting early, and one that knows no waiting answers at once.
+            // A stopping server answers early, and one without `waitFor` at once.
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(Waited::TimedOut(resource));
             }
-            tokio::time::sleep(PACE.min(left)).await;
+            tokio::time::sleep(POLL_INTERVAL.min(left)).await;
         }
     }
 }

@@ -1,6 +1,5 @@
-//! A watch that does not end: what happens to a list, told once and in order, across cut connections, restarted servers
-//! and expired tokens. A task of its own reads the stream and goes on behind the last version that it was told; whoever
-//! asks for the next event may stop asking at any moment without losing one.
+//! An endless watch: the changes of a list, once and in order, across broken connections, restarted servers and expired
+//! tokens. A task reads the stream and resumes after the last version. Cancelling [`Watch::next`] loses no event.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures_util::FutureExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Limited};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,24 +17,25 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::error::{Error, Problem};
 use crate::path::Collection;
-use crate::reach::Body;
-use crate::request::{Answer, Request};
+use crate::request::{Request, Response};
 use crate::resource::Resource;
+use crate::retry::at_least;
 use crate::send::{asked, causes};
 use crate::settings::Retry;
+use crate::transport::Body;
 
 const NDJSON: &str = "application/x-ndjson";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The longest line: an event with one resource.
 const MAX_LINE: usize = 16 << 20;
-/// The longest explanation of a refusal that is read.
+/// The longest body of a refusal.
 const MAX_REFUSAL: usize = 1 << 20;
-/// How many events are read ahead.
-const AHEAD: usize = 16;
-/// What the server says when the past that somebody asks for is not kept any more.
-const FORGOTTEN: &str = "HYPERFLEET-VAL-004";
+/// Buffered events.
+const BUFFER: usize = 16;
+/// The error code for a version that is no longer kept.
+const VERSION_EXPIRED: &str = "HYPERFLEET-VAL-004";
 
-/// How long to wait before connecting again; a watch never gives up.
+/// A watch reconnects without end.
 const BACK_OFF: Retry = Retry {
     attempts: u32::MAX,
     first_pause: Duration::from_millis(500),
@@ -48,17 +48,17 @@ const BACK_OFF: Retry = Retry {
 pub struct WatchQuery {
     /// The filter language.
     pub search: Option<String>,
-    /// From behind this version; without it the present state comes first.
+    /// Changes after this version; without it the current state comes first.
     pub since: Option<u64>,
     /// Only these members.
     pub fields: Option<String>,
-    /// Whether to include what is being deleted.
+    /// Whether to include finalizing resources.
     pub show_deleted: bool,
     /// Which kind, on the list of all.
     pub kind: Option<String>,
 }
 
-/// Something that happened to a list. Versions grow.
+/// A change of a list. Versions grow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WatchEvent {
     /// A resource came into the list.
@@ -82,12 +82,12 @@ pub enum WatchEvent {
         /// The resource as it was last.
         resource: Resource,
     },
-    /// Everything up to this version has been told.
+    /// Everything up to this version was delivered.
     Bookmark {
         /// Which.
         version: u64,
     },
-    /// The server cannot go on from where we were. Forget what you know: the present state follows, as [`Self::Added`].
+    /// The server no longer keeps the last version. The current state follows, as [`Self::Added`].
     Restart,
 }
 
@@ -96,7 +96,7 @@ pub enum WatchEvent {
 pub struct Watch {
     events: mpsc::Receiver<Result<WatchEvent, Error>>,
     link: watch::Receiver<Link>,
-    _follower: JoinSet<()>,
+    _task: JoinSet<()>,
 }
 
 /// How the connection is.
@@ -108,7 +108,7 @@ enum Link {
 }
 
 impl Request {
-    /// A stream of changes behind a version.
+    /// A stream of changes after a version.
     pub fn watch(collection: &Collection, query: &WatchQuery) -> Self {
         Self::get(collection.to_string())
             .param("watch", "true")
@@ -122,11 +122,11 @@ impl Request {
 }
 
 impl Client {
-    /// Watches a list. The connection is made, and made again, in the background.
+    /// Watches a list, connecting in the background.
     pub fn watch(&self, collection: &Collection, query: &WatchQuery) -> Watch {
-        let (out, events) = mpsc::channel(AHEAD);
+        let (out, events) = mpsc::channel(BUFFER);
         let (state, link) = watch::channel(Link::Opening);
-        let follower = Follower {
+        let task = WatchTask {
             client: self.clone(),
             request: Request::watch(collection, &WatchQuery { since: None, ..query.clone() }),
             first_since: query.since,
@@ -135,23 +135,23 @@ impl Client {
             state,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(follower.run());
-        Watch { events, link, _follower: tasks }
+        tasks.spawn(task.run());
+        Watch { events, link, _task: tasks }
     }
 }
 
 impl Watch {
-    /// What happened next. Failures that pass by themselves are not told: the watch goes on when it can. A refusal is an
-    /// error, and asking again tries again after a pause; [`Error::NoWatch`] is final.
+    /// The next event. The watch reconnects after transient failures without an error. A refusal is an error, after which the
+    /// watch is retried; [`Error::NoWatch`] is final.
     pub async fn next(&mut self) -> Result<WatchEvent, Error> {
         match self.events.recv().await {
             Some(event) => event,
-            // The only thing that ends it from that side.
+            // The task ends only for this reason.
             None => Err(Error::NoWatch),
         }
     }
 
-    /// Whether there is a connection at the moment.
+    /// Whether the watch is connected.
     pub fn is_connected(&self) -> bool {
         matches!(*self.link.borrow(), Link::Up)
     }
@@ -178,51 +178,54 @@ struct Line {
 }
 
 /// The task that reads the stream.
-struct Follower {
+struct WatchTask {
     client: Client,
     request: Request,
-    /// Where to begin, as the caller said it.
+    /// The version that the caller gave.
     first_since: Option<u64>,
-    /// Up to where everything has been told.
+    /// The last delivered version.
     position: Option<u64>,
     out: mpsc::Sender<Result<WatchEvent, Error>>,
     state: watch::Sender<Link>,
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 enum End {
-    /// Nobody listens any more.
-    Unheard,
-    /// The server cannot go on from where we are.
-    Forgotten,
-    /// Something is wrong; try again.
+    /// The watch was dropped.
+    Dropped,
+    /// The server no longer keeps the last version.
+    Expired,
+    /// A failure; reconnect.
     Failed(Error),
-    /// The server does not know watches.
+    /// The server has no watch.
     NoWatch,
 }
 
-impl Follower {
+impl WatchTask {
     async fn run(mut self) {
-        let mut failures = 0;
+        let mut pauses = BACK_OFF.pauses();
         loop {
             let before = self.position;
-            // A server in this process answers within this task, with all its faults.
+            // A server in this process runs, and may panic, in this task.
             let end = AssertUnwindSafe(self.follow()).catch_unwind().await;
             let end = end.unwrap_or_else(|_| End::Failed(broken(&self.request.path, "reading it panicked")));
-            failures = if self.position == before { failures + 1 } else { 1 };
+            if self.position != before {
+                pauses = BACK_OFF.pauses();
+            }
             let (event, error) = match end {
-                End::Unheard => return,
+                End::Dropped => return,
                 End::NoWatch => (Some(Err(Error::NoWatch)), Error::NoWatch),
-                End::Forgotten => {
+                End::Expired => {
                     self.position = None;
-                    let error = broken(&self.request.path, "the version that was told last is not kept");
+                    let error =
+                        broken(&self.request.path, "the server no longer keeps the last received version");
                     (Some(Ok(WatchEvent::Restart)), error)
                 }
                 End::Failed(error) if error.is_transient() => (None, error),
                 End::Failed(error) => (Some(Err(error.clone())), error),
             };
             let is_final = matches!(error, Error::NoWatch);
-            let pause = BACK_OFF.pause(failures, error.retry_after());
+            let pause = at_least(error.retry_after(), pauses.next().unwrap_or(BACK_OFF.longest_pause));
             tracing::debug!(watch = self.request.path, %error, ?pause, "the watch lost its connection");
             self.state.send_replace(Link::Down(error));
             if let Some(event) = event
@@ -234,7 +237,7 @@ impl Follower {
         }
     }
 
-    /// Follows one connection to its end.
+    /// Reads one connection to its end.
     async fn follow(&mut self) -> End {
         let (response, url) = match self.open().await {
             Ok(opened) => opened,
@@ -247,7 +250,7 @@ impl Follower {
         loop {
             let data = match tokio::time::timeout(silence, body.frame()).await {
                 Err(_) => return End::Failed(Error::TimedOut { url: url.clone(), after: silence }),
-                // What is left in the buffer is half an event, which will be told again.
+                // The rest of the buffer is half an event, which will be sent again.
                 Ok(None) => return End::Failed(broken(&url, "the stream ended")),
                 Ok(Some(Err(fault))) => return End::Failed(broken(&url, causes(&fault))),
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
@@ -257,7 +260,7 @@ impl Follower {
             while let Some(end) = buffer[searched..].iter().position(|byte| *byte == b'\n') {
                 let line = buffer.split_to(searched + end + 1);
                 searched = 0;
-                if let Err(end) = self.tell(&line, &url).await {
+                if let Err(end) = self.deliver(&line, &url).await {
                     return end;
                 }
             }
@@ -268,8 +271,8 @@ impl Follower {
         }
     }
 
-    /// Opens a stream behind what has been told.
-    async fn open(&self) -> Result<(Response<Body>, String), End> {
+    /// Opens a stream after the last version.
+    async fn open(&self) -> Result<(http::Response<Body>, String), End> {
         let mut request = self.request.clone();
         match self.position {
             Some(position) if self.first_since == self.position => {
@@ -294,7 +297,7 @@ impl Follower {
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match response.status() {
             StatusCode::OK if media_type == NDJSON => Ok((response, url)),
-            // A list, from a server that ignores what it does not know.
+            // A list, from a server that ignores the parameter.
             StatusCode::OK if media_type == "application/json" => Err(End::NoWatch),
             StatusCode::NOT_ACCEPTABLE => Err(End::NoWatch),
             StatusCode::OK => {
@@ -305,19 +308,18 @@ impl Follower {
         }
     }
 
-    /// What a refusal means.
-    async fn refused(&self, response: Response<Body>, url: String, timeout: Duration) -> End {
+    async fn refused(&self, response: http::Response<Body>, url: String, timeout: Duration) -> End {
         let (head, body) = response.into_parts();
         let body = tokio::time::timeout(timeout, Limited::new(body, MAX_REFUSAL).collect()).await;
-        // The status alone says enough.
+        // Without a readable body the status decides.
         let body = body.ok().and_then(Result::ok).map(Collected::to_bytes).unwrap_or_default();
-        let answer = Answer { asked: url, status: head.status, headers: head.headers, body };
+        let answer = Response { asked: url, status: head.status, headers: head.headers, body };
         let problem = Problem::of(&answer);
         let about_since = problem.concerns("since") || problem.concerns("Last-Event-ID");
         match answer.status {
             StatusCode::BAD_REQUEST if problem.concerns("watch") => End::NoWatch,
-            StatusCode::GONE => End::Forgotten,
-            StatusCode::BAD_REQUEST if about_since && self.position.is_some() => End::Forgotten,
+            StatusCode::GONE => End::Expired,
+            StatusCode::BAD_REQUEST if about_since && self.position.is_some() => End::Expired,
             _ => match answer.accepted() {
                 Err(error) => End::Failed(error),
                 Ok(answer) => End::Failed(answer.malformed("no stream")),
@@ -325,8 +327,8 @@ impl Follower {
         }
     }
 
-    /// Tells one event.
-    async fn tell(&mut self, line: &[u8], url: &str) -> Result<(), End> {
+    /// Delivers one event.
+    async fn deliver(&mut self, line: &[u8], url: &str) -> Result<(), End> {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
@@ -344,17 +346,17 @@ impl Follower {
             "MODIFIED" => Some(WatchEvent::Modified { version, resource: resource()? }),
             "DELETED" => Some(WatchEvent::Deleted { version, resource: resource()? }),
             "BOOKMARK" => Some(WatchEvent::Bookmark { version }),
-            "ERROR" if line.code.as_deref() == Some(FORGOTTEN) => return Err(End::Forgotten),
+            "ERROR" if line.code.as_deref() == Some(VERSION_EXPIRED) => return Err(End::Expired),
             "ERROR" => {
-                // From version 0 nobody can go on: nothing was told yet.
+                // Version 0 is no position to resume from.
                 self.position = Some(version).filter(|version| *version > 0).or(self.position);
                 return Err(End::Failed(broken(url, "the server asked to come again")));
             }
-            // Of a later release.
+            // Types of later releases are ignored.
             _ => None,
         };
         if let Some(event) = event {
-            self.out.send(Ok(event)).await.map_err(|_| End::Unheard)?;
+            self.out.send(Ok(event)).await.map_err(|_| End::Dropped)?;
         }
         self.position = Some(version);
         Ok(())

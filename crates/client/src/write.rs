@@ -1,5 +1,5 @@
-//! Writes: create, change, delete. A creation gets a key of its own, so that it happens once however often it has to be
-//! sent; a change is repeated only when it was surely not carried out.
+//! Create, patch, delete. A create has an idempotency key, so that retries are safe. A patch is retried only if it was not
+//! executed.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::error::Error;
 use crate::path::{Collection, ItemPath};
-use crate::request::{Answer, Request};
+use crate::request::{Request, Response};
 use crate::resource::Resource;
 
-/// How a change is written.
+/// The format of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
-    /// RFC 7396: what is sent is merged in, `null` removes.
+    /// RFC 7396, JSON Merge Patch.
     Merge,
-    /// RFC 6902: a list of operations.
+    /// RFC 6902, JSON Patch.
     Json,
 }
 
 impl Request {
-    /// Makes a resource.
+    /// Creates a resource.
     pub fn create(collection: &Collection, body: &Value, dry_run: bool) -> Self {
         Self::new(Method::POST, collection.to_string()).flag("dryRun", dry_run).json(body).own_key()
     }
 
-    /// Changes a resource, if it still has that version.
+    /// Patches a resource, if it has the version.
     pub fn patch(
         item: &ItemPath,
         body: &Value,
@@ -43,12 +43,12 @@ impl Request {
             .if_match(if_match)
     }
 
-    /// Asks for the deletion of a resource, if it still has that version.
+    /// Requests the deletion of a resource, if it has the version.
     pub fn delete(item: &ItemPath, if_match: Option<u64>, dry_run: bool) -> Self {
         Self::new(Method::DELETE, item.to_string()).flag("dryRun", dry_run).if_match(if_match)
     }
 
-    /// Removes a resource whose deletion does not come to an end.
+    /// Removes a resource whose deletion is stuck.
     pub fn force_delete(item: &ItemPath, reason: &str, dry_run: bool) -> Self {
         Self::new(Method::POST, item.part("force-delete"))
             .flag("dryRun", dry_run)
@@ -57,15 +57,15 @@ impl Request {
     }
 }
 
-impl Answer {
-    /// The resource that it holds, with its version.
+impl Response {
+    /// The resource in the body, with its version.
     pub fn resource(&self) -> Result<Resource, Error> {
         Ok(self.json::<Resource>()?.at(self.version()))
     }
 }
 
 impl Client {
-    /// Makes a resource.
+    /// Creates a resource.
     pub async fn create(
         &self,
         collection: &Collection,
@@ -75,7 +75,7 @@ impl Client {
         self.ask(Request::create(collection, body, dry_run)).await?.resource()
     }
 
-    /// Makes a resource by a key that the caller can name again: for 24 hours the same key makes the same resource.
+    /// Creates a resource with the caller's idempotency key, which is valid for 24 hours.
     pub async fn create_by_key(
         &self,
         collection: &Collection,
@@ -85,7 +85,7 @@ impl Client {
         self.ask(Request::create(collection, body, false).key(key)?).await?.resource()
     }
 
-    /// Changes a resource, if it still has that version.
+    /// Patches a resource, if it has the version.
     pub async fn patch(
         &self,
         item: &ItemPath,
@@ -97,7 +97,7 @@ impl Client {
         self.ask(Request::patch(item, body, kind, if_match, dry_run)).await?.resource()
     }
 
-    /// Asks for the deletion of a resource, if it still has that version. It may be gone at once.
+    /// Requests the deletion of a resource, if it has the version.
     pub async fn delete(
         &self,
         item: &ItemPath,
@@ -109,7 +109,7 @@ impl Client {
         if answer.status == StatusCode::NO_CONTENT { Ok(None) } else { answer.resource().map(Some) }
     }
 
-    /// Removes a resource whose deletion does not come to an end, with all that is below it.
+    /// Removes a resource whose deletion is stuck, with its descendants.
     pub async fn force_delete(&self, item: &ItemPath, reason: &str, dry_run: bool) -> Result<(), Error> {
         self.ask(Request::force_delete(item, reason, dry_run)).await.map(drop)
     }

@@ -1,5 +1,5 @@
-//! What happened to a resource, as the feed and the timeline keep it. Written in the transaction
-//! of the change itself, so history can never disagree with the data.
+//! Changes of a resource, as the change feed and the timeline store them. They are written in the transaction of the
+//! change itself, so history cannot disagree with the data.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{FieldChange, ResourceId, Snapshot, Tenant, Timestamp, Undo, Version}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// It was made.
+    /// The resource was created.
     Created,
     /// Its spec changed.
     SpecChanged,
@@ -23,11 +23,11 @@ pub enum Action {
     ReportChanged,
     /// One of its conditions flipped.
     ConditionChanged,
-    /// Somebody asked for its deletion.
+    /// Its deletion was requested.
     DeletionRequested,
-    /// It is gone, because nothing was left to wait for.
+    /// It was removed, because its deletion was complete.
     Deleted,
-    /// It is gone, because somebody insisted.
+    /// It was removed by a force-delete.
     ForceDeleted,
 }
 
@@ -70,8 +70,8 @@ impl Entry {
     }
 }
 
-/// The bit of [`Change::touched`] that says that the resource went.
-const WENT: i32 = 128;
+/// The bit of [`Change::touched`] for a removal.
+const REMOVED: i32 = 128;
 
 /// Everything one commit did to one resource.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,25 +82,25 @@ pub struct Change {
     pub resource: ResourceId,
     /// Its kind.
     pub kind: Arc<str>,
-    /// Whom it belongs to, which is to be known when it is gone, too.
+    /// Its tenant, which access checks need after the removal too.
     pub tenancy: Option<Tenant>,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
-    /// Who asked.
+    /// The identity of the caller.
     pub actor: String,
-    /// The request it came with.
+    /// The id of the request.
     pub request_id: String,
     /// What happened, in order.
     pub entries: Vec<Entry>,
-    /// The way back to what it was before; `None` if it was not there.
+    /// Leads back to the state before the change; `None` for a creation.
     pub undo: Option<Undo>,
-    /// What was left of it when it went.
+    /// The whole resource, if the change removed it.
     pub last: Option<Box<Snapshot>>,
 }
 
 impl Change {
-    /// Which parts of the resource it touched, a bit for each, and whether that went.
+    /// The members of the resource that changed, a bit for each, and whether it was removed.
     pub fn touched(&self) -> i32 {
-        self.undo.as_ref().map_or(0, Undo::touched) | if self.last.is_some() { WENT } else { 0 }
+        self.undo.as_ref().map_or(0, Undo::touched) | if self.last.is_some() { REMOVED } else { 0 }
     }
 }

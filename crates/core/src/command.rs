@@ -1,4 +1,4 @@
-//! Commands as data: what a caller wants done, checked for shape but not yet against the store.
+//! Commands as data, checked for shape but not yet against the store.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,36 +6,38 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::json_patch::Operation;
-use crate::{IfMatch, Labels, References, ResourceId, Retry, Sight, Submission};
+use crate::{
+    AccessScope, Error, ExpectedVersion, Idempotency, Labels, References, Resource, ResourceId, Submission,
+};
 
 /// The member with what a resource refers to.
 const REFERENCES: &str = "references";
 
-/// Who asks.
+/// The caller of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The identity recorded in audit fields.
     pub actor: String,
     /// The request's id, recorded with every change.
     pub request_id: String,
-    /// What exists for them.
-    pub sight: Sight,
+    /// The resources that the caller may access.
+    pub scope: AccessScope,
 }
 
-/// A wish to change the store.
+/// A request to change the store.
 #[derive(Debug, Clone)]
 pub struct Command {
-    /// Who asks.
+    /// The caller.
     pub caller: Caller,
-    /// Decide and answer, but write nothing.
+    /// Decide and return the outcome, but write nothing.
     pub dry_run: bool,
-    /// What is asked for.
+    /// The command itself.
     pub intent: Intent,
-    /// Set if the same may be asked again and must not be done again.
-    pub retry: Option<Retry>,
+    /// Set for a request with an idempotency key, which must not be executed twice.
+    pub idempotency: Option<Idempotency>,
 }
 
-/// What is asked for.
+/// The command itself.
 #[derive(Debug, Clone)]
 pub enum Intent {
     /// Make a resource.
@@ -44,20 +46,20 @@ pub enum Intent {
     Patch(Patch),
     /// Request a deletion.
     Delete(Delete),
-    /// Remove what does not finish finalizing.
+    /// Remove a resource that does not finish finalizing.
     ForceDelete(ForceDelete),
-    /// Take in what an adapter says.
+    /// Store an adapter's report.
     Report(SubmitReport),
-    /// Compute the conditions of these resources anew, by the configuration of now.
+    /// Recompute the conditions of these resources by the current configuration.
     Recompute(Vec<ResourceId>),
 }
 
-/// Which resource a path names.
+/// The resource that a path names: kind, id and owners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ResourcePath {
     /// The kind the path demands; `None` where any kind will do.
     pub kind: Option<Arc<str>>,
-    /// The id in the path. Text, because an id of another form is simply nobody's.
+    /// The id in the path. It is text, because a malformed id is simply not found.
     pub id: String,
     /// The owners that the path names, outermost first: kind and id.
     pub ancestors: Vec<(Arc<str>, String)>,
@@ -86,9 +88,9 @@ pub struct Create {
 #[derive(Debug, Clone)]
 pub struct Patch {
     /// Which resource.
-    pub target: Target,
+    pub target: ResourcePath,
     /// The version the caller has seen.
-    pub if_match: Option<IfMatch>,
+    pub expected: Option<ExpectedVersion>,
     /// The change.
     pub body: PatchBody,
 }
@@ -106,41 +108,54 @@ pub enum PatchBody {
 #[derive(Debug, Clone)]
 pub struct Delete {
     /// Which resource.
-    pub target: Target,
+    pub target: ResourcePath,
     /// The version the caller has seen.
-    pub if_match: Option<IfMatch>,
+    pub expected: Option<ExpectedVersion>,
 }
 
 /// Remove a finalizing resource and everything below it.
 #[derive(Debug, Clone)]
 pub struct ForceDelete {
     /// Which resource.
-    pub target: Target,
+    pub target: ResourcePath,
     /// The version the caller has seen.
-    pub if_match: Option<IfMatch>,
+    pub expected: Option<ExpectedVersion>,
     /// Why, for the audit record.
     pub reason: String,
 }
 
-/// Take in what an adapter says about a resource.
+/// Store an adapter's report on a resource.
 #[derive(Debug, Clone)]
 pub struct SubmitReport {
     /// Which resource.
-    pub target: Target,
-    /// What the adapter says.
+    pub target: ResourcePath,
+    /// The report.
     pub submission: Submission,
 }
 
-impl PatchBody {
-    /// Whether references may be others behind the change.
-    pub fn touches_references(&self) -> bool {
-        match self {
-            Self::Merge(members) => members.contains_key(REFERENCES),
-            Self::Json(operations) => operations.iter().any(|operation| operation.touches(REFERENCES)),
-        }
+impl ResourcePath {
+    /// Whether the path names this resource: its kind and its owners must match too.
+    pub fn names(&self, resource: &Resource) -> bool {
+        let owners = resource.ancestors.iter().rev().zip(self.ancestors.iter().rev());
+        self.kind.as_ref().is_none_or(|kind| *kind == resource.kind)
+            && resource.ancestors.len() >= self.ancestors.len()
+            && owners.into_iter().all(|(is, (_, named))| is.to_string() == *named)
     }
 
-    /// Every id that the change could make a reference to.
+    /// One step of the walk along the owners of a path, outermost first: the id of `found`, if it is the owner that the
+    /// path names below the one before.
+    pub fn check_owner(
+        (kind, id): &(Arc<str>, String),
+        before: Option<ResourceId>,
+        found: Option<&Resource>,
+    ) -> Result<ResourceId, Error> {
+        let found = found.filter(|r| r.kind == *kind && (before.is_none() || r.owner() == before));
+        found.map(|owner| owner.id).ok_or_else(|| Error::not_found(kind, id))
+    }
+}
+
+impl PatchBody {
+    /// Every id that the change could refer to.
     pub(crate) fn mentioned_ids(&self) -> BTreeSet<ResourceId> {
         let mut ids = BTreeSet::new();
         match self {

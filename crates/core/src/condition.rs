@@ -1,12 +1,10 @@
-//! Conditions: what the API says about a resource, in Kubernetes' words.
+//! Conditions of a resource, as Kubernetes defines them.
 //!
-//! They are kept as the text that the API prints. Times have a fixed length there, so a report that only
-//! moves times is written as a few numbers beside the text, and laid over it when it is read.
+//! They are stored as the JSON text that the API returns. Times have a fixed length in that text, so a report that
+//! only moves times is stored as a few numbers beside the text, and the times are replaced when it is read.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 use serde::{Deserialize, Serialize};
 
@@ -14,31 +12,26 @@ use crate::json::write_string;
 use crate::time::PRINTED;
 use crate::{Error, RawJson, Timestamp};
 
-/// What stands before each condition's `last_updated_time`. Inside a JSON string a quote is escaped, so
-/// no message can hold this.
+/// The text before each `last_updated_time`.
 const LAST_UPDATED: &str = ",\"last_updated_time\":\"";
 
-/// What each condition begins with.
+/// The start of each condition.
 const TYPE: &str = "{\"type\":\"";
 
-/// What stands between its type and its status.
+/// The text between type and status.
 const STATUS: &str = ",\"status\":\"";
 
-/// What stands between what it says and its times.
+/// The text before the times.
 const CREATED: &str = ",\"created_time\":\"";
 
-/// What stands between its last two times.
+/// The text between the last two times.
 const LAST_TRANSITION: &str = "\",\"last_transition_time\":\"";
 
-/// How much is printed between what a condition says and the time at which it was last confirmed.
+/// Bytes from the start of the times to `last_updated_time`.
 const UP_TO_UPDATED: usize = CREATED.len() + PRINTED + "\"".len() + LAST_UPDATED.len();
 
-/// How much is printed behind what it says.
+/// Bytes of all times, which end a condition.
 const TIMES: usize = UP_TO_UPDATED + PRINTED + LAST_TRANSITION.len() + PRINTED + "\"}".len();
-
-// Made once: to make one takes longer than to find something in one condition.
-static FIND_LAST_UPDATED: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(LAST_UPDATED));
-static FIND_TYPE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(TYPE));
 
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +72,7 @@ pub struct Condition {
     pub observed_generation: i64,
     /// When the condition first appeared.
     pub created_time: Timestamp,
-    /// When it was last confirmed.
+    /// Its `last_updated_time`.
     pub last_updated_time: Timestamp,
     /// When its status last flipped.
     pub last_transition_time: Timestamp,
@@ -87,90 +80,63 @@ pub struct Condition {
 
 /// The `last_updated_time` of each condition in `conditions`, in order.
 pub fn last_updated_times(conditions: &RawJson) -> Result<Vec<Timestamp>, Error> {
-    positions(conditions.as_str())
-        .map(|at| {
-            let text = conditions.as_str().get(at..at + PRINTED);
-            text.and_then(Timestamp::parse).ok_or_else(|| Error::internal("a condition without its time"))
-        })
-        .collect()
+    let times = ConditionRef::parse_all(conditions.as_str())
+        .and_then(|conditions| conditions.iter().map(ConditionRef::last_updated_time).collect());
+    times.ok_or_else(|| Error::internal("conditions are not in the stored form"))
 }
 
 /// `conditions` with these `last_updated_time`s, in order.
 pub fn with_last_updated_times(conditions: &str, times: impl IntoIterator<Item = Timestamp>) -> RawJson {
-    let mut text = conditions.to_owned();
-    for (at, time) in positions(conditions).zip(times) {
-        if let Ok(time) = str::from_utf8(&time.printed()) {
-            text.replace_range(at..at + PRINTED, time);
-        }
+    let mut text = conditions.as_bytes().to_owned();
+    for (condition, time) in ConditionRef::parse_all(conditions).into_iter().flatten().zip(times) {
+        let at = condition.start + condition.updated();
+        text[at..at + PRINTED].copy_from_slice(&time.printed());
     }
-    RawJson::from_stored(text)
+    RawJson::from_stored(String::from_utf8(text).unwrap_or_else(|_| conditions.to_owned()))
 }
 
-/// Every condition of `conditions` as its own text, in order.
-pub(crate) fn each(conditions: &str) -> Vec<&str> {
-    // Room for those of four adapters at once.
-    let mut texts: Vec<&str> = Vec::with_capacity(8);
-    let mut start = None;
-    for at in FIND_TYPE.find_iter(conditions.as_bytes()).map(Some).chain([None]) {
-        // Between two of them is a comma, and behind the last a bracket.
-        texts.extend(start.and_then(|start| conditions.get(start..at.unwrap_or(conditions.len()) - 1)));
-        start = at;
-    }
-    texts
-}
-
-/// The conditions with these texts.
-pub(crate) fn joined(texts: &[&str]) -> String {
-    format!("[{}]", texts.join(","))
-}
-
-/// Whether two conditions, each as its own text, differ in nothing but when they were confirmed.
-pub(crate) fn says_the_same(one: &str, other: &str) -> bool {
-    fn around(text: &str) -> Option<(&str, &str)> {
-        positions(text).next().map(|at| (&text[..at], &text[at + PRINTED..]))
-    }
-    one == other || (one.len() == other.len() && around(one).is_some() && around(one) == around(other))
-}
-
-/// The type and the status of each condition in `conditions`, in order, without reading the rest.
+/// The type and the status of each condition in `conditions`, in order.
 pub fn statuses(conditions: &RawJson) -> impl Iterator<Item = (Cow<'_, str>, Status)> {
-    each(conditions.as_str()).into_iter().filter_map(|condition| {
-        let (kind, rest) = string(condition.strip_prefix(TYPE)?)?;
-        let (status, _) = string(rest.strip_prefix(STATUS)?)?;
-        Some((kind, Status::parse(&status)?))
-    })
+    let conditions = ConditionRef::parse_all(conditions.as_str());
+    conditions.into_iter().flatten().map(|condition| (condition.kind, condition.status))
 }
 
-/// A condition, looked at where it stands.
-pub(crate) struct Glance<'a> {
+/// A borrowed view of a condition in its JSON text.
+pub(crate) struct ConditionRef<'a> {
     pub(crate) kind: Cow<'a, str>,
     pub(crate) status: Status,
     pub(crate) reason: Cow<'a, str>,
     pub(crate) message: Cow<'a, str>,
     pub(crate) observed_generation: i64,
-    /// All of it; its end are its times.
-    text: &'a str,
+    /// The whole condition, which ends with its times.
+    pub(crate) text: &'a str,
+    /// Its position in the list's text.
+    start: usize,
 }
 
-impl<'a> Glance<'a> {
-    /// Every condition of `conditions`, in order; `None` if there is none, or one is not as it is printed here.
-    pub(crate) fn of_all(conditions: &'a str) -> Option<Vec<Self>> {
-        // Room for those of four adapters at once.
-        let mut glances = Vec::with_capacity(8);
+impl<'a> ConditionRef<'a> {
+    /// Every condition of `conditions`, in order; `None` unless all are in the stored form.
+    pub(crate) fn parse_all(conditions: &'a str) -> Option<Vec<Self>> {
+        // Enough for four adapters without reallocation.
+        let mut condition_refs = Vec::with_capacity(8);
+        if conditions == "[]" {
+            return Some(condition_refs);
+        }
         let mut rest = conditions.strip_prefix('[')?;
         loop {
-            let (glance, behind) = Self::first_of(rest)?;
-            glances.push(glance);
+            let (condition_ref, behind) = Self::parse_first(rest)?;
+            let start = conditions.len() - rest.len();
+            condition_refs.push(Self { start, ..condition_ref });
             if behind == "]" {
-                return Some(glances);
+                return Some(condition_refs);
             }
             rest = behind.strip_prefix(',')?;
         }
     }
 
-    /// Reads the condition that `text` begins with; what comes behind it is the other half. What it says is of any
-    /// length, its times are not, so only the ends of texts have to be looked for.
-    fn first_of(text: &'a str) -> Option<(Self, &'a str)> {
+    /// Parses the condition at the start of `text` and returns it with the rest. Times have a fixed length, so only the
+    /// ends of strings are searched.
+    fn parse_first(text: &'a str) -> Option<(Self, &'a str)> {
         let (kind, rest) = string(text.strip_prefix(TYPE)?)?;
         let (status, rest) = string(rest.strip_prefix(STATUS)?)?;
         let (reason, rest) = string(rest.strip_prefix(",\"reason\":\"")?)?;
@@ -182,34 +148,44 @@ impl<'a> Glance<'a> {
             && times.get(..UP_TO_UPDATED)?.ends_with(LAST_UPDATED)
             && times.get(UP_TO_UPDATED + PRINTED..)?.starts_with(LAST_TRANSITION)
             && times.ends_with("\"}");
-        let glance = Self {
+        let condition_ref = Self {
             kind,
             status: Status::parse(&status)?,
             reason,
             message,
             observed_generation: generation.parse().ok()?,
             text: text.get(..text.len() - rest.len())?,
+            start: 0,
         };
-        are_times.then_some((glance, rest))
+        are_times.then_some((condition_ref, rest))
     }
 
-    /// When it was last confirmed.
+    /// Whether both texts are equal apart from `last_updated_time`.
+    pub(crate) fn is_equal_apart_from_time(&self, other: &Self) -> bool {
+        let around = |condition: &Self| {
+            let at = condition.updated();
+            (&condition.text[..at], &condition.text[at + PRINTED..])
+        };
+        around(self) == around(other)
+    }
+
+    /// Its `last_updated_time`.
     pub(crate) fn last_updated_time(&self) -> Option<Timestamp> {
         let at = self.updated();
         Timestamp::parse(self.text.get(at..at + PRINTED)?)
     }
 
-    /// Where that is printed.
+    /// The position of `last_updated_time`.
     fn updated(&self) -> usize {
         self.text.len() - TIMES + UP_TO_UPDATED
     }
 
-    /// Prints it as confirmed at another time.
-    pub(crate) fn write_confirmed(&self, at: Timestamp, out: &mut Vec<u8>) {
+    /// Writes the condition with another `last_updated_time`.
+    pub(crate) fn write_with_time(&self, at: Timestamp, out: &mut Vec<u8>) {
         self.write_from(0, at, out);
     }
 
-    /// Prints what stands behind `start`, as confirmed at another time.
+    /// Writes the text from `start` on, with another `last_updated_time`.
     fn write_from(&self, start: usize, at: Timestamp, out: &mut Vec<u8>) {
         let (text, updated) = (self.text.as_bytes(), self.updated());
         out.extend_from_slice(&text[start..updated]);
@@ -217,8 +193,8 @@ impl<'a> Glance<'a> {
         out.extend_from_slice(&text[updated + PRINTED..]);
     }
 
-    /// Prints it with other words, as one that was made and has turned when this one was.
-    pub(crate) fn write_restated(
+    /// Writes the condition with another reason and message. Creation and transition times stay.
+    pub(crate) fn write_with_words(
         &self,
         (reason, message): (&str, &str),
         generation: i64,
@@ -239,13 +215,13 @@ impl<'a> Glance<'a> {
     }
 }
 
-/// A JSON string up to its closing quote, and what comes behind that.
+/// The JSON string at the start of `text`, without its opening quote, and the rest.
 fn string(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let end = memchr2(b'"', b'\\', text.as_bytes())?;
     if text.as_bytes()[end] == b'"' {
         return Some((Cow::Borrowed(&text[..end]), &text[end + 1..]));
     }
-    // What JSON had to escape is rare enough to be read the slow way.
+    // Strings with escapes are rare, so the JSON parser reads them.
     let mut escaped = false;
     let end = text.bytes().position(|byte| {
         let closes = byte == b'"' && !escaped;
@@ -256,23 +232,16 @@ fn string(text: &str) -> Option<(Cow<'_, str>, &str)> {
     Some((Cow::Owned(read), &text[end + 1..]))
 }
 
-fn positions(conditions: &str) -> impl Iterator<Item = usize> {
-    FIND_LAST_UPDATED
-        .find_iter(conditions.as_bytes())
-        .map(|at| at + LAST_UPDATED.len())
-        .filter(|at| at + PRINTED <= conditions.len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     #[test]
-    fn a_list_that_is_printed_otherwise_is_not_glanced_at() {
+    fn a_list_in_another_form_is_not_parsed_as_references() {
         let text = RawJson::from_value(&[condition("a".to_owned(), 1), condition("b".to_owned(), 2)]);
         let text = text.as_str();
-        assert!(Glance::of_all(text).is_some());
+        assert!(ConditionRef::parse_all(text).is_some());
         for (part, other) in [
             ("]", "],"),
             ("},{", "};{"),
@@ -283,10 +252,10 @@ mod tests {
             ("\"status\":\"True\"", "\"status\":\"Perhaps\""),
             ("{\"type\"", "{ \"type\""),
         ] {
-            assert!(Glance::of_all(&text.replacen(part, other, 1)).is_none(), "{part} as {other}");
+            assert!(ConditionRef::parse_all(&text.replacen(part, other, 1)).is_none(), "{part} as {other}");
         }
-        assert!(Glance::of_all("[]").is_none());
-        assert!(Glance::of_all(&text[..text.len() - 1]).is_none());
+        assert!(ConditionRef::parse_all("[]").is_some_and(|conditions| conditions.is_empty()));
+        assert!(ConditionRef::parse_all(&text[..text.len() - 1]).is_none());
     }
 
     fn condition(message: String, micros: i64) -> Condition {
@@ -305,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn laying_times_over_the_text_is_the_same_as_printing_them(
+        fn replacing_times_in_the_text_equals_serializing_them(
             given in prop::collection::vec((".*", 0..4_000_000_000_000_000_i64, 0..4_000_000_000_000_000_i64), 0..5)
         ) {
             let tricky = |text: &str| format!("{text},\"last_updated_time\":\"");
@@ -322,26 +291,26 @@ mod tests {
         }
 
         #[test]
-        fn a_glance_sees_what_a_condition_says_and_confirms_or_restates_it_as_printing_would(
+        fn a_condition_ref_reads_and_writes_a_condition_as_serde_does(
             given in prop::collection::vec((".*", 0..4_000_000_000_000_000_i64, any::<bool>()), 1..5)
         ) {
             let before: Vec<_> = given.iter().map(|(m, t, _)| condition(m.clone(), *t)).collect();
             let text = RawJson::from_value(&before);
-            let glances = Glance::of_all(text.as_str()).unwrap();
-            prop_assert_eq!(glances.len(), before.len());
-            for ((glance, before), (_, micros, restates)) in glances.iter().zip(before).zip(&given) {
-                prop_assert_eq!((&*glance.kind, glance.status), (&*before.kind, before.status));
-                prop_assert_eq!((&*glance.reason, &*glance.message), (&*before.reason, &*before.message));
-                prop_assert_eq!(glance.observed_generation, before.observed_generation);
-                prop_assert_eq!(glance.last_updated_time(), Some(before.last_updated_time));
+            let condition_refs = ConditionRef::parse_all(text.as_str()).unwrap();
+            prop_assert_eq!(condition_refs.len(), before.len());
+            for ((condition_ref, before), (_, micros, restates)) in condition_refs.iter().zip(before).zip(&given) {
+                prop_assert_eq!((&*condition_ref.kind, condition_ref.status), (&*before.kind, before.status));
+                prop_assert_eq!((&*condition_ref.reason, &*condition_ref.message), (&*before.reason, &*before.message));
+                prop_assert_eq!(condition_ref.observed_generation, before.observed_generation);
+                prop_assert_eq!(condition_ref.last_updated_time(), Some(before.last_updated_time));
                 let at = Timestamp::from_micros(micros + 3);
                 let (mut out, mut after) = (Vec::new(), Condition { last_updated_time: at, ..before });
                 if *restates {
                     (after.reason, after.message) = ("Other".to_owned(), "it \"is\"".to_owned());
                     after.observed_generation = 20;
-                    glance.write_restated((&after.reason, &after.message), 20, at, &mut out);
+                    condition_ref.write_with_words((&after.reason, &after.message), 20, at, &mut out);
                 } else {
-                    glance.write_confirmed(at, &mut out);
+                    condition_ref.write_with_time(at, &mut out);
                 }
                 prop_assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&after).unwrap());
             }

@@ -1,5 +1,5 @@
-//! Whose contract the API keeps. The Go implementation in the field differs from the documented contract in
-//! the points below and in no others; everything that depends on one of them asks here.
+//! The API contract in force. The Go implementation differs from the documented contract in the points below and in
+//! no others; all code that depends on one of them reads it here.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ pub struct Contract {
     pub lists_finalizing: bool,
     /// A PATCH replaces `spec`, `labels` and `references` whole instead of merging into them.
     pub patch_replaces: bool,
-    /// A change of labels is a new generation.
-    pub labels_are_wish: bool,
+    /// A change of labels increases the generation.
+    pub labels_change_generation: bool,
     /// The path of a child nests below its owner's.
     pub nests_children: bool,
     /// How old an `observed_time` may be.
     pub oldest_report: Option<Duration>,
     /// List bodies name their kind.
     pub names_lists: bool,
-    /// Query parameters and members of a POST that nobody knows are refused.
+    /// Unknown query parameters and unknown members of a POST are refused.
     pub refuses_unknown: bool,
     /// The largest page, and the parameters that ask for a size.
     pub page: PageRules,
@@ -34,11 +34,11 @@ pub struct PageRules {
 }
 
 impl Contract {
-    /// What the documents say.
+    /// The documented contract.
     pub const DOCUMENTED: Self = Self {
         lists_finalizing: false,
         patch_replaces: false,
-        labels_are_wish: false,
+        labels_change_generation: false,
         nests_children: false,
         oldest_report: None,
         names_lists: true,
@@ -46,11 +46,11 @@ impl Contract {
         page: PageRules { page_size: true, max: 500 },
     };
 
-    /// What the Go implementation does, for its Sentinel and its adapters.
+    /// The behaviour of the Go implementation, for its Sentinel and its adapters.
     pub const GO_0_2: Self = Self {
         lists_finalizing: true,
         patch_replaces: true,
-        labels_are_wish: true,
+        labels_change_generation: true,
         nests_children: true,
         oldest_report: Some(Duration::from_secs(30 * 60)),
         names_lists: false,

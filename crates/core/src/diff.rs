@@ -19,7 +19,7 @@ pub struct FieldChange {
     pub to: Option<Value>,
 }
 
-/// Below a path longer than this nothing is told apart: each of many members would repeat it.
+/// Below a path longer than this, members are not compared one by one, because each difference would repeat the path.
 pub(crate) const MAX_PATH: usize = 256;
 
 /// Every path below `path` at which `before` and `after` differ. Objects are compared member by
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_is_told_once() {
+    fn differences_below_a_long_path_are_one_entry() {
         let long = "k".repeat(300);
         let changes = diff("spec", &json!({&long: {"a": 1, "b": 1}}), &json!({&long: {"a": 2, "b": 2}}));
         assert_eq!(changes.len(), 1);

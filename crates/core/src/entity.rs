@@ -1,6 +1,5 @@
-//! Entity kinds: what configuration declares, and the catalog of checked kinds that every other
-//! part reads. A kind is data; adding one never needs code. The catalog cannot be built with a
-//! fault in it, and building it reports all faults at once.
+//! Entity kinds: their descriptors in configuration, and the catalog of checked kinds. A kind is data; a new one needs
+//! no code. A catalog without faults is the only one that can be built, and building it reports all faults at once.
 
 mod checks;
 

@@ -1,12 +1,11 @@
-//! One thing that is wrong with a request: which field, which rule, which value. Faults are
-//! collected, never thrown one by one, so that a caller can mend everything at once.
+//! A fault of a request: field, rule and value. Faults are collected, so that a caller can correct all of them at once.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{Error, ErrorKind};
 
-/// More faults than this in one answer help nobody, and a hostile body can hold very many.
+/// The most faults of one response, because a hostile body can hold very many.
 const MAX_LISTED: usize = 1_000;
 
 /// Which family of validation error a fault belongs to.
@@ -16,12 +15,12 @@ pub enum FaultKind {
     Missing,
     /// A field's value breaks a rule.
     Value,
-    /// The body's shape is wrong, such as a member that nobody knows.
-    Body,
-    /// A query parameter is wrong.
-    Query,
-    /// A path parameter is wrong.
-    Path,
+    /// The shape of a document is wrong, such as an unknown member.
+    Shape,
+    /// A parameter is wrong, such as a search.
+    Parameter,
+    /// An identifier that names what the request is about is wrong.
+    Identifier,
 }
 
 /// One entry of a problem's `errors`.
@@ -30,7 +29,7 @@ pub struct Fault {
     /// The family, which decides the code when the fault stands alone.
     #[serde(skip)]
     pub kind: FaultKind,
-    /// Path in the body such as `labels['a b']`, or the parameter's name.
+    /// Path in the document such as `labels['a b']`, or the parameter's name.
     pub field: String,
     /// A sentence for the caller.
     pub message: String,
@@ -93,11 +92,11 @@ impl Fault {
         Self::value(field, message, given).rule("type")
     }
 
-    /// A body member that nobody knows.
+    /// An unknown member of the document.
     pub fn unknown_member(field: impl Into<String>) -> Self {
         let field = echo(&field.into());
         let message = format!("{field} is not a known member");
-        Self::new(FaultKind::Body, field, message).rule("unknown")
+        Self::new(FaultKind::Shape, field, message).rule("unknown")
     }
 
     /// Names the rule.

@@ -1,5 +1,5 @@
-//! `fields`: only the asked-for parts of a resource. Paths are checked against the members that a
-//! resource can have, whether or not this one has them, so a misspelt path fails on an empty list too.
+//! `fields`: a projection of a resource. Paths are checked against the members that a resource can have, whether or not
+//! this one has them, so a misspelt path fails on an empty list too.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,8 @@ const MEMBERS: [&str; 17] = [
     "tenancy",
     "status",
 ];
+/// The members that users set; the server manages the others.
+const SET_BY_USERS: [&str; 5] = ["kind", "name", "spec", "labels", "references"];
 const OWNER_MEMBERS: [&str; 3] = ["kind", "id", "href"];
 const CONDITION_MEMBERS: [&str; 8] = [
     "type",
@@ -40,6 +42,11 @@ const CONDITION_MEMBERS: [&str; 8] = [
 
 /// Each path is looked for in each resource, so their number has a bound.
 const MAX_PATHS: usize = 100;
+
+/// Whether the server manages this member of a resource.
+pub fn is_managed(member: &str) -> bool {
+    MEMBERS.contains(&member) && !SET_BY_USERS.contains(&member)
+}
 
 /// What to keep of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +78,9 @@ impl Projection {
         if count > MAX_PATHS {
             let message = format!("fields takes at most {MAX_PATHS} paths, not {count}");
             return Err(vec![
-                Fault::new(FaultKind::Query, "fields", message).rule("max").bounds(None, MAX_PATHS as u64),
+                Fault::new(FaultKind::Parameter, "fields", message)
+                    .rule("max")
+                    .bounds(None, MAX_PATHS as u64),
             ]);
         }
         for path in split_paths(list) {
@@ -88,7 +97,9 @@ impl Projection {
                 Err(why) => {
                     let message = format!("fields: '{}' {why}", echo(path));
                     faults.push(
-                        Fault::new(FaultKind::Query, "fields", message).given(&path.into()).rule("unknown"),
+                        Fault::new(FaultKind::Parameter, "fields", message)
+                            .given(&path.into())
+                            .rule("unknown"),
                     );
                 }
             }

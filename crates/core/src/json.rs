@@ -1,6 +1,5 @@
-//! JSON as HyperFleet keeps it: text that is passed through unparsed wherever possible, numbers
-//! that survive whatever their size, and equality by value. A spec is hostile input: depth and
-//! characters are checked here, before anything is stored.
+//! JSON as HyperFleet keeps it: text that is passed through unparsed wherever possible, numbers of any size, and
+//! equality by value. A spec is untrusted input: depth and characters are checked here, before anything is stored.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -122,7 +121,7 @@ fn push_member(path: &mut String, key: &str) {
     }
 }
 
-/// What is wrong with the depth and the texts of a document that a caller wants kept, such as `spec`.
+/// The faults of depth and texts in a document of a caller, such as `spec`.
 pub fn document_faults(path: &str, document: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     if depth_exceeds(document, MAX_DEPTH) {

@@ -1,4 +1,4 @@
-//! Labels by Kubernetes' rules. Every violation is reported, not just the first.
+//! Labels by Kubernetes' rules. Every fault is reported.
 
 use std::collections::BTreeMap;
 

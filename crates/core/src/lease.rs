@@ -1,51 +1,51 @@
-//! Leases: who of several works on what, for how long. They are no resources: they have no history, move no version
-//! counter and are told to nobody who watches. Whether one can be had is decided here, by whatever clock the store goes
-//! by; nobody takes a lease from a holder whose time is not over.
+//! Leases: which of several components works on what, for how long. Leases are not resources: they have no history,
+//! increase no version counter and appear in no watch. This module decides whether a claim is granted, by the store's
+//! clock; a lease is never taken from its holder before it expires.
 
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Error, ErrorKind, Fault, FaultKind, IfMatch, Timestamp, Version, echo};
+use crate::{Error, ErrorKind, ExpectedVersion, Fault, FaultKind, Timestamp, Version, echo};
 
 /// The longest name of a group, of a lease and of a holder, in characters.
 const MAX_NAME: usize = 253;
 
-/// The longest and the shortest time for which a lease can be had; no time at all gives it back.
+/// The shortest and the longest TTL of a lease; zero releases it.
 pub const LEASE_TTL: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(3600);
 
-/// A lease as somebody has it, or had it until its time was over.
+/// A lease, held or expired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lease {
-    /// What is leased, in its group.
+    /// The name of the lease in its group.
     pub name: String,
-    /// Who has it.
+    /// The holder.
     pub holder: String,
-    /// Until when.
+    /// When it expires.
     #[serde(rename = "expires_time")]
     pub expires: Timestamp,
-    /// Grows with every claim that is granted. It is no version of the store.
+    /// Increases with every granted claim. It is not a version of the store.
     pub version: Version,
 }
 
-/// What somebody wants of a lease: to have it, to keep it, or to give it back.
+/// A request to acquire, renew or release a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// Those who share the work.
+    /// The group of components that share the work.
     pub group: String,
-    /// What is leased.
+    /// The name of the lease.
     pub name: String,
-    /// Who wants it.
+    /// The holder to be.
     pub holder: String,
-    /// For how long; nothing gives it back.
+    /// For how long; zero releases the lease.
     pub ttl: Duration,
-    /// What it is known to be; `None` is a lease that nobody has.
-    pub if_match: Option<IfMatch>,
+    /// The expected version; `None` expects a free lease.
+    pub expected: Option<ExpectedVersion>,
 }
 
 impl Claim {
-    /// What becomes of a lease that was found so, if the claim is granted.
+    /// The lease after this claim, if it is granted.
     pub fn decide(&self, found: Option<&Lease>, now: Timestamp) -> Result<Lease, Error> {
         let live = found.filter(|lease| lease.expires > now);
         self.check_version(found, live)?;
@@ -53,8 +53,8 @@ impl Claim {
             return Err(Error::state_conflict(format!("{} until {}", self.held(lease), lease.expires)));
         }
         let ttl = i64::try_from(self.ttl.as_micros()).unwrap_or(i64::MAX);
-        // Leases nobody has are forgotten after a while. One that comes after them must not have a version that
-        // somebody may still remember, and time goes on meanwhile.
+        // Expired leases are pruned. A later lease of the same name must not repeat a version, so versions are at least
+        // the time in microseconds.
         let version = found.map_or(0, |lease| lease.version.0 + 1).max(now.micros());
         Ok(Lease {
             name: self.name.clone(),
@@ -65,7 +65,7 @@ impl Claim {
     }
 
     fn check_version(&self, found: Option<&Lease>, live: Option<&Lease>) -> Result<(), Error> {
-        match (&self.if_match, found) {
+        match (&self.expected, found) {
             (None, _) => match live {
                 None => Ok(()),
                 Some(lease) => {
@@ -73,7 +73,7 @@ impl Claim {
                     Err(Error::new(kind, format!("{} until {}", self.held(lease), lease.expires)))
                 }
             },
-            (Some(IfMatch::Any), _) if live.is_none() => Err(Error::not_found("Lease", &self.path())),
+            (Some(ExpectedVersion::Any), _) if live.is_none() => Err(Error::not_found("Lease", &self.path())),
             (Some(tags), Some(lease)) if tags.matches(lease.version) => Ok(()),
             (Some(tags), found) => {
                 let actual = found.map(|lease| lease.version).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Claim {
     }
 }
 
-/// What is wrong with the name of a group or of a lease, if anything.
+/// The fault of the name of a group or of a lease, if any.
 pub fn check_lease_name(kind: FaultKind, field: &str, name: &str) -> Option<Fault> {
     const PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9._:-]*$";
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -107,7 +107,7 @@ pub fn check_lease_name(kind: FaultKind, field: &str, name: &str) -> Option<Faul
     (!fits).then(|| fault(message).pattern(PATTERN))
 }
 
-/// What is wrong with the name of a holder, if anything.
+/// The fault of the name of a holder, if any.
 pub fn check_lease_holder(holder: &str) -> Option<Fault> {
     let length = holder.chars().count();
     let fault = |message: String| Fault::value("holder", message, &holder.into());
@@ -124,14 +124,23 @@ pub fn check_lease_holder(holder: &str) -> Option<Fault> {
 mod tests {
     use super::*;
 
-    fn claim(holder: &str, if_match: Option<&str>) -> Claim {
+    fn claim(holder: &str, expected: Option<ExpectedVersion>) -> Claim {
         Claim {
             group: "sentinel".into(),
             name: "range-1".into(),
             holder: holder.into(),
             ttl: Duration::from_secs(10),
-            if_match: if_match.map(|tags| IfMatch::parse(tags).unwrap()),
+            expected,
         }
+    }
+
+    fn strong(tags: &[&str]) -> Option<ExpectedVersion> {
+        let strong = tags.iter().map(ToString::to_string).collect();
+        Some(ExpectedVersion::Tags { strong, weak: Vec::new() })
+    }
+
+    fn weak(tag: &str) -> Option<ExpectedVersion> {
+        Some(ExpectedVersion::Tags { strong: Vec::new(), weak: vec![tag.to_owned()] })
     }
 
     /// Held by `a`, at version 5, until second 20.
@@ -146,59 +155,60 @@ mod tests {
 
     #[test]
     fn a_claim_is_granted_or_refused_by_version_holder_and_time() {
-        let (stale, held_by_another, nobody_has_it) = ("CNF-002", "CNF-003", "NTF-001");
-        for (holder, if_match, second, outcome) in [
+        let (stale, held_by_another, free) = ("CNF-002", "CNF-003", "NTF-001");
+        let any = || Some(ExpectedVersion::Any);
+        for (holder, expected, second, outcome) in [
             ("a", None, 19, stale),
             ("b", None, 19, stale),
             ("b", None, 20, "granted"),
-            ("a", Some("\"5\""), 19, "granted"),
-            ("a", Some("*"), 19, "granted"),
-            ("a", Some("\"4\", \"5\""), 19, "granted"),
-            ("a", Some("\"4\""), 19, stale),
-            ("a", Some("W/\"5\""), 19, stale),
-            ("a", Some("\"5\""), 20, "granted"),
-            ("b", Some("\"5\""), 19, held_by_another),
-            ("b", Some("*"), 19, held_by_another),
-            ("b", Some("\"4\""), 19, stale),
-            ("b", Some("\"5\""), 20, "granted"),
-            ("b", Some("\"4\""), 20, stale),
-            ("b", Some("*"), 20, nobody_has_it),
+            ("a", strong(&["5"]), 19, "granted"),
+            ("a", any(), 19, "granted"),
+            ("a", strong(&["4", "5"]), 19, "granted"),
+            ("a", strong(&["4"]), 19, stale),
+            ("a", weak("5"), 19, stale),
+            ("a", strong(&["5"]), 20, "granted"),
+            ("b", strong(&["5"]), 19, held_by_another),
+            ("b", any(), 19, held_by_another),
+            ("b", strong(&["4"]), 19, stale),
+            ("b", strong(&["5"]), 20, "granted"),
+            ("b", strong(&["4"]), 20, stale),
+            ("b", any(), 20, free),
         ] {
-            let decided = claim(holder, if_match).decide(Some(&held()), at(second));
+            let decided = claim(holder, expected.clone()).decide(Some(&held()), at(second));
             let code = decided.as_ref().map_or_else(Error::code, |_| "HYPERFLEET-granted");
-            assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{holder} {if_match:?} at {second}");
+            assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{holder} {expected:?} at {second}");
             if let Ok(lease) = decided {
                 assert_eq!((lease.holder.as_str(), lease.expires), (holder, at(second + 10)));
             }
         }
-        for (if_match, outcome) in [(None, "granted"), (Some("\"5\""), stale), (Some("*"), nobody_has_it)] {
-            let decided = claim("a", if_match).decide(None, at(1));
+        for (expected, outcome) in [(None, "granted"), (strong(&["5"]), stale), (any(), free)] {
+            let decided = claim("a", expected.clone()).decide(None, at(1));
             let code = decided.as_ref().map_or_else(Error::code, |_| "HYPERFLEET-granted");
-            assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{if_match:?}");
+            assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{expected:?}");
         }
     }
 
     #[test]
     fn no_version_comes_twice_even_when_the_lease_was_forgotten_or_the_clock_went_back() {
         let first = claim("a", None).decide(None, at(1)).unwrap();
-        let again = claim("a", Some("*")).decide(Some(&first), at(0)).unwrap();
+        let again = claim("a", Some(ExpectedVersion::Any)).decide(Some(&first), at(0)).unwrap();
         assert_eq!(again.version.0, first.version.0 + 1);
         let new = claim("b", None).decide(None, at(100_000)).unwrap();
         assert!(new.version > again.version);
     }
 
     #[test]
-    fn what_is_given_back_is_over_at_once() {
-        let back = Claim { ttl: Duration::ZERO, ..claim("a", Some("\"5\"")) };
+    fn a_released_lease_expires_at_once() {
+        let back = Claim { ttl: Duration::ZERO, ..claim("a", strong(&["5"])) };
         let back = back.decide(Some(&held()), at(10)).unwrap();
         assert_eq!(back.expires, at(10));
         assert!(claim("b", None).decide(Some(&back), at(10)).is_ok());
     }
 
     #[test]
-    fn names_are_short_and_plain() {
+    fn lease_names_are_bounded_and_fit_the_pattern() {
         let fault =
-            |name: &str| check_lease_name(FaultKind::Path, "group", name).map(|fault| fault.constraint);
+            |name: &str| check_lease_name(FaultKind::Identifier, "group", name).map(|fault| fault.constraint);
         for good in ["a", "0-7", "sentinel-eu_1", "10.0.0.1:80", &"x".repeat(253)] {
             assert_eq!(fault(good), None, "{good}");
         }

@@ -5,18 +5,23 @@
 //! is written and tested once.
 #![forbid(unsafe_code)]
 
+mod access_scope;
 mod authorization;
 mod change;
 mod command;
+mod compact_json;
 mod condition;
 mod contract;
 mod decimal;
 mod diff;
 mod entity;
 mod error;
+mod expected_version;
 mod fault;
 mod fields;
+mod history;
 mod id;
+mod idempotency;
 mod json;
 mod json_patch;
 mod labels;
@@ -25,27 +30,23 @@ mod mapping;
 mod merge_patch;
 mod name;
 mod nearest;
-mod past;
-mod plain;
-mod precondition;
 mod references;
 mod report;
 mod resource;
-mod retry;
 pub mod rules;
 mod schema;
 pub mod search;
-mod sight;
 mod tenant;
 mod time;
 mod view;
 
+pub use access_scope::AccessScope;
 pub use authorization::{
-    BindingDescriptor, Policy, PolicyDescriptor, Rights, RoleDescriptor, RuleDescriptor, Verb, Verdict,
+    AccessDecision, BindingDescriptor, Policy, PolicyDescriptor, Rights, RoleDescriptor, RuleDescriptor, Verb,
 };
 pub use change::{Action, Change, Entry};
 pub use command::{
-    Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, SubmitReport, Target,
+    Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, ResourcePath, SubmitReport,
 };
 pub use condition::{Condition, Status, last_updated_times, statuses, with_last_updated_times};
 pub use contract::{Contract, PageRules};
@@ -54,10 +55,13 @@ pub use diff::{FieldChange, diff};
 pub use entity::{
     Catalog, Entity, EntityDescriptor, OnParentDelete, Parent, ReferenceDescriptor, ReferenceRule,
 };
-pub use error::{Error, ErrorKind, ProblemType};
+pub use error::{Error, ErrorKind};
+pub use expected_version::ExpectedVersion;
 pub use fault::{Fault, FaultKind, Faults, echo};
-pub use fields::Projection;
+pub use fields::{Projection, is_managed};
+pub use history::{Snapshot, Undo, desired_state_changes};
 pub use id::{IdMap, IdSet, ResourceId, Version};
+pub use idempotency::{Fingerprint, IDEMPOTENCY_RETENTION, Idempotency, IdempotencyRecord};
 pub use json::{MAX_DEPTH, RawJson, check_text, document_faults, json_text, same, write_string};
 pub use json_patch::Operation;
 pub use labels::{Labels, check_labels};
@@ -66,16 +70,12 @@ pub use mapping::{ConditionDescriptor, ExpressionDescriptor, Mapping, MappingFai
 pub use merge_patch::merge;
 pub use name::check_name;
 pub use nearest::nearest;
-pub use past::{Snapshot, Undo, wish_changes};
-pub use precondition::IfMatch;
 pub use references::{References, check_references, check_required_references};
 pub use report::{
-    Finding, MANDATORY, Recorded, Report, ReportedCondition, ReportedStatus, Standing, Submission,
+    Finding, MANDATORY, Recorded, Report, ReportSummary, ReportedCondition, ReportedStatus, Submission,
 };
-pub use resource::{Phase, Place, Resource, Stamp};
-pub use retry::{Fingerprint, KEPT_FOR, KeptAnswer, Retry};
+pub use resource::{NameScope, Phase, Resource, Stamp};
 pub use schema::SpecSchemas;
-pub use sight::Sight;
 pub use tenant::Tenant;
 pub use time::Timestamp;
-pub use view::{BASE, View, printed_size};
+pub use view::{View, printed_size};

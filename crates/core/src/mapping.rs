@@ -1,6 +1,6 @@
-//! Mapped conditions: configuration lifts findings of adapters into a resource's conditions by rules in
-//! CEL. Every rule is compiled and checked at start. A rule that fails later leaves its own condition out
-//! and nothing else; it never stops the report that it looked at.
+//! Mapped conditions: configuration derives conditions of a resource from adapters' reports by rules in CEL. Every rule
+//! is compiled and checked at start. A rule that fails later leaves out its own condition only; it never refuses the
+//! report.
 
 use hyperfleet_expr::{Expression, Outcome, Scope};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct ConditionDescriptor {
     pub kind: String,
     /// Whether there is such a condition.
     pub when: ExpressionDescriptor,
-    /// What it says.
+    /// The outputs of the condition.
     pub output: OutputDescriptor,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct MappedCondition {
 pub struct MappingFailure {
     /// The type of the condition that is left out.
     pub kind: String,
-    /// Which expression failed and why, without anything of what it looked at.
+    /// Which expression failed and why, without any of its input.
     pub cause: String,
 }
 

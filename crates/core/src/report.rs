@@ -1,5 +1,5 @@
-//! Reports: what an adapter says about one resource. `Submission` is what it sent, `Report` the one record
-//! kept per resource and adapter, `Standing` the little of it that aggregation looks at.
+//! Reports: the status of one resource as one adapter reports it. `Submission` is the report as sent, `Report` the
+//! record kept per resource and adapter, `ReportSummary` the part that aggregation reads.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::compact_json::compact_diff;
 use crate::diff::diff;
 use crate::json::{same, write_string};
-use crate::plain::plain_diff;
 use crate::{Error, FieldChange, RawJson, Timestamp};
 
 /// The types that every report must hold.
@@ -52,7 +52,7 @@ impl ReportedStatus {
 /// One condition as an adapter sends it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is claimed, such as `Available`.
+    /// The condition type, such as `Available`.
     pub kind: Arc<str>,
     /// Whether it holds.
     pub status: ReportedStatus,
@@ -65,7 +65,7 @@ pub struct Finding {
 /// One condition as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedCondition {
-    /// What is claimed, such as `Available`.
+    /// The condition type, such as `Available`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// Whether it holds.
@@ -111,22 +111,22 @@ pub struct Submission {
     pub observed_generation: i64,
     /// When it looked.
     pub observed_time: Timestamp,
-    /// What it found, each type once.
+    /// The conditions, each type once.
     pub conditions: Vec<Finding>,
-    /// What else it wants known: a JSON object.
+    /// Further data: a JSON object.
     pub data: RawJson,
     /// About the report itself: a JSON object.
     pub metadata: Option<RawJson>,
 }
 
-/// The one record kept of an adapter's reports on a resource. Clones share what it says.
+/// The record of an adapter's latest report on a resource. Clones share its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Who reports.
     pub adapter: Arc<str>,
     /// The generation that the adapter worked on.
     pub observed_generation: i64,
-    /// What it found, in its own order.
+    /// The conditions in the adapter's order.
     pub conditions: Arc<[ReportedCondition]>,
     /// A JSON object, as given.
     pub data: RawJson,
@@ -138,28 +138,23 @@ pub struct Report {
     pub last_report_time: Timestamp,
 }
 
-/// About how many bytes a shared text takes, with its counts and what the allocator rounds it up by.
-pub(crate) fn text_size(text: &str) -> usize {
-    text.len() + 24
-}
-
 /// A report as it is to be kept, and what its documents say that the one before did not.
 #[derive(Debug)]
 pub struct Recorded {
-    /// What is kept.
+    /// The record to store.
     pub report: Report,
-    /// What is new in its data and in its metadata, path by path.
+    /// The changes of data and metadata, path by path.
     pub changes: Vec<FieldChange>,
 }
 
-/// Where an adapter stands: the part of its report that decides conditions.
+/// The part of a report that decides conditions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct ReportSummary {
     /// Which adapter.
     pub adapter: Arc<str>,
     /// The generation it worked on.
     pub generation: i64,
-    /// What it says of `Available`.
+    /// The status of `Available`.
     pub available: ReportedStatus,
     /// Whether it says `Finalized=True`.
     pub finalized: bool,
@@ -172,31 +167,31 @@ pub struct Standing {
 }
 
 impl Submission {
-    /// What it says of a type.
+    /// The status of a condition type.
     pub fn status(&self, kind: &str) -> Option<ReportedStatus> {
         self.conditions.iter().find(|finding| *finding.kind == *kind).map(|finding| finding.status)
     }
 
-    /// What it says of `Available`.
+    /// The status of `Available`.
     pub fn available(&self) -> Option<ReportedStatus> {
         self.status(AVAILABLE)
     }
 
     /// Whether it says `Finalized=True`.
-    pub fn is_finalized(&self) -> bool {
+    pub(crate) fn is_finalized(&self) -> bool {
         self.status(FINALIZED) == Some(ReportedStatus::True)
     }
 
-    /// The record to keep, after `before`. What it repeats it shares with that.
+    /// The record to store after `before`. Equal parts are shared with it.
     pub fn record(&self, before: Option<&Report>) -> Recorded {
         if let Some(before) = before.filter(|before| self.repeats(before)) {
             let report = Report { last_report_time: self.observed_time, ..before.clone() };
             return Recorded { report, changes: Vec::new() };
         }
-        let earlier = Earlier::of(before);
-        let (data, mut changes) = kept("data", before.map(|report| &report.data), &self.data);
+        let earlier = PreviousConditions::of(before);
+        let (data, mut changes) = merged("data", before.map(|report| &report.data), &self.data);
         let metadata = self.metadata.as_ref().map(|now| {
-            let (kept, more) = kept("metadata", before.and_then(|report| report.metadata.as_ref()), now);
+            let (kept, more) = merged("metadata", before.and_then(|report| report.metadata.as_ref()), now);
             changes.extend(more);
             kept
         });
@@ -238,13 +233,13 @@ impl Submission {
     }
 }
 
-/// The conditions of the report before, to be found by type. They nearly always come in the same order.
-struct Earlier<'a> {
+/// The conditions of the previous report by type. They nearly always come in the same order.
+struct PreviousConditions<'a> {
     conditions: &'a [ReportedCondition],
     by_type: OnceCell<HashMap<&'a str, &'a ReportedCondition>>,
 }
 
-impl<'a> Earlier<'a> {
+impl<'a> PreviousConditions<'a> {
     fn of(report: Option<&'a Report>) -> Self {
         Self { conditions: report.map_or(&[], |report| &report.conditions), by_type: OnceCell::new() }
     }
@@ -257,13 +252,13 @@ impl<'a> Earlier<'a> {
     }
 }
 
-/// What is kept of a document: the one that is there if it says the same, else the new one, with each member
-/// once; and what that says new.
-fn kept(path: &str, before: Option<&RawJson>, now: &RawJson) -> (RawJson, Vec<FieldChange>) {
+/// The document to store: the previous one if both are equal, else the new one with each member once; and the changes.
+fn merged(path: &str, before: Option<&RawJson>, now: &RawJson) -> (RawJson, Vec<FieldChange>) {
     if let Some(before) = before.filter(|before| *before == now) {
         return (before.clone(), Vec::new());
     }
-    if let Some((before, changes)) = before.and_then(|before| Some((before, plain_diff(path, before, now)?)))
+    if let Some((before, changes)) =
+        before.and_then(|before| Some((before, compact_diff(path, before, now)?)))
     {
         return (if changes.is_empty() { before.clone() } else { now.clone() }, changes);
     }
@@ -280,7 +275,7 @@ fn kept(path: &str, before: Option<&RawJson>, now: &RawJson) -> (RawJson, Vec<Fi
 }
 
 impl Report {
-    /// Prints it as the API shows it. Its documents are known to be JSON and are not looked at.
+    /// Prints the report as the API shows it. Its documents are valid JSON and are not parsed.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let mut member = |name: &str, value: &dyn Fn(&mut Vec<u8>) -> serde_json::Result<()>| {
             out.extend_from_slice(name.as_bytes());
@@ -306,7 +301,7 @@ impl Report {
         Ok(())
     }
 
-    /// What it found as JSON, as the stores keep it.
+    /// The conditions as JSON, as the stores keep them.
     pub fn printed_conditions(&self) -> String {
         let mut out = Vec::with_capacity(self.printed_size());
         self.write_conditions(&mut out);
@@ -324,17 +319,6 @@ impl Report {
         out.push(b']');
     }
 
-    /// About how many bytes it takes.
-    pub(crate) fn size(&self) -> usize {
-        let text = |text: &Option<Arc<str>>| text.as_deref().map_or(0, text_size);
-        let condition = |c: &ReportedCondition| {
-            size_of::<ReportedCondition>() + text_size(&c.kind) + text(&c.reason) + text(&c.message)
-        };
-        let conditions = self.conditions.iter().map(condition).sum::<usize>() + text_size("");
-        let metadata = self.metadata.as_ref().map_or(0, |metadata| text_size(metadata.as_str()));
-        size_of::<Self>() + text_size(&self.adapter) + conditions + text_size(self.data.as_str()) + metadata
-    }
-
     /// About how long it is when it is printed.
     pub fn printed_size(&self) -> usize {
         let words = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
@@ -345,7 +329,7 @@ impl Report {
     }
 
     /// Whether the two differ in nothing but times.
-    pub fn says_the_same(&self, other: &Self) -> bool {
+    pub fn has_same_content(&self, other: &Self) -> bool {
         self.observed_generation == other.observed_generation
             && self.data == other.data
             && self.metadata == other.metadata
@@ -357,11 +341,11 @@ impl Report {
                     }))
     }
 
-    /// Where the adapter stands by this report.
-    pub fn standing(&self) -> Standing {
+    /// The summary of this report.
+    pub fn summary(&self) -> ReportSummary {
         let finding = |kind: &str| self.conditions.iter().find(|condition| *condition.kind == *kind);
         let available = finding(AVAILABLE);
-        Standing {
+        ReportSummary {
             adapter: self.adapter.clone(),
             generation: self.observed_generation,
             available: available.map_or(ReportedStatus::Unknown, |finding| finding.status),

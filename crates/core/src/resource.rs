@@ -1,6 +1,5 @@
-//! The resource: a wish with its generation, and what is known about its fulfilment. The parts
-//! that the server only passes through (spec, labels, references, conditions) stay JSON text;
-//! the rules parse what they need.
+//! The resource: desired state with its generation, and conditions. Members that the server only passes through
+//! (spec, labels, references, conditions) stay JSON text; the rules parse what they need.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ pub struct Stamp {
     pub by: String,
 }
 
-/// Where a resource is in its life.
+/// The phase of a resource's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Phase {
     /// In use.
@@ -27,17 +26,17 @@ pub enum Phase {
     Finalizing(Stamp),
 }
 
-/// Where a name must be the only one of its kind.
+/// The scope in which a name is unique among resources of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// Among all that have no owner, of one tenant.
+pub enum NameScope {
+    /// Resources without an owner, of one tenant.
     Root(Option<Tenant>),
-    /// Among the children of an owner.
+    /// Children of an owner.
     Below(ResourceId),
 }
 
-impl fmt::Display for Place {
-    /// As the stores' index on names has it: the owner, or else the tenant.
+impl fmt::Display for NameScope {
+    /// The value in the stores' index on names: the owner, or else the tenant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Below(owner) => owner.fmt(f),
@@ -56,13 +55,13 @@ pub struct Resource {
     pub kind: Arc<str>,
     /// Its name, which never changes.
     pub name: String,
-    /// Whom it belongs to, where tenants are kept apart.
+    /// Its tenant, if tenants are isolated.
     pub tenancy: Option<Tenant>,
     /// Its owners from the root down; the last one is the direct owner. Empty for a root.
     pub ancestors: Vec<ResourceId>,
-    /// Grows with every change of the wish.
+    /// Increases with every change of the desired state.
     pub generation: i64,
-    /// The wish: a JSON object.
+    /// The desired state: a JSON object.
     pub spec: RawJson,
     /// A JSON object of texts.
     pub labels: RawJson,
@@ -76,7 +75,7 @@ pub struct Resource {
     pub phase: Phase,
     /// A JSON array of [`crate::Condition`].
     pub conditions: RawJson,
-    /// Since when the world does not match the wish; `None` while it does.
+    /// Since when the resource is not reconciled; `None` while it is.
     pub pending_since: Option<Timestamp>,
     /// The version of the last write that changed it.
     pub version: Version,
@@ -88,11 +87,11 @@ impl Resource {
         self.ancestors.last().copied()
     }
 
-    /// Where its name must be the only one of its kind.
-    pub fn place(&self) -> Place {
+    /// The scope in which its name is unique.
+    pub fn name_scope(&self) -> NameScope {
         match self.owner() {
-            Some(owner) => Place::Below(owner),
-            None => Place::Root(self.tenancy.clone()),
+            Some(owner) => NameScope::Below(owner),
+            None => NameScope::Root(self.tenancy.clone()),
         }
     }
 
@@ -123,9 +122,8 @@ impl Resource {
         }
     }
 
-    /// Whether `other` says the same apart from conditions and version: what callers write, not
-    /// what aggregation does.
-    pub fn same_wish(&self, other: &Self) -> bool {
+    /// Whether `other` is equal apart from conditions and version, which aggregation writes and callers do not.
+    pub fn same_desired_state(&self, other: &Self) -> bool {
         self.generation == other.generation
             && self.updated == other.updated
             && self.phase == other.phase

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::json::member;
 use crate::{Catalog, Fault, FaultKind, echo};
 
-/// More faults than this in one spec help nobody.
+/// The most faults of one spec.
 const MAX_FAULTS: usize = 100;
 
 /// The compiled schemas by kind. Kinds without one accept every spec.
@@ -65,7 +65,7 @@ impl SpecSchemas {
         if faults.is_empty() { Ok(Self(schemas)) } else { Err(faults) }
     }
 
-    /// What is wrong with a spec of this kind, in the order of the spec.
+    /// The faults of a spec of this kind, in the order of the spec.
     pub fn check(&self, kind: &str, spec: &Value) -> Vec<Fault> {
         let Some(validator) = self.0.get(kind) else { return Vec::new() };
         let mut found: Vec<_> =

@@ -1,4 +1,4 @@
-//! Tenants. A resource belongs to the tenant of whoever created it, for good.
+//! Tenants. A resource belongs to the tenant of the caller that created it, permanently.
 
 use std::collections::BTreeMap;
 use std::fmt;

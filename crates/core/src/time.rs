@@ -1,5 +1,5 @@
-//! The one clock and the one form of time: UTC, cut to microseconds, because that is what both
-//! stores keep and what the API prints. Rules never read it; they get `now` as a value.
+//! Timestamps: UTC, cut to microseconds, because both stores keep and the API prints that precision. Rules read no
+//! clock; they get `now` as a value.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// [`Timestamp::parse`] takes no others.
 pub(crate) const PRINTED: usize = 27;
 
-/// A moment in UTC with microsecond precision.
+/// A time in UTC with microsecond precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 
@@ -35,7 +35,7 @@ impl Timestamp {
         }))
     }
 
-    /// The same moment as chrono has it.
+    /// The same time as a chrono value.
     pub fn utc(self) -> DateTime<Utc> {
         self.0
     }
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_printed_is_what_chrono_prints_and_reads_back(micros in -62_135_596_800_000_000..253_402_300_799_999_999_i64) {
+        fn times_print_and_parse_as_chrono_does(micros in -62_135_596_800_000_000..253_402_300_799_999_999_i64) {
             let time = Timestamp::from_micros(micros);
             let text = time.to_string();
             prop_assert_eq!(&text, &time.0.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));

@@ -1,14 +1,11 @@
-//! A resource as the API shows it, as JSON text. What the store kept as JSON goes from the column to the
-//! answer without being parsed; only a `fields` path into it makes that necessary.
+//! A resource as the API shows it, as JSON text. Stored JSON goes from the column to the response without being parsed,
+//! except for a `fields` path into it.
 
 use serde_json::{Value, json};
 
 use crate::fields::{Projection, Wanted, project};
 use crate::json::write_string;
 use crate::{Catalog, Contract, Entity, Error, Phase, RawJson, References, Resource, ResourceId};
-
-/// The path below which version 1 of the API is served.
-pub const BASE: &str = "/api/hyperfleet/v1";
 
 /// How resources are shown: by which kinds and by whose contract.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +14,10 @@ pub struct View<'a> {
     pub catalog: &'a Catalog,
     /// Whose contract is kept.
     pub contract: Contract,
-    /// Whether tenants are kept apart, so that it is shown whom a resource belongs to.
+    /// Whether tenancy is enabled, so that resources show their tenant.
     pub tenancy: bool,
+    /// The prefix of every `href`, which is a member of a resource that can be searched for.
+    pub base: &'a str,
 }
 
 impl View<'_> {
@@ -34,7 +33,7 @@ impl View<'_> {
 
     fn href_below(&self, kind: &str, ancestors: &[ResourceId], id: ResourceId) -> String {
         let mut path = String::with_capacity(96);
-        path.push_str(BASE);
+        path.push_str(self.base);
         let mut step = |plural: &str, id: ResourceId| {
             for part in ["/", plural, "/", id.written(&mut [0; 36])] {
                 path.push_str(part);

@@ -1,44 +1,62 @@
-//! How long to wait: for the next delivery of an event that failed, and for the next try to reach a broker.
+//! Waits between deliveries of an event that failed, and between attempts to connect to a broker.
 
 use std::time::Duration;
 
-use uuid::Uuid;
+use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 
 const FIRST_RECONNECT: Duration = Duration::from_millis(500);
 const LONGEST_RECONNECT: Duration = Duration::from_secs(30);
+/// After this many doublings every wait has reached its maximum.
+const DOUBLINGS: u32 = 31;
 
-/// `initial`, doubled with every failure after the first, up to `longest`.
+/// The wait before the next delivery: `initial`, doubled with every failure after the first, up to `longest`.
 pub(crate) fn after_failures(failures: u32, initial: Duration, longest: Duration) -> Duration {
-    let doublings = failures.saturating_sub(1).min(31);
-    initial.saturating_mul(1 << doublings).min(longest)
+    let delays =
+        ExponentialBuilder::new().with_min_delay(initial).with_max_delay(longest).without_max_times();
+    nth(delays.build(), failures).min(longest)
 }
 
-/// The waits between tries to reach a broker. They are spread at random, so that the processes that lost a broker
-/// at one moment do not all come back to it at one moment.
-#[derive(Debug, Default)]
-pub(crate) struct Reconnect {
-    failures: u32,
+/// The wait before connecting again: between half and all of 500 ms, doubled with every failure up to 30 s. The jitter
+/// keeps processes that lost a broker together from returning to it together.
+pub(crate) fn reconnect_after(failures: u32) -> Duration {
+    nth(reconnects(), failures)
+}
+
+fn nth(mut delays: ExponentialBackoff, failures: u32) -> Duration {
+    delays.nth(failures.saturating_sub(1).min(DOUBLINGS) as usize).unwrap_or_default()
+}
+
+/// Jitter adds up to the delay itself, so the delays are half of the bounds.
+fn reconnects() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(FIRST_RECONNECT / 2)
+        .with_max_delay(LONGEST_RECONNECT / 2)
+        .without_max_times()
+        .with_jitter()
+        .build()
+}
+
+/// The waits of one connection that reconnects for as long as it is used.
+#[derive(Debug)]
+pub(crate) struct Reconnect(ExponentialBackoff);
+
+impl Default for Reconnect {
+    fn default() -> Self {
+        Self(reconnects())
+    }
 }
 
 impl Reconnect {
     pub(crate) fn next(&mut self) -> Duration {
-        self.failures = self.failures.saturating_add(1);
-        reconnect_after(self.failures)
+        self.0.next().unwrap_or(LONGEST_RECONNECT)
     }
 
-    /// Forgets earlier failures when the connection held for a while.
+    /// Starts over if the connection held for a while.
     pub(crate) fn held_for(&mut self, time: Duration) {
         if time > LONGEST_RECONNECT {
-            self.failures = 0;
+            *self = Self::default();
         }
     }
-}
-
-/// Between half and all of the wait after this many failures.
-pub(crate) fn reconnect_after(failures: u32) -> Duration {
-    let longest = after_failures(failures, FIRST_RECONNECT, LONGEST_RECONNECT);
-    let random = Uuid::new_v4().as_u128() as u8;
-    longest.mul_f64(0.5 + f64::from(random) / 510.0)
 }
 
 #[cfg(test)]
@@ -47,7 +65,7 @@ mod tests {
     use crate::subscription::Options;
 
     #[test]
-    fn a_failed_event_waits_one_second_then_twice_as_long_up_to_five_minutes() {
+    fn redeliveries_wait_one_second_doubling_to_five_minutes() {
         let Options { backoff_initial, backoff_max, .. } = Options::default();
         let waits: Vec<u64> = (1..=11)
             .map(|failures| after_failures(failures, backoff_initial, backoff_max).as_secs())
@@ -57,14 +75,17 @@ mod tests {
     }
 
     #[test]
-    fn reconnects_wait_longer_each_time_between_half_and_all_of_a_bound() {
+    fn reconnects_wait_between_half_and_all_of_a_doubling_bound() {
         let mut reconnect = Reconnect::default();
         for bound in [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000_u128] {
             let wait = reconnect.next().as_millis();
             assert!((bound / 2..=bound).contains(&wait), "{wait} for {bound}");
         }
         reconnect.held_for(Duration::ZERO);
-        assert!(reconnect.next() > FIRST_RECONNECT, "a connection that broke at once was none");
+        assert!(
+            reconnect.next() > FIRST_RECONNECT,
+            "a connection that broke at once does not start the waits over"
+        );
         reconnect.held_for(LONGEST_RECONNECT * 2);
         assert!(reconnect.next() <= FIRST_RECONNECT);
     }

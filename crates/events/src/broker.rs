@@ -1,5 +1,5 @@
-//! The one interface to every broker, and the choice between them. What each must give is the list of methods of
-//! `Link`, `Source`, `Receipt` and `Look` below, and nothing more.
+//! The interface to every broker. What a broker must provide are the methods of `Backend`, `Source`, `Receipt` and
+//! `TailSource` below.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,25 +24,25 @@ use crate::tail::Tail;
 /// A broker. Clones share one connection; clones of a memory broker are the same broker.
 #[derive(Debug, Clone)]
 pub struct Broker {
-    pub(crate) link: Link,
+    pub(crate) backend: Backend,
     kind: &'static str,
     metrics: Metrics,
     options: Arc<Options>,
 }
 
 impl Broker {
-    /// Makes a broker of settings. It need not be up: it is connected to in the background or when it is first
-    /// used, and again for ever when it went away.
+    /// Opens the configured broker. It need not be up: the connection is made in the background or at the first use, and
+    /// made again whenever it is lost.
     pub async fn open(config: &BrokerConfig, metrics: Metrics) -> Result<Self, BrokerError> {
-        let (link, kind) = match config.kind {
-            Kind::Memory => (Link::Memory(Memory::default()), "memory"),
+        let (backend, kind) = match config.kind {
+            Kind::Memory => (Backend::Memory(Memory::default()), "memory"),
             #[cfg(feature = "nats")]
-            Kind::Nats => (Link::Nats(nats::Nats::open(&config.nats).await?), "nats"),
+            Kind::Nats => (Backend::Nats(nats::Nats::open(&config.nats).await?), "nats"),
             #[cfg(feature = "rabbitmq")]
-            Kind::RabbitMq => (Link::RabbitMq(rabbitmq::RabbitMq::open(&config.rabbitmq)?), "rabbitmq"),
+            Kind::RabbitMq => (Backend::RabbitMq(rabbitmq::RabbitMq::open(&config.rabbitmq)?), "rabbitmq"),
             #[cfg(feature = "pubsub")]
             Kind::GooglePubSub => {
-                (Link::PubSub(pubsub::PubSub::open(&config.googlepubsub).await?), "googlepubsub")
+                (Backend::PubSub(pubsub::PubSub::open(&config.googlepubsub).await?), "googlepubsub")
             }
             #[allow(unreachable_patterns, reason = "reached where a type of broker is compiled out")]
             _ => {
@@ -50,13 +50,13 @@ impl Broker {
                 return Err(BrokerError::Configuration(why));
             }
         };
-        Ok(Self { link, kind, metrics, options: Arc::new(config.subscriber.clone()) })
+        Ok(Self { backend, kind, metrics, options: Arc::new(config.subscriber.clone()) })
     }
 
-    /// A broker within this process, with every default.
+    /// A broker in this process, with default settings.
     pub fn memory(metrics: Metrics) -> Self {
         Self {
-            link: Link::Memory(Memory::default()),
+            backend: Backend::Memory(Memory::default()),
             kind: "memory",
             metrics,
             options: Arc::new(Options::default()),
@@ -68,20 +68,20 @@ impl Broker {
         self.kind
     }
 
-    /// How subscriptions are to work by the settings.
+    /// The configured options of subscriptions.
     pub fn options(&self) -> Options {
         Options::clone(&self.options)
     }
 
-    /// Publishes an event, and returns when the broker has it safe. After an error nobody knows whether it has; to
-    /// publish the same event again is right.
+    /// Publishes an event, and returns when the broker has confirmed it. After an error the broker may have it or not, and
+    /// publishing the same event again is safe.
     pub async fn publish(&self, topic: &str, event: &Event) -> Result<(), BrokerError> {
         self.publish_message(topic, Message::of(event)).await
     }
 
     pub(crate) async fn publish_message(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
         let metrics = self.topic_metrics(topic);
-        let result = self.link.publish(topic, message).await;
+        let result = self.backend.publish(topic, message).await;
         match &result {
             Ok(()) => metrics.published(),
             Err(error) => tracing::debug!(topic, %error, "event not published"),
@@ -90,8 +90,8 @@ impl Broker {
         result
     }
 
-    /// Subscribes to a topic. Who uses the same subscription shares its events; each subscription gets all. It
-    /// begins with what is published after it was first made.
+    /// Subscribes to a topic. Each subscription gets every event that is published after it was first made; consumers of
+    /// one subscription share its events.
     ///
     /// # Panics
     /// When it is called outside of a tokio runtime.
@@ -104,22 +104,22 @@ impl Broker {
         DeadLetters::new(self.clone(), Some(topic), subscription)
     }
 
-    /// The dead letters of a subscription, whatever topic they came from.
+    /// The dead letters of a subscription, of every topic.
     pub fn all_dead_letters(&self, subscription: &str) -> DeadLetters {
         DeadLetters::new(self.clone(), None, subscription)
     }
 
-    /// Looks at what is published from now on, without taking it from anybody.
+    /// Shows what is published from now on, without taking it from a subscription.
     ///
     /// # Panics
     /// When it is called outside of a tokio runtime.
     pub fn tail(&self, topic: &str) -> Tail {
-        Tail::start(self.link.look(topic))
+        Tail::start(self.backend.tail_source(topic))
     }
 
     /// Whether the broker can be reached now.
     pub async fn health(&self) -> Result<(), BrokerError> {
-        self.link.health().await
+        self.backend.health().await
     }
 
     pub(crate) fn topic_metrics(&self, topic: &str) -> TopicMetrics {
@@ -127,16 +127,15 @@ impl Broker {
     }
 }
 
-/// A message as a subscription gets it.
+/// A message as a source delivers it.
 #[derive(Debug)]
-pub(crate) struct Raw {
+pub(crate) struct RawMessage {
     pub(crate) message: Message,
-    /// How often the broker has handed it out, this time included.
+    /// The delivery count, this one included.
     pub(crate) attempt: u32,
     pub(crate) receipt: Receipt,
 }
 
-/// Does the same with whichever broker it is.
 macro_rules! each {
     ($which:expr, $one:ident => $what:expr) => {
         match $which {
@@ -151,10 +150,10 @@ macro_rules! each {
     };
 }
 
-/// The connection to a broker.
+/// A type of broker.
 #[derive(Debug, Clone)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each connection")]
-pub(crate) enum Link {
+pub(crate) enum Backend {
     Memory(Memory),
     #[cfg(feature = "nats")]
     Nats(nats::Nats),
@@ -164,62 +163,70 @@ pub(crate) enum Link {
     PubSub(pubsub::PubSub),
 }
 
-impl Link {
-    /// Returns when the broker has the message safe.
+impl Backend {
+    /// Returns when the broker has confirmed the message.
     async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
-        each!(self, link => link.publish(topic, message).await)
+        each!(self, backend => backend.publish(topic, message).await)
     }
 
     #[cfg_attr(not(any(feature = "rabbitmq", feature = "pubsub")), allow(unused_variables))]
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
         match self {
-            Self::Memory(link) => Source::Memory(link.source(topic, subscription)),
+            Self::Memory(backend) => Source::Memory(backend.source(topic, subscription)),
             #[cfg(feature = "nats")]
-            Self::Nats(link) => Source::Nats(link.source(topic, subscription)),
+            Self::Nats(backend) => Source::Nats(backend.source(topic, subscription)),
             #[cfg(feature = "rabbitmq")]
-            Self::RabbitMq(link) => Source::RabbitMq(link.source(topic, subscription, options)),
+            Self::RabbitMq(backend) => Source::RabbitMq(backend.source(topic, subscription, options)),
             #[cfg(feature = "pubsub")]
-            Self::PubSub(link) => Source::PubSub(link.source(topic, subscription, options)),
+            Self::PubSub(backend) => Source::PubSub(backend.source(topic, subscription, options)),
         }
     }
 
-    fn look(&self, topic: &str) -> Look {
+    fn tail_source(&self, topic: &str) -> TailSource {
         match self {
-            Self::Memory(link) => Look::Memory(link.look(topic)),
+            Self::Memory(backend) => TailSource::Memory(backend.tail_source(topic)),
             #[cfg(feature = "nats")]
-            Self::Nats(link) => Look::Nats(link.look(topic)),
+            Self::Nats(backend) => TailSource::Nats(backend.tail_source(topic)),
             #[cfg(feature = "rabbitmq")]
-            Self::RabbitMq(link) => Look::RabbitMq(link.look(topic)),
+            Self::RabbitMq(backend) => TailSource::RabbitMq(backend.tail_source(topic)),
             #[cfg(feature = "pubsub")]
-            Self::PubSub(link) => Look::PubSub(link.look(topic)),
+            Self::PubSub(backend) => TailSource::PubSub(backend.tail_source(topic)),
         }
     }
 
-    /// Keeps a dead letter, and returns when it is safe.
-    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
-        each!(self, link => link.put_letter(destination, letter).await)
+    /// Stores a dead letter, and returns when the broker has confirmed it.
+    pub(crate) async fn put_dead_letter(
+        &self,
+        destination: &str,
+        letter: Message,
+    ) -> Result<(), BrokerError> {
+        each!(self, backend => backend.put_dead_letter(destination, letter).await)
     }
 
-    /// The oldest dead letters, up to `limit`, which stay where they are.
-    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
-        each!(self, link => link.letters(destination, limit).await)
+    /// The oldest dead letters, up to `limit`, without removing them.
+    pub(crate) async fn dead_letters(
+        &self,
+        destination: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>, BrokerError> {
+        each!(self, backend => backend.dead_letters(destination, limit).await)
     }
 
-    /// Removes dead letters by their ids, and says how many of them were there.
-    pub(crate) async fn remove_letters(
+    /// Removes dead letters by their ids, and returns how many there were.
+    pub(crate) async fn remove_dead_letters(
         &self,
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        each!(self, link => link.remove_letters(destination, ids).await)
+        each!(self, backend => backend.remove_dead_letters(destination, ids).await)
     }
 
     async fn health(&self) -> Result<(), BrokerError> {
-        each!(self, link => link.health().await)
+        each!(self, backend => backend.health().await)
     }
 }
 
-/// Where a subscription's messages come from.
+/// The broker's side of a subscription.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one for each subscription")]
 pub(crate) enum Source {
@@ -233,23 +240,23 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// Connects, and makes whatever is missing at the broker. Called first, and again after an error.
+    /// Connects, and makes what is missing at the broker. Called first, and again after an error.
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         each!(self, source => source.attach().await)
     }
 
-    /// Waits for the next message; up to `room` may be taken ahead.
-    pub(crate) async fn next(&mut self, room: usize) -> Result<Raw, BrokerError> {
-        each!(self, source => source.next(room).await)
+    /// Waits for the next message. Up to `prefetch` may be fetched at once.
+    pub(crate) async fn next(&mut self, prefetch: usize) -> Result<RawMessage, BrokerError> {
+        each!(self, source => source.next(prefetch).await)
     }
 
-    /// The broker hands out nothing more to this one; what it had taken ahead comes to light. Whatever has been handed
-    /// out can still be settled, and what is given back goes to others.
-    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
-        each!(self, source => source.stop_taking().await)
+    /// Ends the delivery to this consumer, and returns what was prefetched. Delivered messages can still be settled, and
+    /// requeued ones go to other consumers.
+    pub(crate) async fn stop_consuming(&mut self) -> Vec<RawMessage> {
+        each!(self, source => source.stop_consuming().await)
     }
 
-    /// Everything handed out is settled by now.
+    /// Called when every message is settled.
     pub(crate) async fn close(self) {
         each!(self, source => source.close().await);
     }
@@ -268,17 +275,16 @@ pub(crate) enum Receipt {
 }
 
 impl Receipt {
-    /// The broker may forget the message.
     pub(crate) async fn acknowledge(self) -> Result<(), BrokerError> {
         each!(self, receipt => receipt.acknowledge().await)
     }
 
-    /// The broker hands the message out again, not before this time has passed.
-    pub(crate) async fn retry(self, after: Duration) -> Result<(), BrokerError> {
-        each!(self, receipt => receipt.retry(after).await)
+    /// The broker redelivers the message, not before this time has passed.
+    pub(crate) async fn redeliver_after(self, after: Duration) -> Result<(), BrokerError> {
+        each!(self, receipt => receipt.redeliver_after(after).await)
     }
 
-    /// Whether the broker counts how often it handed the message out, and a time that came to nothing with it.
+    /// Whether the broker counts deliveries, requeued ones included.
     pub(crate) fn is_counted_by_broker(&self) -> bool {
         match self {
             Self::Memory(_) => false,
@@ -291,46 +297,46 @@ impl Receipt {
         }
     }
 
-    /// The broker hands the message out again as soon as it likes. Where we count, this time does not.
-    pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
-        each!(self, receipt => receipt.give_back().await)
+    /// The broker redelivers the message at any time. This delivery does not count, unless the broker counts.
+    pub(crate) async fn requeue(self) -> Result<(), BrokerError> {
+        each!(self, receipt => receipt.requeue().await)
     }
 
-    /// The same by a word alone, where nobody can wait for more: the time may count after all.
-    pub(crate) async fn let_go(self) -> Result<(), BrokerError> {
+    /// Requeues the message without waiting for a confirmation; this delivery may count.
+    pub(crate) async fn nack(self) -> Result<(), BrokerError> {
         match self {
             #[cfg(feature = "rabbitmq")]
-            Self::RabbitMq(receipt) => receipt.let_go().await,
-            other => other.give_back().await,
+            Self::RabbitMq(receipt) => receipt.nack().await,
+            other => other.requeue().await,
         }
     }
 }
 
-/// A look at a topic.
+/// The broker's side of a tail.
 #[derive(Debug)]
-pub(crate) enum Look {
-    Memory(memory::Look),
+pub(crate) enum TailSource {
+    Memory(memory::TailSource),
     #[cfg(feature = "nats")]
-    Nats(nats::Look),
+    Nats(nats::TailSource),
     #[cfg(feature = "rabbitmq")]
-    RabbitMq(rabbitmq::Look),
+    RabbitMq(rabbitmq::TailSource),
     #[cfg(feature = "pubsub")]
-    PubSub(pubsub::Look),
+    PubSub(pubsub::TailSource),
 }
 
-impl Look {
+impl TailSource {
     /// Connects. Called first, and again after an error.
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
-        each!(self, look => look.attach().await)
+        each!(self, tail_source => tail_source.attach().await)
     }
 
     /// Waits for the next message.
     pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
-        each!(self, look => look.next().await)
+        each!(self, tail_source => tail_source.next().await)
     }
 
-    /// Leaves no trace.
+    /// Removes what the tail made at the broker.
     pub(crate) async fn close(self) {
-        each!(self, look => look.close().await);
+        each!(self, tail_source => tail_source.close().await);
     }
 }

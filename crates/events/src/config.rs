@@ -52,7 +52,7 @@ pub struct Nats {
     pub subject_prefix: String,
     /// How long a new stream keeps events.
     pub max_age: Duration,
-    /// Time without a sign of life after which an event is handed to another.
+    /// Time without progress after which an event is redelivered.
     pub ack_wait: Duration,
     /// Copies of a new stream.
     pub replicas: usize,
@@ -73,6 +73,8 @@ pub struct RabbitMq {
     pub queue: Option<String>,
     /// Routing key of every event.
     pub routing_key: String,
+    /// Tag of the consumer; empty for the server's choice.
+    pub consumer_tag: String,
 }
 
 /// `broker.googlepubsub.*`
@@ -84,7 +86,7 @@ pub struct GooglePubSub {
     pub create_topic_if_missing: bool,
     /// Whether subscriptions are made.
     pub create_subscription_if_missing: bool,
-    /// Time without a sign of life after which an event is handed to another.
+    /// Time without progress after which an event is redelivered.
     pub ack_deadline: Duration,
     /// How long a new subscription keeps events.
     pub message_retention: Duration,
@@ -92,11 +94,27 @@ pub struct GooglePubSub {
     pub expiration_ttl: Option<Duration>,
     /// How long a new topic keeps events.
     pub topic_retention: Option<Duration>,
+    /// Bytes of events that are taken ahead, when it is not the client library's default.
+    pub max_outstanding_bytes: Option<i64>,
     /// Host and port of an emulator in place of Google, of `PUBSUB_EMULATOR_HOST`.
     pub emulator_host: Option<String>,
 }
 
 impl BrokerConfig {
+    /// Whether other processes can reach the broker; the error says what to do. `instead` is a sentence about a command
+    /// that needs no such broker.
+    pub fn check_reachable(&self, settings: &Settings, instead: &str) -> Result<(), String> {
+        if self.kind != Kind::Memory {
+            return Ok(());
+        }
+        Err(format!(
+            "broker.type is memory ({}), and other processes cannot reach it.\n\
+             Choose nats, rabbitmq or googlepubsub, in the configuration file, by HYPERFLEET_BROKER_TYPE or by --broker-type.\n\
+             {instead}",
+            settings.source("broker.type")
+        ))
+    }
+
     /// The view of settings whose table holds [`KEYS`]. `sources` is what they were read from.
     pub fn of(settings: &Settings, sources: &Sources, faults: &mut Faults) -> Self {
         let path = |key: &str| settings.some_text(key).map(PathBuf::from);
@@ -120,7 +138,7 @@ impl BrokerConfig {
             max_deliveries: settings.integer("subscriber.max_deliveries"),
             backoff_initial: settings.duration("subscriber.backoff_initial"),
             backoff_max: settings.duration("subscriber.backoff_max"),
-            take_ahead: None,
+            prefetch: None,
         };
         let expiration_ttl = written_duration("broker.googlepubsub.expiration_ttl");
         let (first, longest) = (
@@ -129,11 +147,11 @@ impl BrokerConfig {
         );
         match kind {
             Kind::RabbitMq => {
-                subscriber.take_ahead = above_zero(settings.integer("broker.rabbitmq.prefetch_count"));
+                subscriber.prefetch = above_zero(settings.integer("broker.rabbitmq.prefetch_count"));
             }
             Kind::GooglePubSub => {
-                let ahead = settings.integer("broker.googlepubsub.max_outstanding_messages");
-                subscriber.take_ahead = above_zero(ahead);
+                let prefetched = settings.integer("broker.googlepubsub.max_outstanding_messages");
+                subscriber.prefetch = above_zero(prefetched);
                 subscriber.backoff_initial = first.unwrap_or(subscriber.backoff_initial);
                 subscriber.backoff_max = longest.unwrap_or(subscriber.backoff_max);
                 let attempts: u32 = settings.integer("broker.googlepubsub.dead_letter_max_attempts");
@@ -167,6 +185,7 @@ impl BrokerConfig {
                 exchange_type: settings.text("broker.rabbitmq.exchange_type").to_owned(),
                 queue: settings.some_text("broker.rabbitmq.queue").map(str::to_owned),
                 routing_key: settings.text("broker.rabbitmq.routing_key").to_owned(),
+                consumer_tag: settings.text("broker.rabbitmq.consumer_tag").to_owned(),
             },
             googlepubsub: GooglePubSub {
                 project_id: settings.text("broker.googlepubsub.project_id").to_owned(),
@@ -180,6 +199,8 @@ impl BrokerConfig {
                 expiration_ttl: expiration_ttl.filter(|ttl| !ttl.is_zero()),
                 topic_retention: Some(settings.duration("broker.googlepubsub.topic_retention_duration"))
                     .filter(|retention| !retention.is_zero()),
+                max_outstanding_bytes: Some(settings.integer("broker.googlepubsub.max_outstanding_bytes"))
+                    .filter(|bytes| *bytes > 0),
                 emulator_host: sources
                     .environment
                     .get("PUBSUB_EMULATOR_HOST")
@@ -254,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_yaml_of_the_go_library_is_understood_as_it_is() {
+    fn a_broker_yaml_of_the_go_library_is_read_unchanged() {
         let config = read(
             "\
 broker:
@@ -274,14 +295,14 @@ log_config: false
         .unwrap();
         assert_eq!(config.kind, Kind::RabbitMq);
         assert_eq!(config.rabbitmq.exchange.as_deref(), Some("e"));
-        assert_eq!((config.subscriber.parallelism, config.subscriber.take_ahead), (3, Some(7)));
+        assert_eq!((config.subscriber.parallelism, config.subscriber.prefetch), (3, Some(7)));
         assert_eq!(config.subscriber.backoff_initial, Duration::from_secs(1));
         assert_eq!(config.googlepubsub.expiration_ttl, Some(Duration::from_secs(2_678_400)));
         assert!(!format!("{config:?}").contains("guest:guest"));
     }
 
     #[test]
-    fn the_go_librarys_variables_are_understood_and_ours_beat_them() {
+    fn variables_of_the_go_library_are_read_and_overridden_by_ours() {
         let variables = [
             ("BROKER_TYPE", "googlepubsub"),
             ("BROKER_GOOGLEPUBSUB_PROJECT_ID", "theirs"),
@@ -299,14 +320,19 @@ log_config: false
     }
 
     #[test]
-    fn the_guide_lists_every_key() {
-        let guide = include_str!("../../../docs/events.md");
+    fn the_reference_lists_every_key() {
+        let page = include_str!("../../../docs/reference/configuration.md");
         let table = hyperfleet_service::settings::markdown(KEYS);
-        assert!(guide.ends_with(&table), "docs/events.md must end with:\n{table}");
+        assert!(
+            page.contains(&format!("\n\n{table}\n")),
+            "docs/reference/configuration.md must have:\n{table}"
+        );
+        let inert = hyperfleet_service::settings::without_effect(KEYS);
+        assert!(page.contains(&inert), "docs/reference/configuration.md must name {inert}");
     }
 
     #[test]
-    fn what_is_wrong_is_said_all_at_once() {
+    fn every_fault_of_the_settings_is_reported_at_once() {
         let faults = read(
             "broker: {type: googlepubsub, googlepubsub: {expiration_ttl: soon}}\nsubscriber: {backoff_initial: 1h}",
             &[],

@@ -1,5 +1,5 @@
-//! Dead letters: what a subscription gave up, kept at the broker under `<subscription>-dlq` with the reason until
-//! somebody looks. A letter is the message as it was; where, why and when it died stands in its headers.
+//! Dead letters: messages that a subscription gave up, kept by the broker under `<subscription>-dlq`. A dead letter is
+//! the unchanged message; its headers tell topic, reason, delivery count and time.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use hyperfleet_core::Timestamp;
 use crate::broker::Broker;
 use crate::error::BrokerError;
 use crate::event::{Event, NotAnEvent};
-use crate::message::{ATTEMPTS, FOR, Message, REASON, TIME, TOPIC};
+use crate::message::{ATTEMPTS, Message, REASON, SUBSCRIPTION, TIME, TOPIC};
 
-/// Letters that one look finds at most.
-pub(crate) const FOUND_AT_MOST: u16 = 10_000;
-/// Letters that are replayed before they are removed: as many come twice if the process ends in between.
-const TOGETHER: usize = 100;
+/// Dead letters that one call lists.
+pub(crate) const MAX_LISTED: u16 = 10_000;
+/// Dead letters that are replayed before they are removed. If the process ends in between, they are replayed twice.
+const REPLAY_BATCH: usize = 100;
 
 /// The dead letters of one subscription, to one topic or to all.
 #[derive(Debug, Clone)]
@@ -29,11 +29,11 @@ pub struct DeadLetters {
 pub struct DeadLetter {
     /// Its own id, not the event's.
     pub id: String,
-    /// Where it was published; nothing for what the broker itself gave up.
+    /// The topic; `None` if the broker itself made the dead letter.
     pub topic: Option<String>,
     /// Why it was given up.
     pub reason: String,
-    /// How often it was handed out.
+    /// Its deliveries.
     pub attempts: u32,
     /// When it was given up.
     pub time: Option<Timestamp>,
@@ -49,7 +49,7 @@ impl DeadLetter {
 }
 
 impl From<Message> for DeadLetter {
-    /// What the broker itself buried has no reason of ours.
+    /// A dead letter that the broker itself made has no headers.
     fn from(message: Message) -> Self {
         let header = |name| message.header(name);
         Self {
@@ -68,41 +68,41 @@ impl DeadLetters {
         Self { broker, topic: topic.map(str::to_owned), subscription: subscription.to_owned() }
     }
 
-    /// The oldest letters, up to `limit`. They stay where they are.
+    /// The oldest dead letters, up to `limit`, without removing them.
     pub async fn list(&self, limit: usize) -> Result<Vec<DeadLetter>, BrokerError> {
-        let letters = self.broker.link.letters(&self.destination(), FOUND_AT_MOST.into()).await?;
+        let dead_letters = self.broker.backend.dead_letters(&self.destination(), MAX_LISTED.into()).await?;
         let of_topic = |letter: &Message| match (letter.header(TOPIC), &self.topic) {
             (Some(of), Some(wanted)) => of == wanted,
             _ => true,
         };
-        Ok(letters.into_iter().filter(of_topic).take(limit).map(DeadLetter::from).collect())
+        Ok(dead_letters.into_iter().filter(of_topic).take(limit).map(DeadLetter::from).collect())
     }
 
-    /// One letter.
+    /// One dead letter.
     pub async fn show(&self, id: &str) -> Result<DeadLetter, BrokerError> {
-        let letters = self.list(FOUND_AT_MOST.into()).await?;
-        letters
+        let dead_letters = self.list(MAX_LISTED.into()).await?;
+        dead_letters
             .into_iter()
             .find(|letter| letter.id == id)
             .ok_or_else(|| BrokerError::NoSuchLetter(id.to_owned()))
     }
 
-    /// Gives a letter to its subscription again, as if it had just been published to that one alone.
+    /// Publishes a dead letter again, for its subscription alone, and removes it.
     pub async fn replay(&self, id: &str) -> Result<(), BrokerError> {
         let letter = self.show(id).await?;
         self.replay_all(&[letter]).await
     }
 
-    /// Does so with many letters of a list. After an error some were given to it, and some of these may be
-    /// letters still.
-    pub async fn replay_all(&self, letters: &[DeadLetter]) -> Result<(), BrokerError> {
-        for some in letters.chunks(TOGETHER) {
+    /// Replays listed dead letters. After an error some of them are published, of which some may not be removed.
+    pub async fn replay_all(&self, dead_letters: &[DeadLetter]) -> Result<(), BrokerError> {
+        for some in dead_letters.chunks(REPLAY_BATCH) {
             for letter in some {
                 let topic = letter.topic.as_ref().or(self.topic.as_ref()).ok_or_else(|| {
                     let why = format!("letter {} does not tell its topic, so one must be named", letter.id);
                     BrokerError::Configuration(why)
                 })?;
-                let message = Message::anew(letter.body.clone(), &[(FOR, &self.subscription)]);
+                let message =
+                    Message::with_new_id(letter.body.clone(), &[(SUBSCRIPTION, &self.subscription)]);
                 self.broker.publish_message(topic, message).await?;
             }
             self.drop_all(some).await?;
@@ -110,18 +110,18 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Throws a letter away.
+    /// Deletes a dead letter.
     pub async fn drop(&self, id: &str) -> Result<(), BrokerError> {
-        match self.broker.link.remove_letters(&self.destination(), &HashSet::from([id])).await? {
+        match self.broker.backend.remove_dead_letters(&self.destination(), &HashSet::from([id])).await? {
             0 => Err(BrokerError::NoSuchLetter(id.to_owned())),
             _ => Ok(()),
         }
     }
 
-    /// Throws many letters of a list away, and says how many of them were still there.
-    pub async fn drop_all(&self, letters: &[DeadLetter]) -> Result<usize, BrokerError> {
-        let ids = letters.iter().map(|letter| letter.id.as_str()).collect();
-        self.broker.link.remove_letters(&self.destination(), &ids).await
+    /// Deletes listed dead letters, and returns how many still existed.
+    pub async fn drop_all(&self, dead_letters: &[DeadLetter]) -> Result<usize, BrokerError> {
+        let ids = dead_letters.iter().map(|letter| letter.id.as_str()).collect();
+        self.broker.backend.remove_dead_letters(&self.destination(), &ids).await
     }
 
     pub(crate) async fn put(
@@ -137,7 +137,7 @@ impl DeadLetters {
             (ATTEMPTS, &attempts.to_string()),
             (TIME, &Timestamp::now().to_string()),
         ];
-        self.broker.link.put_letter(&self.destination(), Message::anew(body, &headers)).await
+        self.broker.backend.put_dead_letter(&self.destination(), Message::with_new_id(body, &headers)).await
     }
 
     fn destination(&self) -> String {
@@ -145,34 +145,32 @@ impl DeadLetters {
     }
 }
 
-/// The letters that are to go, while those that are there come by. Some brokers show one twice, and some hold two of one
-/// id: neither may pass for another that is still to come.
+/// The dead letters to remove during a visit of all. Some brokers show a message twice, and some hold two with one id, so
+/// distinct ids are counted.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct Removal<'a> {
     ids: &'a HashSet<&'a str>,
-    met: HashSet<&'a str>,
+    found: HashSet<&'a str>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> Removal<'a> {
     pub(crate) fn new(ids: &'a HashSet<&'a str>) -> Self {
-        Self { ids, met: HashSet::new() }
+        Self { ids, found: HashSet::new() }
     }
 
-    /// Whether this one is to go.
-    pub(crate) fn meets(&mut self, id: &str) -> bool {
+    /// Whether to remove this one.
+    pub(crate) fn matches(&mut self, id: &str) -> bool {
         let wanted = self.ids.get(id).copied();
-        self.met.extend(wanted);
+        self.found.extend(wanted);
         wanted.is_some()
     }
 
-    /// How many of them were there.
-    pub(crate) fn met(&self) -> usize {
-        self.met.len()
+    pub(crate) fn removed(&self) -> usize {
+        self.found.len()
     }
 
-    /// Whether any were not seen yet.
-    pub(crate) fn is_more(&self) -> bool {
-        self.met.len() < self.ids.len()
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.found.len() < self.ids.len()
     }
 }
 
@@ -181,20 +179,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_letter_that_comes_twice_counts_once_and_hides_no_other() {
+    fn a_dead_letter_that_is_shown_twice_is_counted_once() {
         let ids = HashSet::from(["a", "b"]);
-        let mut wanted = Wanted::new(&ids);
+        let mut removal = Removal::new(&ids);
         for (id, goes, more) in
             [("a", true, true), ("x", false, true), ("a", true, true), ("b", true, false), ("b", true, false)]
         {
-            assert_eq!((wanted.meets(id), wanted.is_more()), (goes, more), "{id}");
+            assert_eq!((removal.matches(id), removal.is_incomplete()), (goes, more), "{id}");
         }
-        assert_eq!(wanted.met(), 2);
+        assert_eq!(removal.removed(), 2);
     }
 
     #[test]
-    fn a_letter_without_a_topic_tells_none() {
-        let topic = |headers: &[(&str, &str)]| DeadLetter::from(Message::anew(Bytes::new(), headers)).topic;
+    fn a_dead_letter_without_a_topic_header_has_no_topic() {
+        let topic =
+            |headers: &[(&str, &str)]| DeadLetter::from(Message::with_new_id(Bytes::new(), headers)).topic;
         assert_eq!((topic(&[]), topic(&[(TOPIC, "")])), (None, None));
         assert_eq!(topic(&[(TOPIC, "t")]).as_deref(), Some("t"));
     }

@@ -9,16 +9,16 @@ pub enum BrokerError {
     /// The broker cannot be reached, or went away before it answered.
     #[error("the broker cannot be reached: {0}")]
     Unavailable(String),
-    /// The broker did not answer in time; whether it took the message is not known.
+    /// The broker did not answer in time, and may have the message or not.
     #[error("the broker did not confirm in time")]
     TimedOut,
-    /// The broker answered, and its answer was no.
+    /// The broker refused.
     #[error("the broker refused: {0}")]
     Refused(String),
-    /// No subscription took the event.
+    /// No subscription receives the event.
     #[error("no subscription takes the events of topic {0}")]
     Unroutable(String),
-    /// A subscription has more waiting than it may.
+    /// A subscription has too many unacknowledged events.
     #[error("subscription {0} has too many events waiting")]
     Full(String),
     /// There is no dead letter with this id.

@@ -1,6 +1,5 @@
-//! The event: CloudEvents 1.0 as one JSON document, the same on every broker. It says only "look at this
-//! resource"; whoever gets it reads the resource from the API. Members that are not known here are kept, because
-//! an envelope may grow.
+//! The event: CloudEvents 1.0 as one JSON document, the same on every broker. It names a resource, which the subscriber
+//! reads from the API. Unknown members are kept, because the envelope may grow.
 
 use hyperfleet_core::Timestamp;
 use serde_json::{Map, Value};
@@ -24,7 +23,7 @@ pub struct Event {
     pub traceparent: Option<String>,
     /// What it is about.
     pub data: Value,
-    /// Whatever else the envelope holds.
+    /// Other members of the envelope.
     pub extensions: Map<String, Value>,
 }
 
@@ -60,7 +59,7 @@ pub struct Owner {
 pub struct NotAnEvent(String);
 
 impl Event {
-    /// A request to look at a resource of `kind`, made now.
+    /// A request to reconcile a resource of `kind`, made now.
     pub fn reconcile(
         source: impl Into<String>,
         kind: &str,
@@ -80,7 +79,7 @@ impl Event {
 
     /// Reads a message's body.
     pub fn read(body: &[u8]) -> Result<Self, NotAnEvent> {
-        // The parser names a place in the text, never the text itself.
+        // The parser's error names a position, never the text itself.
         let mut members: Map<String, Value> =
             serde_json::from_slice(body).map_err(|error| NotAnEvent(error.to_string()))?;
         match members.shift_remove("specversion") {
@@ -127,14 +126,14 @@ impl Event {
         Value::Object(members).to_string().into_bytes()
     }
 
-    /// The kind that the type speaks of, in lower case; nothing when it is another type of event.
+    /// The kind in the type, in lower case; `None` for other types of events.
     pub fn kind_of_type(&self) -> Option<&str> {
         let rest = self.event_type.strip_prefix(TYPE_PREFIX)?;
         let kind = rest.strip_suffix(".v1").unwrap_or(rest).strip_suffix(TYPE_SUFFIX)?;
         Some(kind).filter(|kind| !kind.is_empty() && !kind.contains('.'))
     }
 
-    /// The resource that it is about; nothing when its data names none.
+    /// The resource in its data.
     pub fn resource(&self) -> Option<Subject> {
         let owner = self.data.get("owner_references").and_then(|owner| {
             let (id, kind, href) = names(owner)?;
@@ -223,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_are_not_known_survive_and_large_numbers_stay_as_they_are() {
+    fn unknown_members_and_large_numbers_are_kept_as_they_are() {
         let body = br#"{"specversion":"1.0","id":"1","source":"s","type":"t","comexample":{"a":1},
                         "data":{"n":123456789012345678901234567890.10}}"#;
         let again = Event::read(&Event::read(body).unwrap().to_json()).unwrap();
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cloud_event_says_why() {
+    fn a_body_that_is_no_cloud_event_is_refused_with_the_reason() {
         for (body, why) in [
             ("", "EOF while parsing a value at line 1 column 0"),
             ("[]", "invalid type: sequence, expected a map at line 1 column 0"),

@@ -1,9 +1,8 @@
 //! Events and the brokers that carry them: the envelope, and one small interface to publish, subscribe,
-//! acknowledge, reject and look at dead letters, the same over every broker.
+//! acknowledge, nack and inspect dead letters, the same over every broker.
 //!
-//! What a subscription does with a message (whose turn it is, when it is tried again, when it is given up) is
-//! decided once, in [`subscription`]. A broker only carries: it takes messages, hands them out with a count of
-//! how often it did so, takes them back, and keeps dead letters.
+//! The rules of delivery (order, redelivery, dead letters) are in [`subscription`]. A broker only carries: it takes
+//! messages, delivers them with a count, takes them back, and keeps dead letters.
 #![forbid(unsafe_code)]
 
 mod backoff;
@@ -12,7 +11,7 @@ pub mod config;
 mod dead_letters;
 mod error;
 mod event;
-mod lanes;
+mod keyed_queue;
 mod memory;
 mod message;
 mod metrics;
@@ -32,4 +31,4 @@ pub use error::BrokerError;
 pub use event::{Event, NotAnEvent, Owner, Subject};
 pub use metrics::Metrics;
 pub use subscription::{Delivery, Options, Subscription};
-pub use tail::{Sighting, Tail};
+pub use tail::{Tail, TailedMessage};

@@ -1,5 +1,5 @@
-//! The broker within one process, for the single-process mode and for tests: the same promises as the others as
-//! long as the process lives, bounded, and on tokio's clock, so that a paused clock drives it.
+//! The broker in this process, for `hyperfleet up` and tests: bounded, with the guarantees of the others for the life of
+//! the process, and on tokio's clock, which tests can pause.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,36 +8,36 @@ use std::time::Duration;
 use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
-use crate::broker::{Raw, Receipt as AnyReceipt};
+use crate::broker::{RawMessage, Receipt as AnyReceipt};
 use crate::error::BrokerError;
 use crate::message::Message;
 
-/// Most messages of one subscription that are not settled; more are refused, and their publisher comes again.
-const WAITING_AT_MOST: usize = 100_000;
-/// Most dead letters of one subscription; the oldest go first.
-const LETTERS_AT_MOST: usize = 10_000;
-/// Messages that a look may be behind before it misses some.
-const SEEN_BEHIND: usize = 1_024;
+/// Unacknowledged messages of one subscription; beyond that a publish is refused.
+const MAX_UNACKNOWLEDGED: usize = 100_000;
+/// Beyond this many dead letters of a subscription the oldest are removed.
+const MAX_DEAD_LETTERS: usize = 10_000;
+/// Messages that a tail may lag behind before it misses some.
+const TAIL_BUFFER: usize = 1_024;
 
-/// A handle on the broker; clones are the same one.
+/// Clones share one broker.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     topics: HashMap<String, Topic>,
-    letters: HashMap<String, VecDeque<Message>>,
+    dead_letters: HashMap<String, VecDeque<Message>>,
 }
 
 #[derive(Debug)]
 struct Topic {
     subscriptions: HashMap<String, Arc<Queue>>,
-    looks: broadcast::Sender<Message>,
+    tails: broadcast::Sender<Message>,
 }
 
 impl Default for Topic {
     fn default() -> Self {
-        Self { subscriptions: HashMap::new(), looks: broadcast::channel(SEEN_BEHIND).0 }
+        Self { subscriptions: HashMap::new(), tails: broadcast::channel(TAIL_BUFFER).0 }
     }
 }
 
@@ -49,17 +49,17 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Content {
-    ready: VecDeque<Pending>,
-    later: BTreeMap<(Instant, u64), Pending>,
-    /// Tells those apart that come again at one moment.
+    ready: VecDeque<Queued>,
+    delayed: BTreeMap<(Instant, u64), Queued>,
+    /// Distinguishes messages that are due at the same time.
     sequence: u64,
-    out: usize,
+    in_flight: usize,
 }
 
 #[derive(Debug)]
-struct Pending {
+struct Queued {
     message: Message,
-    handed_out: u32,
+    deliveries: u32,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,17 +70,17 @@ impl Memory {
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
         let mut state = lock(&self.0);
         let Some(topic) = state.topics.get_mut(topic) else { return Ok(()) };
-        // All or none: otherwise the publisher's second try would come twice to some.
+        // All or none, because a retried publish would reach some subscriptions twice otherwise.
         let full = topic.subscriptions.iter().find(|(_, queue)| lock(&queue.content).is_full());
         if let Some((name, _)) = full {
             return Err(BrokerError::Full(name.clone()));
         }
         for queue in topic.subscriptions.values() {
-            lock(&queue.content).ready.push_back(Pending { message: message.clone(), handed_out: 0 });
+            lock(&queue.content).ready.push_back(Queued { message: message.clone(), deliveries: 0 });
             queue.arrived.notify_one();
         }
-        // Nobody may be looking.
-        let _ = topic.looks.send(message);
+        // There may be no tail.
+        let _ = topic.tails.send(message);
         Ok(())
     }
 
@@ -90,35 +90,43 @@ impl Memory {
         Source(Arc::clone(topic.subscriptions.entry(subscription.to_owned()).or_default()))
     }
 
-    pub(crate) fn look(&self, topic: &str) -> Look {
-        Look(lock(&self.0).topics.entry(topic.to_owned()).or_default().looks.subscribe())
+    pub(crate) fn tail_source(&self, topic: &str) -> TailSource {
+        TailSource(lock(&self.0).topics.entry(topic.to_owned()).or_default().tails.subscribe())
     }
 
-    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
+    pub(crate) async fn put_dead_letter(
+        &self,
+        destination: &str,
+        letter: Message,
+    ) -> Result<(), BrokerError> {
         let mut state = lock(&self.0);
-        let letters = state.letters.entry(destination.to_owned()).or_default();
-        if letters.len() >= LETTERS_AT_MOST {
-            letters.pop_front();
+        let dead_letters = state.dead_letters.entry(destination.to_owned()).or_default();
+        if dead_letters.len() >= MAX_DEAD_LETTERS {
+            dead_letters.pop_front();
         }
-        letters.push_back(letter);
+        dead_letters.push_back(letter);
         Ok(())
     }
 
-    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
+    pub(crate) async fn dead_letters(
+        &self,
+        destination: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>, BrokerError> {
         let state = lock(&self.0);
-        Ok(state.letters.get(destination).into_iter().flatten().take(limit).cloned().collect())
+        Ok(state.dead_letters.get(destination).into_iter().flatten().take(limit).cloned().collect())
     }
 
-    pub(crate) async fn remove_letters(
+    pub(crate) async fn remove_dead_letters(
         &self,
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
         let mut state = lock(&self.0);
-        let Some(letters) = state.letters.get_mut(destination) else { return Ok(0) };
-        let before = letters.len();
-        letters.retain(|letter| !ids.contains(letter.id.as_str()));
-        Ok(before - letters.len())
+        let Some(dead_letters) = state.dead_letters.get_mut(destination) else { return Ok(0) };
+        let before = dead_letters.len();
+        dead_letters.retain(|letter| !ids.contains(letter.id.as_str()));
+        Ok(before - dead_letters.len())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
@@ -128,21 +136,21 @@ impl Memory {
 
 impl Content {
     fn is_full(&self) -> bool {
-        self.ready.len() + self.later.len() + self.out >= WAITING_AT_MOST
+        self.ready.len() + self.delayed.len() + self.in_flight >= MAX_UNACKNOWLEDGED
     }
 
-    fn take(&mut self) -> Option<Pending> {
-        while let Some(due) = self.later.first_entry().filter(|entry| entry.key().0 <= Instant::now()) {
+    fn take(&mut self) -> Option<Queued> {
+        while let Some(due) = self.delayed.first_entry().filter(|entry| entry.key().0 <= Instant::now()) {
             self.ready.push_back(due.remove());
         }
-        let mut pending = self.ready.pop_front()?;
-        pending.handed_out += 1;
-        self.out += 1;
-        Some(pending)
+        let mut queued = self.ready.pop_front()?;
+        queued.deliveries += 1;
+        self.in_flight += 1;
+        Some(queued)
     }
 }
 
-/// Where a subscription's messages come from.
+/// A consumer of a queue.
 #[derive(Debug)]
 pub(crate) struct Source(Arc<Queue>);
 
@@ -151,21 +159,21 @@ impl Source {
         Ok(())
     }
 
-    pub(crate) async fn next(&mut self, _room: usize) -> Result<Raw, BrokerError> {
+    pub(crate) async fn next(&mut self, _prefetch: usize) -> Result<RawMessage, BrokerError> {
         loop {
-            let (taken, later) = {
+            let (taken, delayed) = {
                 let mut content = lock(&self.0.content);
-                (content.take(), content.later.first_key_value().map(|((due, _), _)| *due))
+                (content.take(), content.delayed.first_key_value().map(|((due, _), _)| *due))
             };
-            if let Some(Pending { message, handed_out }) = taken {
-                // Another process-wide user of this subscription may wait for what is left.
+            if let Some(Queued { message, deliveries }) = taken {
+                // Another consumer may wait for what is left.
                 self.0.arrived.notify_one();
                 let receipt =
-                    Receipt { queue: Arc::clone(&self.0), message: Some(message.clone()), handed_out };
-                return Ok(Raw { message, attempt: handed_out, receipt: AnyReceipt::Memory(receipt) });
+                    Receipt { queue: Arc::clone(&self.0), message: Some(message.clone()), deliveries };
+                return Ok(RawMessage { message, attempt: deliveries, receipt: AnyReceipt::Memory(receipt) });
             }
             let due = async {
-                match later {
+                match delayed {
                     Some(due) => tokio::time::sleep_until(due).await,
                     None => std::future::pending().await,
                 }
@@ -177,54 +185,54 @@ impl Source {
         }
     }
 
-    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
-        // Only who asks is given anything.
+    pub(crate) async fn stop_consuming(&mut self) -> Vec<RawMessage> {
+        // Nothing is prefetched.
         Vec::new()
     }
 
     pub(crate) async fn close(self) {
-        // Another user of this subscription waits from now on for what this one was waiting for.
+        // Passes on a notification that this consumer may have received.
         self.0.arrived.notify_one();
     }
 }
 
-/// The right to settle one message; dropped, it gives the message back.
+/// Settles one message. Dropping it requeues the message.
 #[derive(Debug)]
 pub(crate) struct Receipt {
     queue: Arc<Queue>,
     message: Option<Message>,
-    handed_out: u32,
+    deliveries: u32,
 }
 
 impl Receipt {
     pub(crate) async fn acknowledge(mut self) -> Result<(), BrokerError> {
         self.message = None;
-        lock(&self.queue.content).out -= 1;
+        lock(&self.queue.content).in_flight -= 1;
         Ok(())
     }
 
-    pub(crate) async fn retry(mut self, after: Duration) -> Result<(), BrokerError> {
+    pub(crate) async fn redeliver_after(mut self, after: Duration) -> Result<(), BrokerError> {
         self.put_back(Some(Instant::now() + after));
         Ok(())
     }
 
-    pub(crate) async fn give_back(mut self) -> Result<(), BrokerError> {
-        self.handed_out -= 1;
+    pub(crate) async fn requeue(mut self) -> Result<(), BrokerError> {
+        self.deliveries -= 1;
         self.put_back(None);
         Ok(())
     }
 
     fn put_back(&mut self, due: Option<Instant>) {
         let Some(message) = self.message.take() else { return };
-        let pending = Pending { message, handed_out: self.handed_out };
+        let queued = Queued { message, deliveries: self.deliveries };
         let mut content = lock(&self.queue.content);
-        content.out -= 1;
+        content.in_flight -= 1;
         match due {
-            None => content.ready.push_front(pending),
+            None => content.ready.push_front(queued),
             Some(due) => {
                 content.sequence += 1;
                 let key = (due, content.sequence);
-                content.later.insert(key, pending);
+                content.delayed.insert(key, queued);
             }
         }
         drop(content);
@@ -238,11 +246,11 @@ impl Drop for Receipt {
     }
 }
 
-/// A look at a topic.
+/// The broker's side of a tail.
 #[derive(Debug)]
-pub(crate) struct Look(broadcast::Receiver<Message>);
+pub(crate) struct TailSource(broadcast::Receiver<Message>);
 
-impl Look {
+impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         Ok(())
     }

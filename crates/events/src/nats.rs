@@ -1,6 +1,5 @@
-//! NATS JetStream: a topic is a subject in a file-backed stream, a subscription a durable pull consumer, which
-//! counts deliveries and waits before the next one by itself. The client reconnects for ever; nothing here holds
-//! state that a new connection would have to restore.
+//! NATS JetStream: a topic is a subject in a file-backed stream, a subscription a durable pull consumer, which counts
+//! deliveries and delays redeliveries itself. The client reconnects without end, and no state has to be restored.
 
 use std::collections::HashSet;
 use std::str::FromStr as _;
@@ -20,20 +19,20 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::backoff::reconnect_after;
-use crate::broker::{Raw, Receipt as AnyReceipt};
+use crate::broker::{RawMessage, Receipt as AnyReceipt};
 use crate::config;
 use crate::error::BrokerError;
 use crate::message::Message;
 
-/// How long one request for messages stays with the server. Short, because a server that went away in between has
-/// forgotten the request, and because a process that ends waits for it to run out.
-const PULL: Duration = Duration::from_secs(1);
-/// Longest wait for what is still to be sent at the end.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Most deliveries of one consumer that are not settled, those that wait for another try included.
-const UNSETTLED_AT_MOST: i64 = 10_000;
-/// Most dead letters; the oldest go first.
-const LETTERS_AT_MOST: i64 = 100_000;
+/// Expiry of one pull request. Short, because a restarted server has forgotten the request, and because a drain waits
+/// for it to expire.
+const PULL_EXPIRY: Duration = Duration::from_secs(1);
+/// Longest wait for acknowledgements to be sent at the end.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Unacknowledged deliveries of one consumer, delayed redeliveries included.
+const MAX_UNACKNOWLEDGED: i64 = 10_000;
+/// Beyond this many dead letters the oldest are removed.
+const MAX_DEAD_LETTERS: i64 = 100_000;
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 
 /// The connection.
@@ -42,7 +41,7 @@ pub(crate) struct Nats {
     client: Client,
     context: Context,
     config: Arc<config::Nats>,
-    /// Streams that were seen to be there.
+    /// Streams that are known to exist.
     known: Arc<Mutex<Vec<String>>>,
 }
 
@@ -79,31 +78,39 @@ impl Nats {
 
     pub(crate) fn source(&self, topic: &str, subscription: &str) -> Source {
         let name = format!("{topic}-{subscription}");
-        Source { link: self.clone(), topic: topic.to_owned(), name: as_name(&name), at: None }
+        Source { backend: self.clone(), topic: topic.to_owned(), name: as_name(&name), at: None }
     }
 
-    pub(crate) fn look(&self, topic: &str) -> Look {
-        Look { link: self.clone(), topic: topic.to_owned(), at: None }
+    pub(crate) fn tail_source(&self, topic: &str) -> TailSource {
+        TailSource { backend: self.clone(), topic: topic.to_owned(), at: None }
     }
 
-    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
-        self.put(self.letters_config(), self.letters_subject(destination), letter).await
+    pub(crate) async fn put_dead_letter(
+        &self,
+        destination: &str,
+        letter: Message,
+    ) -> Result<(), BrokerError> {
+        self.put(self.dead_letters_config(), self.dead_letters_subject(destination), letter).await
     }
 
-    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
-        let found = self.find_letters(destination, limit).await?;
+    pub(crate) async fn dead_letters(
+        &self,
+        destination: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>, BrokerError> {
+        let found = self.find_dead_letters(destination, limit).await?;
         Ok(found.into_iter().map(|(_, letter)| letter).collect())
     }
 
-    pub(crate) async fn remove_letters(
+    pub(crate) async fn remove_dead_letters(
         &self,
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        let letters = self.find_letters(destination, usize::MAX).await?;
-        let stream = self.stream(self.letters_config()).await?;
+        let dead_letters = self.find_dead_letters(destination, usize::MAX).await?;
+        let stream = self.stream(self.dead_letters_config()).await?;
         let mut removed = 0;
-        for (sequence, _) in letters.iter().filter(|(_, letter)| ids.contains(letter.id.as_str())) {
+        for (sequence, _) in dead_letters.iter().filter(|(_, letter)| ids.contains(letter.id.as_str())) {
             removed += usize::from(stream.delete_message(*sequence).await.map_err(unavailable)?);
         }
         Ok(removed)
@@ -117,7 +124,7 @@ impl Nats {
     }
 
     async fn put(&self, stream: StreamConfig, subject: String, message: Message) -> Result<(), BrokerError> {
-        // Otherwise it would wait in the client for the connection, long after the caller gave up.
+        // The client would hold the message until it is connected, long after the caller gave up.
         if self.client.connection_state() == State::Disconnected {
             return Err(unavailable("not connected"));
         }
@@ -137,7 +144,7 @@ impl Nats {
                 PublishErrorKind::TimedOut => Err(BrokerError::TimedOut),
                 PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::Refused(error.to_string())),
                 PublishErrorKind::StreamNotFound => {
-                    // Somebody removed it; the next try makes it again.
+                    // The stream was removed; the next publish makes it again.
                     self.known.lock().await.retain(|known| *known != stream.name);
                     Err(BrokerError::Refused(error.to_string()))
                 }
@@ -146,7 +153,7 @@ impl Nats {
         }
     }
 
-    /// The stream, made when it is missing. One that is there is taken as it is.
+    /// The stream, made if it is missing. An existing one keeps its configuration.
     async fn stream(&self, config: StreamConfig) -> Result<Stream<()>, BrokerError> {
         let mut known = self.known.lock().await;
         if !known.contains(&config.name) {
@@ -169,12 +176,12 @@ impl Nats {
         }
     }
 
-    fn letters_config(&self) -> StreamConfig {
+    fn dead_letters_config(&self) -> StreamConfig {
         StreamConfig {
             name: format!("{}_DLQ", self.config.stream),
             subjects: vec![format!("{}-dlq.>", self.config.subject_prefix)],
             storage: StorageType::File,
-            max_messages: LETTERS_AT_MOST,
+            max_messages: MAX_DEAD_LETTERS,
             num_replicas: self.config.replicas,
             ..StreamConfig::default()
         }
@@ -188,20 +195,20 @@ impl Nats {
         }
     }
 
-    fn letters_subject(&self, destination: &str) -> String {
+    fn dead_letters_subject(&self, destination: &str) -> String {
         format!("{}-dlq.{}", self.config.subject_prefix, as_name(destination))
     }
 
-    /// Letters with their place in the stream, by a consumer that takes nothing and is gone afterwards.
-    async fn find_letters(
+    /// Dead letters with their sequence numbers, read by an ephemeral consumer that acknowledges nothing.
+    async fn find_dead_letters(
         &self,
         destination: &str,
         limit: usize,
     ) -> Result<Vec<(u64, Message)>, BrokerError> {
-        let stream = self.stream(self.letters_config()).await?;
+        let stream = self.stream(self.dead_letters_config()).await?;
         let consumer = stream
             .create_consumer(pull::Config {
-                filter_subject: self.letters_subject(destination),
+                filter_subject: self.dead_letters_subject(destination),
                 ack_policy: AckPolicy::None,
                 inactive_threshold: Duration::from_secs(60),
                 ..pull::Config::default()
@@ -209,23 +216,23 @@ impl Nats {
             .await
             .map_err(unavailable)?;
         let wanted = usize::try_from(consumer.cached_info().num_pending).unwrap_or(usize::MAX).min(limit);
-        let mut letters = Vec::new();
-        while letters.len() < wanted {
-            let before = letters.len();
+        let mut dead_letters = Vec::new();
+        while dead_letters.len() < wanted {
+            let before = dead_letters.len();
             let most = (wanted - before).min(500);
             let mut found = consumer.fetch().max_messages(most).messages().await.map_err(unavailable)?;
             while let Some(letter) = found.next().await {
                 let letter = letter.map_err(unavailable)?;
                 let sequence = letter.info().map_err(unavailable)?.stream_sequence;
-                letters.push((sequence, read(letter.message)));
+                dead_letters.push((sequence, read(letter.message)));
             }
-            if letters.len() == before {
+            if dead_letters.len() == before {
                 break;
             }
         }
-        // It would go by itself; that it goes now is a courtesy.
+        // It would expire otherwise.
         let _ = stream.delete_consumer(&consumer.cached_info().name).await;
-        Ok(letters)
+        Ok(dead_letters)
     }
 }
 
@@ -239,7 +246,7 @@ fn is_subject(text: &str) -> bool {
     })
 }
 
-/// A consumer's name knows no dots, blanks or wildcards.
+/// Names of consumers have no dots, blanks or wildcards.
 fn as_name(text: &str) -> String {
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
     text.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect()
@@ -260,55 +267,55 @@ fn read(message: async_nats::Message) -> Message {
     Message { id, body: message.payload, headers: ours }
 }
 
-/// Where a subscription's messages come from.
+/// A durable consumer.
 #[derive(Debug)]
 pub(crate) struct Source {
-    link: Nats,
+    backend: Nats,
     topic: String,
     name: String,
-    at: Option<At>,
+    at: Option<Attachment>,
 }
 
-struct At {
+struct Attachment {
     consumer: PullConsumer,
     ack_wait: Duration,
     batch: Option<pull::Batch>,
 }
 
-impl std::fmt::Debug for At {
+impl std::fmt::Debug for Attachment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("At").field("ack_wait", &self.ack_wait).finish_non_exhaustive()
+        f.debug_struct("Attachment").field("ack_wait", &self.ack_wait).finish_non_exhaustive()
     }
 }
 
 impl Source {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         self.at = None;
-        let subject = self.link.subject(&self.topic)?;
-        // A stream that was removed is made again, and the consumer with it.
-        self.link.known.lock().await.clear();
-        let stream = self.link.stream(self.link.stream_config()).await?;
+        let subject = self.backend.subject(&self.topic)?;
+        // A removed stream is made again, and the consumer with it.
+        self.backend.known.lock().await.clear();
+        let stream = self.backend.stream(self.backend.stream_config()).await?;
         let wanted = pull::Config {
             durable_name: Some(self.name.clone()),
             filter_subject: subject,
             ack_policy: AckPolicy::Explicit,
-            ack_wait: self.link.config.ack_wait,
+            ack_wait: self.backend.config.ack_wait,
             deliver_policy: DeliverPolicy::New,
             max_deliver: -1,
-            max_ack_pending: UNSETTLED_AT_MOST,
+            max_ack_pending: MAX_UNACKNOWLEDGED,
             ..pull::Config::default()
         };
         let consumer = stream.get_or_create_consumer(&self.name, wanted).await.map_err(unavailable)?;
         let ack_wait = consumer.cached_info().config.ack_wait;
-        self.at = Some(At { consumer, ack_wait, batch: None });
+        self.at = Some(Attachment { consumer, ack_wait, batch: None });
         Ok(())
     }
 
-    pub(crate) async fn next(&mut self, room: usize) -> Result<Raw, BrokerError> {
+    pub(crate) async fn next(&mut self, prefetch: usize) -> Result<RawMessage, BrokerError> {
         let Some(at) = &mut self.at else { return Err(unavailable("not attached")) };
         loop {
             if at.batch.is_none() {
-                let pull = at.consumer.batch().max_messages(room).expires(PULL).messages().await;
+                let pull = at.consumer.batch().max_messages(prefetch).expires(PULL_EXPIRY).messages().await;
                 at.batch = Some(pull.map_err(unavailable)?);
             }
             let next = match &mut at.batch {
@@ -322,50 +329,51 @@ impl Source {
         }
     }
 
-    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
-        let Some(At { batch: Some(mut batch), ack_wait, .. }) = self.at.take() else { return Vec::new() };
-        let mut ahead = Vec::new();
-        // A request cannot be taken back. One that nobody listens to any more makes servers of version 2.9 count a
-        // message that was given back without handing it out, so this one is let run out.
-        let ran_out = Instant::now() + 2 * PULL;
-        while let Ok(Some(received)) = timeout_at(ran_out, batch.next()).await {
-            ahead.extend(received.map_err(unavailable).and_then(|received| raw(received, ack_wait)));
+    pub(crate) async fn stop_consuming(&mut self) -> Vec<RawMessage> {
+        let Some(Attachment { batch: Some(mut batch), ack_wait, .. }) = self.at.take() else {
+            return Vec::new();
+        };
+        let mut prefetched = Vec::new();
+        // A pull request cannot be withdrawn, and to one without a listener NATS 2.9 delivers requeued messages in vain.
+        // So it is left to expire.
+        let expired = Instant::now() + 2 * PULL_EXPIRY;
+        while let Ok(Some(received)) = timeout_at(expired, batch.next()).await {
+            prefetched.extend(received.map_err(unavailable).and_then(|received| raw(received, ack_wait)));
         }
-        ahead
+        prefetched
     }
 
     pub(crate) async fn close(self) {
-        // Acknowledgements may still wait to be sent.
-        let _ = timeout(PATIENCE, self.link.client.flush()).await;
+        // Acknowledgements may still be in the client's buffer.
+        let _ = timeout(TIMEOUT, self.backend.client.flush()).await;
     }
 }
 
-fn raw(received: Received, ack_wait: Duration) -> Result<Raw, BrokerError> {
+fn raw(received: Received, ack_wait: Duration) -> Result<RawMessage, BrokerError> {
     let delivered = received.info().map_err(unavailable)?.delivered;
     let (message, acker) = received.split();
     let acker = Arc::new(acker);
-    let alive = tokio::spawn(stay_alive(Arc::clone(&acker), ack_wait / 3));
-    let receipt = Receipt { acker, alive: AbortOnDropHandle::new(alive) };
-    Ok(Raw {
+    let extension = tokio::spawn(extend_ack_wait(Arc::clone(&acker), ack_wait / 3));
+    let receipt = Receipt { acker, extension: AbortOnDropHandle::new(extension) };
+    Ok(RawMessage {
         message: read(message),
         attempt: u32::try_from(delivered).unwrap_or(u32::MAX),
         receipt: AnyReceipt::Nats(receipt),
     })
 }
 
-/// Tells the server that the message is being worked on, for as long as it is.
-async fn stay_alive(acker: Arc<Acker>, every: Duration) {
+/// Reports progress until it is aborted, so that the server does not redeliver the message.
+async fn extend_ack_wait(acker: Arc<Acker>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;
-        // Not heard, it is said again.
         let _ = acker.ack_with(AckKind::Progress).await;
     }
 }
 
-/// The right to settle one message.
+/// Settles one message.
 pub(crate) struct Receipt {
     acker: Arc<Acker>,
-    alive: AbortOnDropHandle<()>,
+    extension: AbortOnDropHandle<()>,
 }
 
 impl std::fmt::Debug for Receipt {
@@ -376,39 +384,39 @@ impl std::fmt::Debug for Receipt {
 
 impl Receipt {
     pub(crate) async fn acknowledge(self) -> Result<(), BrokerError> {
-        self.say(AckKind::Ack).await
+        self.settle(AckKind::Ack).await
     }
 
-    pub(crate) async fn retry(self, after: Duration) -> Result<(), BrokerError> {
-        self.say(AckKind::Nak(Some(after))).await
+    pub(crate) async fn redeliver_after(self, after: Duration) -> Result<(), BrokerError> {
+        self.settle(AckKind::Nak(Some(after))).await
     }
 
-    pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
-        self.say(AckKind::Nak(None)).await
+    pub(crate) async fn requeue(self) -> Result<(), BrokerError> {
+        self.settle(AckKind::Nak(None)).await
     }
 
-    async fn say(self, kind: AckKind) -> Result<(), BrokerError> {
-        // A sign of life after this word would take it back.
-        self.alive.abort();
-        let _ = self.alive.await;
+    async fn settle(self, kind: AckKind) -> Result<(), BrokerError> {
+        // Progress after the acknowledgement would revoke it.
+        self.extension.abort();
+        let _ = self.extension.await;
         self.acker.ack_with(kind).await.map_err(unavailable)
     }
 }
 
-/// A look at a topic, beside the stream.
+/// A plain subscription to the subject, beside the stream.
 #[derive(Debug)]
-pub(crate) struct Look {
-    link: Nats,
+pub(crate) struct TailSource {
+    backend: Nats,
     topic: String,
     at: Option<Subscriber>,
 }
 
-impl Look {
+impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
-        let subject = self.link.subject(&self.topic)?;
-        self.at = Some(self.link.client.subscribe(subject).await.map_err(unavailable)?);
-        // The look begins when the server knows of it.
-        self.link.client.flush().await.map_err(unavailable)
+        let subject = self.backend.subject(&self.topic)?;
+        self.at = Some(self.backend.client.subscribe(subject).await.map_err(unavailable)?);
+        // After the flush the server knows the subscription.
+        self.backend.client.flush().await.map_err(unavailable)
     }
 
     pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {

@@ -1,6 +1,5 @@
-//! Google Cloud Pub/Sub: topics and subscriptions as they are. The subscription counts deliveries (because it has
-//! a dead-letter policy) and waits before the next one (because it has a retry policy); where somebody made one
-//! without the first, deliveries are counted here and the count goes with the process.
+//! Google Cloud Pub/Sub. The dead-letter policy of a subscription makes the service count deliveries, and the retry
+//! policy delays redeliveries. Without a dead-letter policy deliveries are counted here, for the life of the process.
 
 mod admin;
 
@@ -23,27 +22,26 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use crate::broker::{Raw, Receipt as AnyReceipt};
+use crate::broker::{RawMessage, Receipt as AnyReceipt};
 use crate::config;
-use crate::dead_letters::{FOUND_AT_MOST, Wanted};
+use crate::dead_letters::{MAX_LISTED, Removal};
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
-use admin::{Making, Names};
+use admin::{Missing, Names};
 
-/// The name under which Watermill, which the Go broker library stands on, knows a message's id.
+/// The attribute for a message's id of Watermill, on which the Go broker library is built.
 const MESSAGE_ID: &str = "_watermill_message_uuid";
-/// Longest wait for the service, for one message.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long messages are collected before they are sent together.
-const GATHER: Duration = Duration::from_millis(2);
-/// There is no way to ask whether a letter is there: after this much silence there is none, or none more.
-const FIRST_LETTER: Duration = Duration::from_secs(3);
-const NEXT_LETTER: Duration = Duration::from_millis(500);
-/// Deliveries of messages that are counted here at one time.
-const COUNTED_AT_MOST: usize = 10_000;
+/// Longest wait for an answer of the service.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long messages are collected into one request.
+const BATCH_DELAY: Duration = Duration::from_millis(2);
+/// The service cannot tell whether there are dead letters; after this much silence there are none, or no more.
+const FIRST_DEAD_LETTER: Duration = Duration::from_secs(3);
+const NEXT_DEAD_LETTER: Duration = Duration::from_millis(500);
+/// Messages whose deliveries are counted here.
+const MAX_COUNTED: usize = 10_000;
 
-/// The service.
 #[derive(Debug, Clone)]
 pub(crate) struct PubSub(Arc<Inner>);
 
@@ -60,7 +58,7 @@ struct Inner {
 
 impl PubSub {
     pub(crate) async fn open(config: &config::GooglePubSub) -> Result<Self, BrokerError> {
-        // Google's own libraries take the host as it is given, so that is what people give.
+        // PUBSUB_EMULATOR_HOST has no scheme.
         let endpoint = config.emulator_host.as_ref().map(|host| format!("http://{host}"));
         macro_rules! client {
             ($builder:expr) => {{
@@ -80,7 +78,7 @@ impl PubSub {
             topics: client!(TopicAdmin::builder()),
             subscriptions: client!(SubscriptionAdmin::builder()),
             subscriber: client!(Subscriber::builder()),
-            // Whoever publishes tries again, and knows better when.
+            // The caller retries.
             publisher: client!(BasePublisher::builder().with_retry_policy(NeverRetry)),
             publishers: Mutex::default(),
             config: config.clone(),
@@ -88,60 +86,68 @@ impl PubSub {
     }
 
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
-        let make = self.0.config.create_topic_if_missing.then_some(Making::Topic);
+        let make = self.0.config.create_topic_if_missing.then_some(Missing::Topic);
         self.put(topic, message, make).await
     }
 
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
         let (topic, subscription) = (topic.to_owned(), subscription.to_owned());
-        let (options, seen) = (options.clone(), HashMap::new());
-        Source { link: self.clone(), topic, subscription, options, stream: None, ended: None, seen }
+        let (options, counted) = (options.clone(), HashMap::new());
+        Source { backend: self.clone(), topic, subscription, options, stream: None, ended: None, counted }
     }
 
-    pub(crate) fn look(&self, topic: &str) -> Look {
-        Look { link: self.clone(), topic: topic.to_owned(), at: None }
+    pub(crate) fn tail_source(&self, topic: &str) -> TailSource {
+        TailSource { backend: self.clone(), topic: topic.to_owned(), at: None }
     }
 
-    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
-        let make = self.0.config.create_subscription_if_missing.then_some(Making::TopicForLetters);
+    pub(crate) async fn put_dead_letter(
+        &self,
+        destination: &str,
+        letter: Message,
+    ) -> Result<(), BrokerError> {
+        let make = self.0.config.create_subscription_if_missing.then_some(Missing::DeadLetterTopic);
         self.put(destination, letter, make).await
     }
 
-    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
-        let mut letters = Vec::new();
+    pub(crate) async fn dead_letters(
+        &self,
+        destination: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>, BrokerError> {
+        let mut dead_letters = Vec::new();
         let visit = |message: Message, handler: Handler| {
-            letters.push((message, handler));
-            letters.len() < limit
+            dead_letters.push((message, handler));
+            dead_letters.len() < limit
         };
-        self.visit_letters(destination, visit).await?;
-        // The service keeps no order; ids begin with the time.
-        letters.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
-        Ok(letters.into_iter().map(|(letter, _)| letter).collect())
+        self.visit_dead_letters(destination, visit).await?;
+        // The service keeps no order, and ids begin with the time.
+        dead_letters.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
+        Ok(dead_letters.into_iter().map(|(letter, _)| letter).collect())
     }
 
-    pub(crate) async fn remove_letters(
+    pub(crate) async fn remove_dead_letters(
         &self,
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        let (mut wanted, mut others) = (Wanted::new(ids), Vec::new());
+        let (mut removal, mut others) = (Removal::new(ids), Vec::new());
         let visit = |message: Message, handler: Handler| {
-            if wanted.meets(&message.id) {
+            if removal.matches(&message.id) {
                 handler.ack();
             } else {
                 others.push(handler);
             }
-            wanted.is_more()
+            removal.is_incomplete()
         };
-        self.visit_letters(destination, visit).await?;
-        Ok(wanted.met())
+        self.visit_dead_letters(destination, visit).await?;
+        Ok(removal.removed())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
         let probe = self.0.topics.get_topic().set_topic(self.0.names.topic("hyperfleet-health-probe"));
-        match timeout(PATIENCE, probe.with_retry_policy(NeverRetry).send()).await {
+        match timeout(TIMEOUT, probe.with_retry_policy(NeverRetry).send()).await {
             Err(_) => Err(BrokerError::TimedOut),
-            // Whatever the answer is, somebody answered.
+            // Any answer shows that the service is there.
             Ok(Err(error)) if error.status().is_none() && error.http_status_code().is_none() => {
                 Err(unavailable(error))
             }
@@ -149,10 +155,10 @@ impl PubSub {
         }
     }
 
-    async fn put(&self, topic: &str, message: Message, make: Option<Making>) -> Result<(), BrokerError> {
+    async fn put(&self, topic: &str, message: Message, make: Option<Missing>) -> Result<(), BrokerError> {
         match (self.send(topic, &message).await, make) {
-            (Err(BrokerError::Refused(_)), Some(making)) => {
-                self.make(making, topic).await?;
+            (Err(BrokerError::Refused(_)), Some(missing)) => {
+                self.make(missing, topic).await?;
                 self.send(topic, &message).await
             }
             (result, _) => result,
@@ -163,14 +169,14 @@ impl PubSub {
         let publisher = {
             let mut publishers = self.0.publishers.lock().await;
             let publisher = publishers.entry(topic.to_owned()).or_insert_with(|| {
-                self.0.publisher.publisher(self.0.names.topic(topic)).set_delay_threshold(GATHER).build()
+                self.0.publisher.publisher(self.0.names.topic(topic)).set_delay_threshold(BATCH_DELAY).build()
             });
             publisher.clone()
         };
         let headers = message.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let attributes = headers.chain([(MESSAGE_ID, message.id.as_str())]);
         let sent = PubSubMessage::new().set_data(message.body.clone()).set_attributes(attributes);
-        match timeout(PATIENCE, publisher.publish(sent)).await {
+        match timeout(TIMEOUT, publisher.publish(sent)).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(PublishError::Rpc(error))) => Err(failure(&error)),
             Ok(Err(error)) => Err(unavailable(error)),
@@ -178,8 +184,8 @@ impl PubSub {
         }
     }
 
-    /// Shows letters to `visit` until it says no. Those whose handler it keeps come back when that is dropped.
-    async fn visit_letters(
+    /// Passes dead letters to `visit` until it returns false. Dropping a handler returns its dead letter.
+    async fn visit_dead_letters(
         &self,
         destination: &str,
         mut visit: impl FnMut(Message, Handler) -> bool,
@@ -190,16 +196,16 @@ impl PubSub {
         let subscription = self.0.names.subscription(destination);
         let subscribe = self.0.subscriber.subscribe(subscription);
         let mut stream = subscribe
-            .set_max_outstanding_messages(FOUND_AT_MOST)
+            .set_max_outstanding_messages(MAX_LISTED)
             .set_shutdown_behavior(ShutdownBehavior::NackImmediately)
             .build();
-        let mut wait = FIRST_LETTER;
+        let mut wait = FIRST_DEAD_LETTER;
         while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
             let (message, handler) = letter.map_err(|error| failure(&error))?;
             if !visit(read(message), handler) {
                 break;
             }
-            wait = NEXT_LETTER;
+            wait = NEXT_DEAD_LETTER;
         }
         end(&stream.shutdown_token()).await;
         Ok(())
@@ -237,40 +243,43 @@ fn read(message: PubSubMessage) -> Message {
     Message { id, body: message.data, headers }
 }
 
-/// Sends what is settled, and gives back the rest.
+/// Sends acknowledgements, and nacks the rest.
 async fn end(stream: &ShutdownToken) {
-    let _ = timeout(PATIENCE, stream.shutdown()).await;
+    let _ = timeout(TIMEOUT, stream.shutdown()).await;
 }
 
-/// Where a subscription's messages come from.
+/// A streaming pull.
 #[derive(Debug)]
 pub(crate) struct Source {
-    link: PubSub,
+    backend: PubSub,
     topic: String,
     subscription: String,
     options: Options,
     stream: Option<MessageStream>,
-    /// Of the stream when it is no more, while what came by it is still settled.
+    /// Of the ended stream, whose messages are still being settled.
     ended: Option<ShutdownToken>,
-    /// How often messages came, where the service does not say.
-    seen: HashMap<String, u32>,
+    /// Deliveries by message id, where the service does not count.
+    counted: HashMap<String, u32>,
 }
 
 impl Source {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         self.stream = None;
-        self.link.make_subscription(&self.topic, &self.subscription, &self.options).await?;
-        let subscribe = self.link.0.subscriber.subscribe(self.link.0.names.subscription(&self.subscription));
-        let stream = subscribe
+        self.backend.make_subscription(&self.topic, &self.subscription, &self.options).await?;
+        let subscribe =
+            self.backend.0.subscriber.subscribe(self.backend.0.names.subscription(&self.subscription));
+        let mut subscribe = subscribe
             .set_max_outstanding_messages(i64::try_from(self.options.window()).unwrap_or(i64::MAX))
-            .set_max_lease_extension(self.link.0.config.ack_deadline)
-            .set_shutdown_behavior(ShutdownBehavior::WaitForProcessing)
-            .build();
-        self.stream = Some(stream);
+            .set_max_lease_extension(self.backend.0.config.ack_deadline)
+            .set_shutdown_behavior(ShutdownBehavior::WaitForProcessing);
+        if let Some(bytes) = self.backend.0.config.max_outstanding_bytes {
+            subscribe = subscribe.set_max_outstanding_bytes(bytes);
+        }
+        self.stream = Some(subscribe.build());
         Ok(())
     }
 
-    pub(crate) async fn next(&mut self, _room: usize) -> Result<Raw, BrokerError> {
+    pub(crate) async fn next(&mut self, _prefetch: usize) -> Result<RawMessage, BrokerError> {
         let Some(stream) = &mut self.stream else { return Err(unavailable("not attached")) };
         match stream.next().await {
             Some(Ok((message, handler))) => Ok(self.raw(message, handler)),
@@ -279,29 +288,29 @@ impl Source {
         }
     }
 
-    fn raw(&mut self, message: PubSubMessage, handler: Handler) -> Raw {
+    fn raw(&mut self, message: PubSubMessage, handler: Handler) -> RawMessage {
         let attempt = match handler.delivery_attempt() {
             Some(attempt) => u32::try_from(attempt).unwrap_or(1),
             None => {
-                if self.seen.len() >= COUNTED_AT_MOST {
-                    self.seen.clear();
+                if self.counted.len() >= MAX_COUNTED {
+                    self.counted.clear();
                 }
-                let count = self.seen.entry(message.message_id.clone()).or_default();
+                let count = self.counted.entry(message.message_id.clone()).or_default();
                 *count += 1;
                 *count
             }
         };
-        Raw { message: read(message), attempt, receipt: AnyReceipt::PubSub(Receipt(handler)) }
+        RawMessage { message: read(message), attempt, receipt: AnyReceipt::PubSub(Receipt(handler)) }
     }
 
-    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+    pub(crate) async fn stop_consuming(&mut self) -> Vec<RawMessage> {
         let Some(mut stream) = self.stream.take() else { return Vec::new() };
-        let mut ahead = Vec::new();
+        let mut prefetched = Vec::new();
         while let Some(Some(Ok((message, handler)))) = stream.next().now_or_never() {
-            ahead.push(self.raw(message, handler));
+            prefetched.push(self.raw(message, handler));
         }
         self.ended = Some(stream.shutdown_token());
-        ahead
+        prefetched
     }
 
     pub(crate) async fn close(self) {
@@ -311,7 +320,7 @@ impl Source {
     }
 }
 
-/// The right to settle one message; the client library keeps its lease until then.
+/// Settles one message, whose ack deadline the client library extends until then.
 #[derive(Debug)]
 pub(crate) struct Receipt(Handler);
 
@@ -322,37 +331,37 @@ impl Receipt {
     }
 
     /// The subscription's retry policy decides when.
-    pub(crate) async fn retry(self, _after: Duration) -> Result<(), BrokerError> {
+    pub(crate) async fn redeliver_after(self, _after: Duration) -> Result<(), BrokerError> {
         self.0.nack();
         Ok(())
     }
 
-    pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
+    pub(crate) async fn requeue(self) -> Result<(), BrokerError> {
         self.0.nack();
         Ok(())
     }
 }
 
-/// A look at a topic by a subscription that is removed afterwards.
+/// A subscription that is removed afterwards.
 #[derive(Debug)]
-pub(crate) struct Look {
-    link: PubSub,
+pub(crate) struct TailSource {
+    backend: PubSub,
     topic: String,
     at: Option<(String, MessageStream)>,
 }
 
-impl Look {
+impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         let name = match self.at.take() {
             Some((name, _)) => name,
             None => {
                 let name = format!("{}-tail-{}", self.topic, Uuid::new_v4().simple());
-                self.link.make_passing_subscription(&self.topic, &name).await?;
+                self.backend.make_temporary_subscription(&self.topic, &name).await?;
                 name
             }
         };
-        let subscription = self.link.0.names.subscription(&name);
-        self.at = Some((name, self.link.0.subscriber.subscribe(subscription).build()));
+        let subscription = self.backend.0.names.subscription(&name);
+        self.at = Some((name, self.backend.0.subscriber.subscribe(subscription).build()));
         Ok(())
     }
 
@@ -371,7 +380,7 @@ impl Look {
     pub(crate) async fn close(self) {
         if let Some((name, stream)) = self.at {
             end(&stream.shutdown_token()).await;
-            self.link.remove_subscription(&name).await;
+            self.backend.remove_subscription(&name).await;
         }
     }
 }

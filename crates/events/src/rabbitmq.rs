@@ -1,7 +1,6 @@
-//! RabbitMQ: a topic is a durable exchange, a subscription a durable queue bound to it. A classic queue neither
-//! counts deliveries nor waits, so both are done from here in a way that loses nothing: a message that failed
-//! stays unacknowledged for its wait and is then put behind the queue again with its count, confirmed before the
-//! old one is acknowledged.
+//! RabbitMQ: a topic is a durable exchange, a subscription a durable queue bound to it. A classic queue neither counts
+//! deliveries nor delays redeliveries, so both happen here without losing a message: a nacked one stays unacknowledged
+//! during its back-off, is then published to the queue with its count, and acknowledged after the confirm.
 
 mod publishing;
 mod source;
@@ -25,23 +24,23 @@ use lapin::{
 use tokio::time::timeout;
 
 use crate::config;
-use crate::dead_letters::Wanted;
+use crate::dead_letters::Removal;
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
-use publishing::{Declare, PATIENCE, Publishing};
+use publishing::{Declare, Publishing, TIMEOUT};
 pub(crate) use source::{Receipt, Source};
 
-/// The name under which Watermill, which the Go broker library stands on, knows a message's id.
+/// The header for a message's id of Watermill, on which the Go broker library is built.
 const MESSAGE_ID: &str = "_watermill_message_uuid";
-/// How often the message was handed out, when this is not the first time.
+/// The delivery count, from the second delivery on.
 const ATTEMPT: &str = "hyperfleet-attempt";
-/// Seconds after which a silent server counts as gone.
+/// Seconds after which a silent server counts as dead.
 const HEARTBEAT: u16 = 10;
-/// AMQP's word for a message that is kept on disk.
+/// AMQP's delivery mode for messages on disk.
 const PERSISTENT: u8 = 2;
 
-/// The broker; connected to when it is used.
+/// Connects when it is used.
 #[derive(Debug, Clone)]
 pub(crate) struct RabbitMq(Arc<Inner>);
 
@@ -64,12 +63,12 @@ impl RabbitMq {
             .url
             .parse()
             .map_err(|why| BrokerError::Configuration(format!("broker.rabbitmq.url: {why}")))?;
-        // The client library as it is built here would speak plain text to such an address, password and all.
+        // Without its TLS feature the client library would send the password in plain text to such an address.
         if uri.scheme == AMQPScheme::AMQPS {
             let why = "broker.rabbitmq.url: this program speaks to RabbitMQ without TLS, so amqps is refused";
             return Err(BrokerError::Configuration(why.to_owned()));
         }
-        // A bare slash behind the port means the usual virtual host to people and to the Go library.
+        // In the Go library a bare slash behind the port names the default virtual host.
         if uri.vhost.is_empty() {
             uri.vhost.push('/');
         }
@@ -88,40 +87,48 @@ impl RabbitMq {
         Source::new(self.clone(), topic, queue, options.window())
     }
 
-    pub(crate) fn look(&self, topic: &str) -> Look {
-        Look { link: self.clone(), topic: topic.to_owned(), at: None }
+    pub(crate) fn tail_source(&self, topic: &str) -> TailSource {
+        TailSource { backend: self.clone(), topic: topic.to_owned(), at: None }
     }
 
-    pub(crate) async fn put_letter(&self, destination: &str, letter: Message) -> Result<(), BrokerError> {
+    pub(crate) async fn put_dead_letter(
+        &self,
+        destination: &str,
+        letter: Message,
+    ) -> Result<(), BrokerError> {
         self.put(Declare::Queue(destination), "", destination, &letter, FieldTable::default()).await
     }
 
-    pub(crate) async fn letters(&self, destination: &str, limit: usize) -> Result<Vec<Message>, BrokerError> {
-        let mut letters = Vec::new();
-        self.visit_letters(destination, async |letter: &Delivery| {
-            letters.push(read(letter));
-            Ok(letters.len() < limit)
+    pub(crate) async fn dead_letters(
+        &self,
+        destination: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>, BrokerError> {
+        let mut dead_letters = Vec::new();
+        self.visit_dead_letters(destination, async |letter: &Delivery| {
+            dead_letters.push(read(letter));
+            Ok(dead_letters.len() < limit)
         })
         .await?;
-        Ok(letters)
+        Ok(dead_letters)
     }
 
-    pub(crate) async fn remove_letters(
+    pub(crate) async fn remove_dead_letters(
         &self,
         destination: &str,
         ids: &HashSet<&str>,
     ) -> Result<usize, BrokerError> {
-        let mut wanted = Wanted::new(ids);
-        self.visit_letters(destination, async |letter: &Delivery| {
-            if wanted.meets(&read(letter).id)
+        let mut removal = Removal::new(ids);
+        self.visit_dead_letters(destination, async |letter: &Delivery| {
+            if removal.matches(&read(letter).id)
                 && !letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?
             {
                 return Err(unavailable("the connection ended before"));
             }
-            Ok(wanted.is_more())
+            Ok(removal.is_incomplete())
         })
         .await?;
-        Ok(wanted.met())
+        Ok(removal.removed())
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
@@ -130,15 +137,15 @@ impl RabbitMq {
         Ok(())
     }
 
-    /// Shows letters to `visit` until it says no. They go back to their places when the channel is closed.
-    async fn visit_letters(
+    /// Passes dead letters to `visit` until it returns false. Closing the channel requeues the unacknowledged ones.
+    async fn visit_dead_letters(
         &self,
         destination: &str,
         mut visit: impl AsyncFnMut(&Delivery) -> Result<bool, BrokerError>,
     ) -> Result<(), BrokerError> {
         let channel = self.channel().await?;
         let queue = ShortString::from(destination);
-        // Who only looks makes nothing: a mistyped name would leave a queue behind.
+        // Passive, because a mistyped name would leave a queue behind.
         let known = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
         match channel.queue_declare(queue.clone(), known, FieldTable::default()).await {
             Ok(_) => {}
@@ -161,7 +168,16 @@ impl RabbitMq {
             .map_err(unavailable)?
             .with_uri(self.0.uri.clone())
             .with_properties(properties);
-        timeout(PATIENCE, builder.connect()).await.map_err(|_| BrokerError::TimedOut)?.map_err(unavailable)
+        timeout(TIMEOUT, builder.connect()).await.map_err(|_| BrokerError::TimedOut)?.map_err(unavailable)
+    }
+
+    /// The tag of a consumer, which is replaced now and then on the same channel; empty lets the server choose.
+    fn consumer_tag(&self, number: u64) -> ShortString {
+        match self.0.config.consumer_tag.as_str() {
+            "" => ShortString::default(),
+            tag if number == 0 => tag.into(),
+            tag => format!("{tag}-{number}").into(),
+        }
     }
 
     fn exchange<'a>(&'a self, topic: &'a str) -> &'a str {
@@ -181,7 +197,7 @@ impl RabbitMq {
     }
 
     async fn bind(&self, channel: &Channel, queue: &str, exchange: &str) -> Result<(), BrokerError> {
-        // An exchange of this type is bound to everything, as the Go library's publishers leave the key empty.
+        // Publishers of the Go library leave the routing key empty.
         let all = self.0.config.exchange_type == "topic" && self.0.config.routing_key.is_empty();
         let key = if all { "#" } else { self.0.config.routing_key.as_str() };
         let bound = channel.queue_bind(
@@ -223,7 +239,6 @@ fn properties(message: &Message, mut headers: FieldTable) -> BasicProperties {
 }
 
 fn read(delivery: &Delivery) -> Message {
-    // Others than we may have put it there.
     let mut id = delivery.properties.message_id().as_ref().map(ToString::to_string).unwrap_or_default();
     let mut headers = Vec::new();
     for (name, value) in delivery.properties.headers().iter().flat_map(FieldTable::inner) {
@@ -238,27 +253,27 @@ fn read(delivery: &Delivery) -> Message {
     Message { id, body: Bytes::from(delivery.data.clone()), headers }
 }
 
-/// A look at a topic by a queue that goes with its connection.
+/// An exclusive queue, which the server deletes with the connection.
 #[derive(Debug)]
-pub(crate) struct Look {
-    link: RabbitMq,
+pub(crate) struct TailSource {
+    backend: RabbitMq,
     topic: String,
     at: Option<(Connection, Consumer)>,
 }
 
-impl Look {
+impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
-        let connection = self.link.connect().await?;
+        let connection = self.backend.connect().await?;
         let channel = connection.create_channel().await.map_err(unavailable)?;
-        let exchange = self.link.exchange(&self.topic);
-        self.link.declare_exchange(&channel, exchange).await?;
-        let passing =
+        let exchange = self.backend.exchange(&self.topic);
+        self.backend.declare_exchange(&channel, exchange).await?;
+        let temporary =
             QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
-        let queue = channel.queue_declare("".into(), passing, FieldTable::default());
+        let queue = channel.queue_declare("".into(), temporary, FieldTable::default());
         let queue = queue.await.map_err(unavailable)?.name().clone();
-        self.link.bind(&channel, queue.as_str(), exchange).await?;
-        let unanswered = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
-        let consumer = channel.basic_consume(queue, "".into(), unanswered, FieldTable::default());
+        self.backend.bind(&channel, queue.as_str(), exchange).await?;
+        let no_ack = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
+        let consumer = channel.basic_consume(queue, "".into(), no_ack, FieldTable::default());
         self.at = Some((connection, consumer.await.map_err(unavailable)?));
         Ok(())
     }
@@ -274,8 +289,7 @@ impl Look {
 
     pub(crate) async fn close(self) {
         if let Some((connection, _)) = self.at {
-            // The server notices anyway.
-            let _ = timeout(PATIENCE, connection.close(200, "seen".into())).await;
+            let _ = timeout(TIMEOUT, connection.close(200, "seen".into())).await;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The functions that expressions may call, besides the macros: how each is called, and what it does.
+//! The functions that expressions may call, besides the macros: their signatures and what they do.
 
 use std::fmt::Write;
 

@@ -21,6 +21,7 @@ mod value;
 use std::fmt;
 use std::sync::Arc;
 
+pub use names::edits;
 pub use scope::{REDACTED, Scope};
 pub use script::{Script, ScriptFault};
 
@@ -67,7 +68,7 @@ impl Expression {
         })
     }
 
-    /// What it was compiled from.
+    /// Its source text.
     pub fn source(&self) -> &str {
         &self.source
     }

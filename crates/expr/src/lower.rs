@@ -325,7 +325,7 @@ impl Lowering {
     }
 }
 
-/// Operators have names that nobody can write.
+/// Operators have names that the grammar does not allow for functions.
 fn is_plain(name: &str) -> bool {
     !name.starts_with(['_', '!', '-', '@']) || name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }

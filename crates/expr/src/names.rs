@@ -1,4 +1,4 @@
-//! What was probably meant by a name that nobody knows.
+//! Suggests the known name that is nearest to an unknown one.
 
 /// `; did you mean …?` with the nearest candidate, or nothing when none is near.
 pub(crate) fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
@@ -13,8 +13,8 @@ pub(crate) fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>
     }
 }
 
-/// Levenshtein's distance in lower case. Far beyond the length of any candidate, a name is no near miss.
-fn edits(a: &str, b: &str) -> usize {
+/// Levenshtein's distance between two names in lower case. Far beyond the length of any candidate, a name is no near miss.
+pub fn edits(a: &str, b: &str) -> usize {
     if a.len() > 4 * b.len() + 4 {
         return usize::MAX;
     }

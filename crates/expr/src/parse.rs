@@ -1,4 +1,4 @@
-//! From source to a checked program, with errors in words for those who write expressions.
+//! Compiles source text to a checked program, with errors for the author of the expression.
 
 use std::thread;
 

@@ -1,7 +1,7 @@
-//! What an expression can see: JSON values by name. Whatever stands under a key that looks like a secret
-//! reads as [`REDACTED`], and this file is the only one that touches the members of a JSON object, so no
-//! function of the language can reach around the mask. Nothing is copied or converted beforehand: a scope
-//! over a large document costs nothing until an expression looks at it.
+//! The variables of an expression: JSON values by name. A value under a key that looks like a secret reads as
+//! [`REDACTED`]. Only this file reads the members of a JSON object, so no function of the language can reach around the
+//! mask. Nothing is copied or converted in advance: a scope over a large document costs nothing until an expression
+//! reads it.
 
 use serde_json::Value as Json;
 
@@ -38,7 +38,7 @@ const SECRET_WORDS: [&str; 23] = [
     "jwt",
 ];
 
-/// A longer key is no name, and is masked instead of searched for words each time somebody looks.
+/// A longer key is masked without searching it for words.
 const MAX_KEY_BYTES: usize = 320;
 
 /// The variables of an evaluation.
@@ -99,7 +99,7 @@ impl<'s> Members<'s> {
         self.0.get(key).map(|value| seen_under(key, value))
     }
 
-    /// By name, so that the order in which somebody wrote a document decides nothing.
+    /// By name, so that the order of a document's members has no effect.
     pub(crate) fn names(self) -> Vec<&'s str> {
         let mut names: Vec<_> = self.0.keys().map(String::as_str).collect();
         names.sort_unstable();
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_look_like_secrets_are_told_from_those_that_do_not() {
+    fn keys_that_look_like_secrets_are_recognised() {
         for key in [
             "password",
             "DB_PASSWORD",

@@ -18,17 +18,17 @@ pub struct Script {
     nodes: Arc<[Node]>,
 }
 
-/// What is wrong with one of the expressions.
+/// A fault of one of the expressions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptFault {
     /// Of this name; nothing for the result.
     pub name: Option<String>,
-    /// One line that says what is wrong and where.
+    /// One line with the fault and its position.
     pub message: String,
 }
 
 impl Script {
-    /// Compiles parameters and a result that may use `variables` and the parameters. Every fault is told.
+    /// Compiles parameters and a result that may use `variables` and the parameters. Every fault is reported.
     pub fn compile(
         params: &[(String, String)],
         result: &str,

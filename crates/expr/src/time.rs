@@ -1,4 +1,4 @@
-//! Moments and the time between them, in microseconds: read from text and printed.
+//! Timestamps and durations in microseconds: parsed and printed.
 
 use chrono::{DateTime, SecondsFormat};
 

@@ -4,12 +4,12 @@ pub(crate) mod adapter;
 pub(crate) mod api;
 pub(crate) mod apply;
 pub(crate) mod complete;
-mod config;
+pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod describe;
-mod dev;
+pub(crate) mod dev;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
@@ -19,37 +19,34 @@ pub(crate) mod get;
 pub(crate) mod label;
 pub(crate) mod login;
 pub(crate) mod man;
-mod migrate;
+pub(crate) mod migrate;
 pub(crate) mod patch;
 pub(crate) mod report;
-mod sentinel;
-mod serve;
+pub(crate) mod sentinel;
+pub(crate) mod serve;
 pub(crate) mod statuses;
 pub(crate) mod timeline;
 pub(crate) mod top;
 pub(crate) mod tree;
 pub(crate) mod up;
-mod version;
+pub(crate) mod version;
 pub(crate) mod wait;
 pub(crate) mod whoami;
 pub(crate) mod why;
 
 use std::process::ExitCode;
 
-use clap::ArgMatches;
 use hyperfleet_service::settings::Faults;
 use hyperfleet_service::shutdown::Signals;
 
-use crate::remote;
-
-/// How a command ends: the exit codes, which scripts rely on. They are written down in `docs/cli.md`.
+/// How a command ends: the exit codes, which scripts rely on. They are written down in `docs/how-to/cli.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The server refused for a reason without a code of its own, or something else did not work.
     Failed = 1,
     /// The command was called or configured wrongly.
     Usage = 2,
-    /// What it is about is not there.
+    /// The resource does not exist.
     NotFound = 3,
     /// The state is another than it needs: a name that is taken, a version that has moved, a deletion under way.
     Conflict = 4,
@@ -57,7 +54,7 @@ pub(crate) enum Exit {
     NotAllowed = 5,
     /// The server cannot be reached or has no room; the same may work later.
     Unreachable = 6,
-    /// What was waited for did not come in time.
+    /// A wait timed out.
     TimedOut = 7,
     /// There are differences (`diff`).
     Differs = 8,
@@ -95,7 +92,7 @@ impl Failure {
         Self::with(Exit::Usage, text)
     }
 
-    /// Something that a script tells by its exit code.
+    /// A failure with its own exit code.
     pub(crate) fn with(exit: Exit, text: impl std::fmt::Display) -> Self {
         Self { text: text.to_string(), code: exit.into() }
     }
@@ -104,47 +101,6 @@ impl Failure {
 impl From<Faults> for Failure {
     fn from(faults: Faults) -> Self {
         Self::usage(faults)
-    }
-}
-
-/// Runs the command that was asked for.
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("up", matches)) => up::run(matches),
-        Some(("serve", matches)) => serve::run(matches),
-        Some(("sentinel", matches)) => sentinel::run(matches),
-        Some(("adapter", matches)) => adapter::run(matches),
-        Some(("migrate", matches)) => migrate::run(matches),
-        Some(("config", matches)) => config::run(matches),
-        Some(("dev", matches)) => dev::run(matches),
-        Some(("version", matches)) => version::run(matches),
-        Some(("get", matches)) => remote::run(matches, get::run),
-        Some(("describe", matches)) => remote::run(matches, describe::run),
-        Some(("tree", matches)) => remote::run(matches, tree::run),
-        Some(("why", matches)) => remote::run(matches, why::run),
-        Some(("timeline", matches)) => remote::run(matches, timeline::run),
-        Some(("top", matches)) => remote::run(matches, top::run),
-        Some(("statuses", matches)) => remote::run(matches, statuses::run),
-        Some(("wait", matches)) => remote::run(matches, wait::run),
-        Some(("create", matches)) => remote::run(matches, create::run),
-        Some(("apply", matches)) => remote::run(matches, apply::run),
-        Some(("diff", matches)) => remote::run(matches, diff::run),
-        Some(("patch", matches)) => remote::run(matches, patch::run),
-        Some(("edit", matches)) => remote::run(matches, edit::run),
-        Some(("label", matches)) => remote::run(matches, label::run),
-        Some(("delete", matches)) => remote::run(matches, delete::run),
-        Some(("force-delete", matches)) => remote::run(matches, force_delete::run),
-        Some(("report", matches)) => remote::run(matches, report::run),
-        Some(("api", matches)) => remote::run(matches, api::run),
-        Some(("events", matches)) => events::run(matches),
-        Some(("whoami", matches)) => remote::run(matches, whoami::run),
-        Some(("doctor", matches)) => doctor::run(matches),
-        Some(("login", matches)) => login::run(matches),
-        Some(("context", matches)) => context::run(matches),
-        Some(("completion", matches)) => complete::script(matches),
-        Some(("__complete", matches)) => complete::run(matches),
-        Some(("man", matches)) => man::run(matches),
-        _ => Err(Failure::usage("no such command; see hyperfleet --help")),
     }
 }
 

@@ -11,7 +11,10 @@ mod remote;
 
 use std::process::ExitCode;
 
+use clap::Parser as _;
 use hyperfleet_service::build_info::BuildInfo;
+
+use crate::cli::Cli;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -24,9 +27,9 @@ const BUILD: BuildInfo = BuildInfo {
 };
 
 fn main() -> ExitCode {
-    let matches = cli::command().get_matches();
-    output::choose_colours(cli::colours(&matches));
-    let result = commands::run(&matches);
+    let cli = Cli::parse();
+    output::choose_colours(cli.color);
+    let result = cli.command.run();
     hyperfleet_service::logging::flush();
     match result {
         Ok(code) => code,

@@ -2,9 +2,9 @@
 //! server said passes [`text::clean`] on its way to a terminal; nothing else in the binary writes to either stream.
 
 pub(crate) mod age;
-pub(crate) mod ask;
 pub(crate) mod bar;
-pub(crate) mod form;
+pub(crate) mod confirm;
+pub(crate) mod format;
 pub(crate) mod json;
 pub(crate) mod jsonpath;
 pub(crate) mod paint;
@@ -16,19 +16,17 @@ pub(crate) mod yaml;
 use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
+use clap::ValueEnum;
 use hyperfleet_service::settings;
 
 use paint::Tone;
 
-/// What `--color` asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The choice of `--color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Colours {
-    /// Where a terminal is, unless the environment says otherwise.
     #[default]
     Auto,
-    /// Everywhere.
     Always,
-    /// Nowhere.
     Never,
 }
 
@@ -41,13 +39,10 @@ pub(crate) fn choose_colours(choice: Colours) {
 
 /// Prints data. A closed pipe is the reader's choice and no error of ours.
 pub(crate) fn data(text: &str) {
-    bar::clear();
-    let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes());
-    let _ = stdout.flush();
+    let _ = data_is_read(text);
 }
 
-/// Prints data, and says whether anybody still reads it: what prints for ever must end with its reader.
+/// Prints data; false once the reader has closed the pipe, so that a watch ends with its reader.
 pub(crate) fn data_is_read(text: &str) -> bool {
     bar::clear();
     let mut stdout = std::io::stdout().lock();

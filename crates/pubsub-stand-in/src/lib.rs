@@ -1,4 +1,4 @@
-//! As much of Google Pub/Sub as tests and the load generator need, in memory: topics and subscriptions by HTTP and
+//! As much of Google Pub/Sub as tests need, in memory: topics and subscriptions by HTTP and
 //! JSON, messages by gRPC, leases, waits before redelivery, and counts of deliveries. Where `PUBSUB_EMULATOR_HOST` names
 //! a server, that is asked in its place. It promises nothing about speed or safety.
 #![forbid(unsafe_code)]
@@ -25,28 +25,22 @@ use proto::{Acknowledge, Empty, ModifyAckDeadline, Publish, Published, Pulled, S
 use state::{State, StreamId};
 
 /// The variable that names another server to use in its place, as Google's own clients read it.
-pub const ELSEWHERE: &str = "PUBSUB_EMULATOR_HOST";
+const EMULATOR_HOST: &str = "PUBSUB_EMULATOR_HOST";
 
-/// Host and port of the server that all of this process share: the one of [`ELSEWHERE`], else one of our own.
+/// Host and port of the server that all tests of this process share: the one that `PUBSUB_EMULATOR_HOST` names, else
+/// this one.
 ///
 /// # Panics
-/// When our own cannot be started.
+/// When it cannot be started.
 pub fn host() -> String {
     static HOST: OnceLock<String> = OnceLock::new();
-    let own = || launch().expect("a stand-in of Pub/Sub must start").to_string();
-    HOST.get_or_init(|| elsewhere().unwrap_or_else(own)).clone()
-}
-
-/// What [`ELSEWHERE`] names.
-pub fn elsewhere() -> Option<String> {
-    hyperfleet_service::settings::environment().remove(ELSEWHERE).filter(|host| !host.is_empty())
+    let start = || launch().expect("a stand-in of Pub/Sub must start").to_string();
+    let named = hyperfleet_service::settings::environment().remove(EMULATOR_HOST);
+    HOST.get_or_init(|| named.filter(|host| !host.is_empty()).unwrap_or_else(start)).clone()
 }
 
 /// Serves on a port of its own until the process ends, on a thread of its own: a test's runtime ends with the test.
-///
-/// # Errors
-/// When there is no port or no thread to be had.
-pub fn launch() -> Result<SocketAddr> {
+fn launch() -> Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;

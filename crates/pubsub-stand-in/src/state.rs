@@ -1,4 +1,4 @@
-//! What the service remembers: which messages wait, which are leased to whom, and how often each was handed out.
+//! The state of the service: messages that wait, outstanding messages with their subscriber, and delivery counts.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ struct World {
 struct Subscription {
     wanted: Value,
     waiting: VecDeque<Waiting>,
-    leased: HashMap<String, Lease>,
+    outstanding: HashMap<String, Outstanding>,
 }
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ struct Waiting {
 }
 
 #[derive(Debug)]
-struct Lease {
+struct Outstanding {
     message: PubsubMessage,
     handed_out: u32,
     until: Instant,
@@ -83,8 +83,8 @@ impl State {
         if world.subscriptions.contains_key(name) {
             return false;
         }
-        let (wanted, waiting, leased) = (wanted.clone(), VecDeque::new(), HashMap::new());
-        world.subscriptions.insert(name.to_owned(), Subscription { wanted, waiting, leased });
+        let (wanted, waiting, outstanding) = (wanted.clone(), VecDeque::new(), HashMap::new());
+        world.subscriptions.insert(name.to_owned(), Subscription { wanted, waiting, outstanding });
         true
     }
 
@@ -123,7 +123,7 @@ impl State {
     pub(super) fn close(&self, stream: &StreamId) {
         if let Some(subscription) = self.world().subscriptions.get_mut(&stream.subscription) {
             let soon = Instant::now() + AFTER_A_STREAM;
-            for lease in subscription.leased.values_mut().filter(|lease| lease.stream == stream.id) {
+            for lease in subscription.outstanding.values_mut().filter(|lease| lease.stream == stream.id) {
                 lease.until = lease.until.min(soon);
             }
         }
@@ -138,14 +138,14 @@ impl State {
             .ok_or_else(|| Status::not_found("no such subscription"))?;
         let now = Instant::now();
         let ended: Vec<String> = subscription
-            .leased
+            .outstanding
             .iter()
             .filter(|(_, lease)| lease.until <= now)
             .map(|(id, _)| id.clone())
             .collect();
         ended.iter().for_each(|id| subscription.take_back(id));
         let counts = subscription.wanted.get("deadLetterPolicy").is_some();
-        let held = subscription.leased.values().filter(|lease| lease.stream == stream.id).count();
+        let held = subscription.outstanding.values().filter(|lease| lease.stream == stream.id).count();
         let mut received = Vec::new();
         while held + received.len() < stream.most {
             let Some(place) = subscription.waiting.iter().position(|waiting| waiting.not_before <= now)
@@ -161,14 +161,16 @@ impl State {
                 delivery_attempt,
             });
             let until = now + Duration::from_secs(60);
-            subscription.leased.insert(ack_id, Lease { message, handed_out, until, stream: stream.id });
+            subscription
+                .outstanding
+                .insert(ack_id, Outstanding { message, handed_out, until, stream: stream.id });
         }
         Ok(received)
     }
 
     pub(super) fn acknowledge(&self, subscription: &str, ack_ids: &[String]) {
         if let Some(subscription) = self.world().subscriptions.get_mut(subscription) {
-            ack_ids.iter().for_each(|id| drop(subscription.leased.remove(id)));
+            ack_ids.iter().for_each(|id| drop(subscription.outstanding.remove(id)));
         }
         self.changed.notify_waiters();
     }
@@ -179,7 +181,7 @@ impl State {
             for id in ack_ids {
                 if time.is_zero() {
                     subscription.take_back(id);
-                } else if let Some(lease) = subscription.leased.get_mut(id) {
+                } else if let Some(lease) = subscription.outstanding.get_mut(id) {
                     lease.until = Instant::now() + time;
                 }
             }
@@ -190,7 +192,7 @@ impl State {
 
 impl Subscription {
     fn take_back(&mut self, ack_id: &str) {
-        let Some(Lease { message, handed_out, .. }) = self.leased.remove(ack_id) else { return };
+        let Some(Outstanding { message, handed_out, .. }) = self.outstanding.remove(ack_id) else { return };
         let policy = &self.wanted["retryPolicy"];
         let time = |name: &str| -> f64 {
             policy[name].as_str().and_then(|text| text.trim_end_matches('s').parse().ok()).unwrap_or(0.0)

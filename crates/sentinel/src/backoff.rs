@@ -1,28 +1,34 @@
-//! How long to wait after a failure, and arithmetic on moments. Chance comes in as a value, so that a
-//! simulation can repeat it.
+//! Waits after failures, and arithmetic on times. Randomness is an argument, so that a simulation can repeat it.
 
 use std::time::Duration;
 
+use backon::{BackoffBuilder as _, ExponentialBuilder};
 use hyperfleet_core::Timestamp;
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The wait after so many failures in a row: 0.5 s doubling to 30 s, shortened by up to a quarter.
-/// `chance` is from 0 to 1. What the other side asked for is kept to, up to the longest wait.
-pub fn after_failures(failures: u32, chance: f64, asked: Option<Duration>) -> Duration {
-    let doubled = FIRST.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST);
-    let jittered = doubled.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0);
-    jittered.max(asked.unwrap_or_default().min(LONGEST))
+/// The wait after consecutive failures: 0.5 s doubling to 30 s, shortened by up to a quarter. `jitter` is from 0 to 1. A
+/// `Retry-After` is respected up to the longest wait.
+pub fn after_failures(failures: u32, jitter: f64, retry_after: Option<Duration>) -> Duration {
+    let wait =
+        doubled(failures.saturating_sub(1), FIRST, LONGEST).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0);
+    wait.max(retry_after.unwrap_or_default().min(LONGEST))
 }
 
-/// The moment that much later.
+/// `first`, doubled this many times, up to `longest`.
+pub(crate) fn doubled(times: u32, first: Duration, longest: Duration) -> Duration {
+    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest).without_max_times();
+    delays.build().nth(times.min(16) as usize).unwrap_or(longest)
+}
+
+/// The time that much later.
 pub fn later(moment: Timestamp, by: Duration) -> Timestamp {
     let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
     Timestamp::from_micros(moment.micros().saturating_add(by))
 }
 
-/// How long ago a moment was; nothing for one that is to come.
+/// How long ago a time was; zero for a time in the future.
 pub fn age(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now.micros().saturating_sub(moment.micros())).unwrap_or_default())
 }

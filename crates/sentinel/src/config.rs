@@ -4,14 +4,13 @@
 mod keys;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hyperfleet_client::{Secret, Settings as ApiSettings, Token};
 use hyperfleet_events::BrokerConfig;
+use hyperfleet_service::listener::Bind;
 use hyperfleet_service::logging::{LogConfig, machine_name};
 use hyperfleet_service::settings::{Faults, Settings, Source, Sources};
-use hyperfleet_service::tls::TlsFiles;
 use serde_json::Value;
 
 pub use keys::KEYS;
@@ -21,13 +20,13 @@ use crate::custom::{MessageData, MessageDecision};
 /// Everything that decides how the Sentinel runs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Who publishes, and with whom the work is shared.
+    /// The source of events, and the group of replicas.
     pub name: String,
     /// This replica.
     pub replica: String,
     /// How the API is reached.
     pub api: ApiSettings,
-    /// What is looked after, and how.
+    /// What to publish events for, and how.
     pub work: Work,
     /// The broker.
     pub broker: BrokerConfig,
@@ -35,16 +34,16 @@ pub struct Config {
     pub health: Bind,
     /// Where metrics are served.
     pub metrics: Bind,
-    /// Time for events on their way at shutdown.
+    /// Time for events in flight at shutdown.
     pub shutdown_timeout: Duration,
     /// The settings that all this was read from, to be printed.
     pub settings: Settings,
 }
 
-/// What is looked after, and how.
+/// What to publish events for, and how.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// Plurals; nothing for every kind there is.
+    /// Plurals of kinds; `None` for every kind.
     pub kinds: Option<Vec<String>>,
     /// Labels that a resource must carry.
     pub selector: Vec<(String, String)>,
@@ -54,11 +53,11 @@ pub struct Work {
     pub page_size: u64,
     /// Topic of every event, if it does not depend on the kind.
     pub topic: Option<String>,
-    /// Events on their way at a time.
+    /// Events in flight at a time.
     pub parallel: usize,
-    /// When to publish, if the built-in table does not say it.
+    /// When to publish, instead of the built-in table.
     pub decision: Option<MessageDecision>,
-    /// What events say besides the default.
+    /// Further members of an event's data.
     pub data: Option<MessageData>,
     /// Whether each event begins a trace.
     pub tracing: bool,
@@ -87,17 +86,6 @@ impl Default for Work {
     }
 }
 
-/// An address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bind {
-    /// Name or address.
-    pub host: String,
-    /// Port; 0 lets the system choose.
-    pub port: u16,
-    /// Certificate, when TLS is on.
-    pub tls: Option<TlsFiles>,
-}
-
 impl Config {
     /// The files that are looked for when none is named.
     pub const USUAL_FILES: [&str; 2] = ["/etc/hyperfleet/sentinel.yaml", "./configs/sentinel.yaml"];
@@ -114,25 +102,19 @@ impl Config {
             api: hyperfleet_client::config::of(&settings, "hyperfleet-sentinel", &mut faults),
             work,
             broker,
-            health: bind(&settings, "health", &mut faults),
-            metrics: bind(&settings, "metrics", &mut faults),
+            health: Bind::of(&settings, "health", &mut faults),
+            metrics: Bind::of(&settings, "metrics", &mut faults),
             shutdown_timeout: settings.duration("health.shutdown_timeout"),
             settings,
         };
         if faults.is_empty() { Ok(config) } else { Err(faults) }
     }
 
-    /// Whether anybody could hear a Sentinel of this configuration that runs by itself; the error says what to do.
+    /// Whether the broker reaches other processes; the error says what to do.
     pub fn check_serving(&self) -> Result<(), String> {
-        if self.broker.kind != hyperfleet_events::Kind::Memory {
-            return Ok(());
-        }
-        Err(format!(
-            "broker.type is memory ({}), which nobody outside of this process can hear.\n\
-             Choose nats, rabbitmq or googlepubsub, in the configuration file, by HYPERFLEET_BROKER_TYPE or by --broker-type.\n\
-             `hyperfleet up` runs a Sentinel with a broker in memory in one process with everything else.",
-            self.settings.source("broker.type")
-        ))
+        let instead =
+            "`hyperfleet up` runs a Sentinel with a broker in memory in one process with everything else.";
+        self.broker.check_reachable(&self.settings, instead)
     }
 
     /// How a process of this configuration logs.
@@ -141,7 +123,7 @@ impl Config {
     }
 }
 
-/// A name that no other replica has, now or before: what a former one held must not look like ours.
+/// A name that no other replica has or had, because a lease of that name would count as this replica's.
 pub fn replica_name() -> String {
     let unique = uuid::Uuid::new_v4().simple().to_string();
     let machine: String =
@@ -149,7 +131,7 @@ pub fn replica_name() -> String {
     format!("{machine}-{}", &unique[..8])
 }
 
-/// Takes over variables that the Go Sentinel calls otherwise; ours count for more.
+/// Reads variables of the Go Sentinel where ours are not set.
 fn with_go_variables(mut sources: Sources) -> Sources {
     for (variable, path) in keys::VARIABLES {
         let ours = KEYS.iter().find(|key| key.path == path).map(hyperfleet_service::settings::Key::variable);
@@ -238,7 +220,7 @@ fn selector(settings: &Settings, faults: &mut Faults) -> Vec<(String, String)> {
     labels.into_iter().collect()
 }
 
-/// What can be the name of a label, so that it is nothing else in a search.
+/// Whether a text is the name of a label, and nothing else in a search.
 fn is_label(label: &str) -> bool {
     !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c))
 }
@@ -273,28 +255,7 @@ fn data(settings: &Settings, faults: &mut Faults) -> Option<MessageData> {
     }
 }
 
-/// The listener of a section, with its certificate when TLS is on.
-fn bind(settings: &Settings, section: &str, faults: &mut Faults) -> Bind {
-    let mut file = |name: &str| {
-        let path = format!("{section}.tls.{name}");
-        let file = settings.some_text(&path);
-        if file.is_none() {
-            faults.push(settings.fault(&path, format!("required when {section}.tls.enabled is true")));
-        }
-        file.map(PathBuf::from)
-    };
-    let tls = settings.bool(&format!("{section}.tls.enabled")).then(|| (file("cert_file"), file("key_file")));
-    Bind {
-        host: settings.text(&format!("{section}.host")).to_owned(),
-        port: settings.integer(&format!("{section}.port")),
-        tls: match tls {
-            Some((Some(cert_file), Some(key_file))) => Some(TlsFiles { cert_file, key_file }),
-            _ => None,
-        },
-    }
-}
-
-/// A token that is at hand.
+/// A token from memory.
 pub fn fixed_token(token: String) -> Token {
     Token::Fixed(Secret::new(token))
 }

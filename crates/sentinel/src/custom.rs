@@ -1,5 +1,5 @@
-//! What a configuration can say instead of, or besides, the built-in table: a decision in CEL, and further members of
-//! an event's data. Both are compiled and checked at load, and bounded when they run.
+//! The configurable decision, and configurable members of an event's data, in CEL. Both are compiled at load, and bounded
+//! when they run.
 
 use hyperfleet_core::Timestamp;
 use hyperfleet_expr::{Expression, Scope, Script};
@@ -19,7 +19,7 @@ pub struct MessageDecision {
 }
 
 impl MessageDecision {
-    /// Reads `{params, result}`. The error lists what is wrong with each part.
+    /// Reads `{params, result}`. The error lists every fault.
     pub fn read(given: &Value) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let members = given.as_object().into_iter().flatten();
@@ -33,7 +33,7 @@ impl MessageDecision {
                 for (name, source) in given {
                     match source {
                         Value::String(source) => params.push((name.clone(), source.clone())),
-                        // YAML takes `true` and `5` for what they are in CEL too.
+                        // YAML parses `true` and `5` to values, which are CEL expressions too.
                         Value::Bool(_) | Value::Number(_) => params.push((name.clone(), source.to_string())),
                         _ => faults.push(format!("params.{name} must be an expression")),
                     }
@@ -72,7 +72,7 @@ impl MessageDecision {
     }
 }
 
-/// The conditions of a resource, with one before them that stands for each that is missing.
+/// The conditions of a resource, after an empty one that stands for missing ones.
 fn conditions(resource: &Value) -> Value {
     let missing = json!({
         "type": "", "status": "", "reason": "", "message": "", "observed_generation": 0,
@@ -93,7 +93,7 @@ enum Member {
 }
 
 impl MessageData {
-    /// Reads a mapping of names to expressions, or to further such mappings. The error lists what is wrong with each.
+    /// Reads a mapping of names to expressions or further mappings. The error lists every fault.
     pub fn read(given: &Value) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let members = read_members("", given, &mut faults);

@@ -1,5 +1,4 @@
-//! When to publish: a pure function of the resource, what was last published for it, and now. Each case of the
-//! table is one branch below.
+//! When to publish: a pure function of the resource, its last event, and the time. Each case of the table is one branch.
 //!
 //! | Case | Publish |
 //! |---|---|
@@ -13,26 +12,26 @@ use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 
-use crate::backoff::{age, later};
-use crate::seen::{Inputs, Reconciled, Seen};
+use crate::backoff::{age, doubled, later};
+use crate::observed::{Inputs, Observed, Reconciled};
 
 /// The first repetition for a resource that is not reconciled; each further one waits twice as long.
-pub const REPEAT_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const REPEAT_AFTER: Duration = Duration::from_secs(10);
 /// The longest wait between repetitions.
-pub const REPEAT_AT_MOST_AFTER: Duration = Duration::from_secs(300);
+pub(crate) const REPEAT_AT_MOST_AFTER: Duration = Duration::from_secs(300);
 /// Between two events about reports on one resource.
 pub const COALESCE: Duration = Duration::from_secs(1);
-/// After so long without a confirmation a reconciled resource is looked at again.
-pub const STALE_AFTER: Duration = Duration::from_secs(30 * 60);
+/// After this time without a confirmation a reconciled resource is published again.
+pub(crate) const STALE_AFTER: Duration = Duration::from_secs(30 * 60);
 
 /// What was last published for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Of this generation.
+    /// The generation.
     pub generation: u64,
-    /// With these inputs there for adapters.
+    /// The inputs of adapters.
     pub inputs: Inputs,
-    /// Then.
+    /// The time.
     pub at: Timestamp,
     /// Repetitions since anything changed, this one counted.
     pub repeats: u32,
@@ -43,15 +42,15 @@ pub struct Published {
 pub enum Reason {
     /// A generation that was never published.
     NewGeneration,
-    /// Not reconciled, and nothing was heard for a while.
+    /// Not reconciled, and without a report for a while.
     NotReconciled,
-    /// A report altered what other adapters may depend on.
+    /// A report changed what other adapters may depend on.
     InputsChanged,
-    /// Reconciled, and not confirmed for long.
+    /// Reconciled, and not confirmed for a long time.
     Stale,
     /// The configured decision said so.
     MessageDecision,
-    /// A person asked for it; no decision of the Sentinel's.
+    /// A person requested it; the Sentinel did not decide it.
     Requested,
 }
 
@@ -66,7 +65,7 @@ pub enum Skip {
     BackingOff,
     /// Published within the last second.
     Coalesced,
-    /// Another replica looks after it.
+    /// Another replica owns its range.
     OtherReplica,
     /// The configured decision said no.
     MessageDecision,
@@ -74,7 +73,7 @@ pub enum Skip {
     DecisionFailed,
 }
 
-/// What the table says.
+/// The decision for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Publish now.
@@ -88,35 +87,35 @@ pub enum Decision {
         /// Why not now.
         skip: Skip,
     },
-    /// Nothing to do until something changes or the poll finds it.
+    /// Nothing to do until a change or a resync.
     Rest(Skip),
 }
 
 /// The table.
-pub fn decide(seen: &Seen, published: Option<&Published>, now: Timestamp) -> Decision {
-    if never_published(seen, published) {
+pub fn decide(observed: &Observed, published: Option<&Published>, now: Timestamp) -> Decision {
+    if never_published(observed, published) {
         return Decision::Publish(Reason::NewGeneration);
     }
-    match (seen.reconciled, published) {
-        (Reconciled::Yes { confirmed }, _) => reconciled(seen, confirmed, published, now),
-        (Reconciled::No, Some(published)) => unreconciled(seen, published, now),
+    match (observed.reconciled, published) {
+        (Reconciled::Yes { confirmed }, _) => reconciled(observed, confirmed, published, now),
+        (Reconciled::No, Some(published)) => unreconciled(observed, published, now),
         (Reconciled::No, None) => Decision::Publish(Reason::NewGeneration),
     }
 }
 
-/// Whether an event for this generation is owed. Who is reconciled was worked on, so an event that nobody remembers
-/// was there or is not needed; but without adapters nothing tells, so a change that is seen as it happens is new.
-pub fn never_published(seen: &Seen, published: Option<&Published>) -> bool {
+/// Whether this generation was never published. For an unknown resource that is reconciled the event was published or is
+/// not needed. Without required adapters that cannot be told, so a watched change counts as unpublished.
+pub(crate) fn never_published(observed: &Observed, published: Option<&Published>) -> bool {
     match published {
-        Some(published) => published.generation < seen.generation,
-        None if seen.is_reconciled() => seen.news && !seen.has_adapters,
+        Some(published) => published.generation < observed.generation,
+        None if observed.is_reconciled() => observed.from_watch && !observed.has_adapters,
         None => true,
     }
 }
 
-fn unreconciled(seen: &Seen, published: &Published, now: Timestamp) -> Decision {
-    let (until, reason, skip) = if seen.inputs == published.inputs {
-        let heard = seen.reported.map_or(published.at, |reported| reported.max(published.at));
+fn unreconciled(observed: &Observed, published: &Published, now: Timestamp) -> Decision {
+    let (until, reason, skip) = if observed.inputs == published.inputs {
+        let heard = observed.reported.map_or(published.at, |reported| reported.max(published.at));
         (later(heard, repeat_after(published.repeats)), Reason::NotReconciled, Skip::BackingOff)
     } else {
         (later(published.at, COALESCE), Reason::InputsChanged, Skip::Coalesced)
@@ -125,12 +124,12 @@ fn unreconciled(seen: &Seen, published: &Published, now: Timestamp) -> Decision 
 }
 
 fn reconciled(
-    seen: &Seen,
+    observed: &Observed,
     confirmed: Option<Timestamp>,
     published: Option<&Published>,
     now: Timestamp,
 ) -> Decision {
-    if !seen.has_adapters {
+    if !observed.has_adapters {
         return Decision::Rest(Skip::NoRequiredAdapters);
     }
     let heard = confirmed.max(published.map(|published| published.at));
@@ -142,7 +141,7 @@ fn reconciled(
 
 /// 10 s, 20 s, 40 s … 5 min.
 pub fn repeat_after(repeats: u32) -> Duration {
-    REPEAT_AFTER.saturating_mul(1 << repeats.min(10)).min(REPEAT_AT_MOST_AFTER)
+    doubled(repeats, REPEAT_AFTER, REPEAT_AT_MOST_AFTER)
 }
 
 /// How many repetitions there are while nothing changes for that long.
@@ -151,28 +150,27 @@ pub fn repeats_within(unchanged: Duration) -> u32 {
     (0..5).take_while(repeated).count() as u32
 }
 
-/// How often events were repeated, as far as reports show that adapters were told.
-fn repeats_of_others(seen: &Seen) -> u32 {
-    seen.changed.zip(seen.reported).map_or(0, |(changed, heard)| repeats_within(age(changed, heard)))
+/// The repetitions by another replica, as far as reports show them.
+fn repeats_of_others(observed: &Observed) -> u32 {
+    observed.changed.zip(observed.reported).map_or(0, |(changed, heard)| repeats_within(age(changed, heard)))
 }
 
 impl Published {
-    /// The record of an event for what was seen.
-    pub fn of(seen: &Seen, before: Option<&Self>, reason: Reason, at: Timestamp) -> Self {
+    /// The record of an event.
+    pub fn of(observed: &Observed, before: Option<&Self>, reason: Reason, at: Timestamp) -> Self {
         let repeats = match (reason, before) {
             (Reason::NotReconciled, before) => before.map_or(0, |before| before.repeats).saturating_add(1),
-            (_, None) => repeats_of_others(seen),
+            (_, None) => repeats_of_others(observed),
             _ => 0,
         };
-        Self { generation: seen.generation, inputs: seen.inputs, at, repeats }
+        Self { generation: observed.generation, inputs: observed.inputs, at, repeats }
     }
 
-    /// What somebody else must have published, for all adapters have answered to it: then whoever looks after the
-    /// resource from now on goes on where the other one ended.
-    pub fn by_others(seen: &Seen) -> Option<Self> {
-        let at = seen.reported.filter(|_| seen.heeded)?;
-        let repeats = repeats_of_others(seen);
-        Some(Self { generation: seen.generation, inputs: seen.inputs, at, repeats })
+    /// What another replica must have published, because all adapters have answered. The new owner continues its back-off.
+    pub(crate) fn by_others(observed: &Observed) -> Option<Self> {
+        let at = observed.reported.filter(|_| observed.answered)?;
+        let repeats = repeats_of_others(observed);
+        Some(Self { generation: observed.generation, inputs: observed.inputs, at, repeats })
     }
 }
 

@@ -1,5 +1,5 @@
-//! Keeps the lease of this replica, and tells its keepers which ranges are theirs. An API that knows no leases makes
-//! this the only replica.
+//! Renews the lease of this replica, and tells the controllers which ranges it owns. If the API has no leases, this is the
+//! only replica.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -11,87 +11,88 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::{age, later};
-use crate::keepers::AFTER_A_PANIC;
-use crate::shares::{Held, Shares, Standing, TTL};
-use crate::surroundings::Surroundings;
+use crate::context::Context;
+use crate::controllers::AFTER_A_PANIC;
+use crate::membership::{Assignment, Membership, Ownership, TTL};
 
-/// An answer that comes later is of no use: there must be time to ask again before the lease ends.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often an API that knows no leases is asked whether it does now.
-const ALONE: Duration = Duration::from_secs(60);
-const WHO: &str = "leases";
-const PRESENCE: &str = "replica-";
+/// Longest wait for an answer, so that there is time for a retry before the lease expires.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// How often an API without leases is asked again.
+const PROBE_INTERVAL: Duration = Duration::from_secs(60);
+const CHECK_NAME: &str = "leases";
+const NAME_PREFIX: &str = "replica-";
 
-pub(crate) struct LeaseKeeper {
-    /// Never tries again by itself: a beat does.
+pub(crate) struct LeaseRenewer {
+    /// Without retries, because renewals are repeated.
     client: Client,
     group: String,
     name: String,
-    /// The lease as it was last known.
+    /// The version of the lease, for the next renewal.
     version: Option<u64>,
-    shares: Shares,
-    held: watch::Sender<Held>,
-    around: Surroundings,
+    membership: Membership,
+    assignment: watch::Sender<Assignment>,
+    context: Context,
 }
 
-enum Beat {
+enum Renewal {
     Worked,
     Failed,
-    /// There is no such thing as a lease.
+    /// The API has no leases.
     Alone,
 }
 
-impl LeaseKeeper {
+impl LeaseRenewer {
     pub(crate) fn new(
         client: Client,
         name: &str,
         replica: &str,
-        held: watch::Sender<Held>,
-        around: Surroundings,
+        assignment: watch::Sender<Assignment>,
+        context: Context,
     ) -> Self {
         let group = format!("sentinel-{}", lease_name(name));
-        let name = format!("{PRESENCE}{}", lease_name(replica));
-        Self { client, group, name, version: None, shares: Shares::new(replica), held, around }
+        let name = format!("{NAME_PREFIX}{}", lease_name(replica));
+        Self { client, group, name, version: None, membership: Membership::new(replica), assignment, context }
     }
 
-    /// Renews until told to stop, and then gives the lease back. Whatever goes wrong inside is begun anew: without it
-    /// nothing would be published, and the process would look well.
+    /// Renews until the stop, and then releases the lease. Panics are caught, because without renewal nothing is published.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         while AssertUnwindSafe(self.renew(&stop)).catch_unwind().await.is_err() {
-            tracing::error!("the keeper of the lease failed and is started again");
+            tracing::error!("the lease renewer panicked and is started again");
             tokio::time::sleep(AFTER_A_PANIC).await;
         }
-        self.give_back().await;
+        self.release().await;
     }
 
     async fn renew(&mut self, stop: &CancellationToken) {
-        // A slow API may leave no time between two beats.
+        // With a slow API there may be no wait between two renewals.
         while !stop.is_cancelled() {
             let begun = Timestamp::now();
-            let before = self.shares.standing(begun);
-            let beat = self.beat().await;
+            let before = self.membership.ownership(begun);
+            let renewal = self.renew_once().await;
             let now = Timestamp::now();
-            let standing = self.shares.standing(now);
-            if standing != before
-                && let Standing::Holds(ranges) = standing
+            let ownership = self.membership.ownership(now);
+            if ownership != before
+                && let Ownership::Owns(ranges) = ownership
             {
-                tracing::info!(ranges = ranges.len(), "looks after other ranges than before");
+                tracing::info!(ranges = ranges.len(), "the owned ranges have changed");
             }
-            let next = match beat {
-                Beat::Alone => later(now, ALONE),
-                Beat::Worked => self.shares.next_beat(begun, true, now),
-                Beat::Failed => self.shares.next_beat(begun, false, now),
+            let next = match renewal {
+                Renewal::Alone => later(now, PROBE_INTERVAL),
+                Renewal::Worked => self.membership.next_renewal(begun, true, now),
+                Renewal::Failed => self.membership.next_renewal(begun, false, now),
             };
             loop {
-                self.tell();
+                self.publish_assignment();
                 let now = Timestamp::now();
                 let left = age(now, next);
-                // A clock that was put back must not keep us from renewing.
+                // A clock that is set back must not delay the renewal.
                 if left.is_zero() || now < begun {
                     break;
                 }
-                let change =
-                    self.shares.wake_at(now).map_or(left, |at| age(now, at).max(Duration::from_millis(1)));
+                let change = self
+                    .membership
+                    .wake_at(now)
+                    .map_or(left, |at| age(now, at).max(Duration::from_millis(1)));
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = tokio::time::sleep(left.min(change)) => {}
@@ -100,23 +101,23 @@ impl LeaseKeeper {
         }
     }
 
-    /// Renews the lease, and looks who else is there.
-    async fn beat(&mut self) -> Beat {
+    /// Renews the lease, and lists the leases of all replicas.
+    async fn renew_once(&mut self) -> Renewal {
         let asked = Timestamp::now();
         let mut refused = None;
         match self.put(TTL).await {
             Ok(version) => {
                 self.version = version;
-                self.shares.granted(asked, Timestamp::now());
+                self.membership.granted(asked, Timestamp::now());
             }
-            // Perhaps an earlier answer got lost. The list tells what became of it.
+            // The answer to an earlier renewal may have been lost; the list tells.
             Err(error) if error.is_conflict() => refused = Some(error),
-            // Once there was a lease, only something in between can say that there is none.
+            // After a successful renewal such an answer comes from a proxy.
             Err(error) if self.version.is_none() && (error.is_not_found() || error.status() == Some(405)) => {
-                tracing::info!("the API keeps no leases, so this replica works alone");
-                self.shares.alone();
-                self.around.api(WHO, Ok(()));
-                return Beat::Alone;
+                tracing::info!("the API has no leases; this replica works alone");
+                self.membership.alone();
+                self.context.record_api(CHECK_NAME, Ok(()));
+                return Renewal::Alone;
             }
             Err(error) => return self.failed(&error),
         }
@@ -125,49 +126,49 @@ impl LeaseKeeper {
             Ok(listed) => listed,
             Err(error) => return self.failed(&error),
         };
-        let own = listed.iter().find(|lease| lease.name == self.name && lease.holder == self.shares.me());
+        let own = listed.iter().find(|lease| lease.name == self.name && lease.holder == self.membership.me());
         self.version = own.and_then(|lease| lease.version);
-        let present = listed.iter().filter(|lease| lease.name.starts_with(PRESENCE));
-        self.shares.listed(present.map(|lease| lease.holder.as_str()), asked, Timestamp::now());
+        let present = listed.iter().filter(|lease| lease.name.starts_with(NAME_PREFIX));
+        self.membership.listed(present.map(|lease| lease.holder.as_str()), asked, Timestamp::now());
         match refused {
             Some(error) if own.is_none() => self.failed(&error),
-            Some(_) => Beat::Failed,
+            Some(_) => Renewal::Failed,
             None => {
-                self.around.api(WHO, Ok(()));
-                Beat::Worked
+                self.context.record_api(CHECK_NAME, Ok(()));
+                Renewal::Worked
             }
         }
     }
 
-    fn failed(&self, error: &Error) -> Beat {
-        self.around.api(WHO, Err(error));
-        Beat::Failed
+    fn failed(&self, error: &Error) -> Renewal {
+        self.context.record_api(CHECK_NAME, Err(error));
+        Renewal::Failed
     }
 
     async fn put(&self, ttl: Duration) -> Result<Option<u64>, Error> {
-        let put = self.client.put_lease(&self.group, &self.name, self.shares.me(), ttl, self.version);
+        let put = self.client.put_lease(&self.group, &self.name, self.membership.me(), ttl, self.version);
         in_time(put).await.map(|lease| lease.version)
     }
 
-    fn tell(&self) {
+    fn publish_assignment(&self) {
         let now = Timestamp::now();
-        let count = match self.shares.standing(now) {
-            Standing::Holds(ranges) => i64::from(ranges.len()),
-            Standing::Lapsed => 0,
+        let count = match self.membership.ownership(now) {
+            Ownership::Owns(ranges) => i64::from(ranges.len()),
+            Ownership::Lapsed => 0,
         };
-        self.around.metrics.leases_held.set(count);
-        let uncovered = self.shares.uncovered(now);
-        self.around.metrics.uncovered.set(i64::from(uncovered));
+        self.context.metrics.ranges_owned.set(count);
+        let uncovered = self.membership.uncovered(now);
+        self.context.metrics.uncovered.set(i64::from(uncovered));
         if uncovered == 0 {
-            self.around.has_begun();
+            self.context.started();
         }
-        let held = self.shares.held(now);
-        self.held.send_if_modified(|known| std::mem::replace(known, held) != held);
+        let assignment = self.membership.assignment(now);
+        self.assignment.send_if_modified(|known| std::mem::replace(known, assignment) != assignment);
     }
 
-    /// The others find at their next look that we are gone.
-    async fn give_back(mut self) {
-        self.shares.leave();
+    /// Ends the lease, so that other replicas take over at their next list.
+    async fn release(mut self) {
+        self.membership.leave();
         if self.version.is_some() {
             let _ = self.put(Duration::ZERO).await;
         }
@@ -175,11 +176,11 @@ impl LeaseKeeper {
 }
 
 async fn in_time<T>(answer: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-    let late = || Error::TimedOut { url: String::new(), after: PATIENCE };
-    tokio::time::timeout(PATIENCE, answer).await.unwrap_or_else(|_| Err(late()))
+    let late = || Error::TimedOut { url: String::new(), after: TIMEOUT };
+    tokio::time::timeout(TIMEOUT, answer).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// A text as the name of a lease can be.
+/// Replaces what a lease's name cannot contain.
 fn lease_name(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' }).collect()
 }

@@ -1,29 +1,29 @@
-//! Decides when a resource needs work, and tells the adapters by a small event. It never does the work.
+//! Decides when a resource needs work, and publishes a small event for its adapters. It never does the work.
 //!
-//! The deciding is done without I/O: [`decide`] is the table of cases, [`book`] remembers what is known and owed,
-//! [`cycle`] says when to look at everything again, and [`shares`] who looks after what. Around them stands a
-//! thin shell that asks the API, publishes, and feeds back what came of it.
+//! The decisions are made without I/O: [`decide`] is the table of cases, [`schedule`] holds the resources that are not
+//! reconciled and their due events, [`resync`] says when to search for due resources, and [`membership`] which ranges this
+//! replica owns. A [`controller`] for each kind lists, watches and publishes.
 #![forbid(unsafe_code)]
 
 pub mod backoff;
-pub mod book;
 pub mod config;
+mod context;
+mod controller;
+mod controllers;
 pub mod custom;
-pub mod cycle;
 pub mod decide;
 pub mod event;
-mod keeper;
-mod keepers;
 mod lease;
-mod look;
+pub mod membership;
 mod metrics;
+pub mod observed;
 pub mod ranges;
+pub mod resync;
 mod run;
-pub mod seen;
+pub mod schedule;
+mod search;
 pub mod serve;
-pub mod shares;
-mod surroundings;
 
+pub use context::CHECKS;
 pub use metrics::Metrics;
 pub use run::{Parts, run};
-pub use surroundings::CHECKS;

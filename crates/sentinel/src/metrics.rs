@@ -1,4 +1,4 @@
-//! What is counted, under the names that the Go Sentinel's dashboards and alerts know.
+//! The metrics of the Sentinel, with the names that dashboards and alerts of the Go Sentinel use.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -37,7 +37,7 @@ pub struct Metrics {
     pub(crate) change_to_publish: Family<OfType, Histogram>,
     pub(crate) api_errors: Family<OfError, Counter>,
     pub(crate) broker_errors: Family<OfError, Counter>,
-    pub(crate) leases_held: Gauge,
+    pub(crate) ranges_owned: Gauge,
     pub(crate) uncovered: Gauge,
 }
 
@@ -54,7 +54,7 @@ impl Default for Metrics {
             change_to_publish: Family::new_with_constructor(histogram),
             api_errors: Family::default(),
             broker_errors: Family::default(),
-            leases_held: Gauge::default(),
+            ranges_owned: Gauge::default(),
             uncovered: Gauge::default(),
         }
     }
@@ -70,16 +70,16 @@ impl Metrics {
             self.pending.clone(),
         );
         r.register("events_published", "Events that the broker confirmed.", self.published.clone());
-        r.register("resources_skipped", "Looks at a resource without an event.", self.skipped.clone());
+        r.register("resources_skipped", "Decisions not to publish.", self.skipped.clone());
         r.register(
             "changes_forgotten",
-            "Changes to resources of other replicas that were forgotten early for want of room.",
+            "Changes to resources of other replicas that were dropped because memory is full.",
             self.forgotten.clone(),
         );
         r.register("poll_duration_seconds", "Time of a search for what is due.", self.poll_seconds.clone());
         r.register(
             "last_successful_poll_timestamp_seconds",
-            "When a search last ended well.",
+            "Time of the last successful search.",
             self.last_poll.clone(),
         );
         r.register(
@@ -87,9 +87,9 @@ impl Metrics {
             "From a change to the broker's confirmation of its event.",
             self.change_to_publish.clone(),
         );
-        r.register("api_errors", "Requests that the API did not answer well.", self.api_errors.clone());
-        r.register("broker_errors", "Events that the broker did not take.", self.broker_errors.clone());
-        r.register("leases_held", "Ranges of ids that this replica looks after.", self.leases_held.clone());
-        r.register("uncovered_ranges", "Ranges of ids that no replica looks after.", self.uncovered.clone());
+        r.register("api_errors", "Requests to the API that failed.", self.api_errors.clone());
+        r.register("broker_errors", "Events that the broker refused.", self.broker_errors.clone());
+        r.register("ranges_owned", "Ranges of ids that this replica owns.", self.ranges_owned.clone());
+        r.register("uncovered_ranges", "Ranges of ids that no replica owns.", self.uncovered.clone());
     }
 }

@@ -1,4 +1,4 @@
-//! The ids of all resources, cut into ranges of equal size by a hash, so that replicas can share them out.
+//! Ranges of ids by hash, which replicas divide among themselves.
 
 /// How many ranges there are: enough for even shares of a few replicas.
 pub const COUNT: u8 = 64;
@@ -13,19 +13,19 @@ impl Ranges {
     /// None.
     pub const NONE: Self = Self(0);
 
-    /// The same set with `range` in it.
+    /// The set with `range`.
     #[must_use]
     pub fn with(self, range: u8) -> Self {
         Self(self.0 | 1 << (range % COUNT))
     }
 
-    /// Those of this set and those of the other.
+    /// The union.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those of this set that are not in the other.
+    /// The difference.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -65,12 +65,12 @@ impl FromIterator<u8> for Ranges {
 
 /// The range of an id. Every release must agree on it and on [`priority`], because replicas of two releases run side
 /// by side during an update.
-pub fn range_of(id: &str) -> u8 {
+pub(crate) fn range_of(id: &str) -> u8 {
     (stirred(folded(id)) >> 58) as u8
 }
 
-/// How far ahead a replica is for a range: whoever of those present has the highest looks after it. When one comes or
-/// goes, only ranges that become its or were its move.
+/// The priority of a replica for a range; the replica with the highest owns it. When a replica comes or goes, only its own
+/// ranges move.
 pub fn priority(replica: &str, range: u8) -> u64 {
     stirred(stirred(folded(replica)) ^ u64::from(range))
 }
@@ -82,7 +82,7 @@ fn folded(text: &str) -> u64 {
     })
 }
 
-/// Every bit of the outcome depends on every bit of the hash.
+/// The finalizer of MurmurHash3: every bit of the result depends on every bit of the hash.
 fn stirred(mut hash: u64) -> u64 {
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_made_one_after_the_other_are_spread_evenly() {
+    fn consecutive_ids_are_spread_evenly() {
         let mut counts = [0_u32; COUNT as usize];
         for i in 0..64_000 {
             let id = format!("0198f3a0-{:04x}-7abc-8def-{i:012x}", i / 7);
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_with_similar_names_get_similar_shares() {
+    fn replicas_with_similar_names_get_equal_shares() {
         for replicas in 2..=5 {
             let mut counts = [0_u32; 5];
             for deployment in 0..50 {

@@ -1,5 +1,5 @@
-//! A running Sentinel: one keeper a kind, one for the leases, and one that asks how the broker is. It stops in the
-//! reverse order: first no new event, then those on their way, then the leases, so that nobody else begins before.
+//! A running Sentinel: a controller for each kind, the lease renewer, and a health check of the broker. It stops new events
+//! first, then waits for events in flight, then releases the lease, so that no other replica begins before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,43 +11,43 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Work;
-use crate::keepers::Keepers;
-use crate::lease::LeaseKeeper;
+use crate::context::Context;
+use crate::controllers::Controllers;
+use crate::lease::LeaseRenewer;
+use crate::membership::Assignment;
 use crate::metrics::Metrics;
-use crate::shares::Held;
-use crate::surroundings::Surroundings;
 
-const ASK_BROKER: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a Sentinel is made of.
 #[derive(Debug)]
 pub struct Parts {
-    /// Who publishes, and with whom the work is shared.
+    /// The source of events, and the group of replicas.
     pub name: String,
     /// This replica.
     pub replica: String,
     /// How the API is reached.
     pub api: Settings,
-    /// What is looked after, and how.
+    /// What to publish events for, and how.
     pub work: Work,
-    /// Who carries the events.
+    /// The broker.
     pub broker: Broker,
-    /// Where it counts.
+    /// Its metrics.
     pub metrics: Metrics,
-    /// Whom it tells how things are; with [`CHECKS`](crate::CHECKS).
+    /// With [`CHECKS`](crate::CHECKS).
     pub health: Health,
-    /// Time for events on their way at shutdown.
+    /// Time for events in flight at shutdown.
     pub grace: Duration,
 }
 
 /// Runs until `stop`, and drains.
 ///
 /// # Errors
-/// When the settings of the API are of no use. What fails later is tried again for ever.
+/// When the settings of the API are invalid. Later failures are retried.
 pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
     let client = Client::new(parts.api.clone())?;
     let for_leases = Client::new(Settings { retry: Retry::NEVER, ..parts.api })?;
-    let around = Surroundings {
+    let context = Context {
         client,
         broker: parts.broker,
         source: parts.name.as_str().into(),
@@ -56,18 +56,18 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
         health: parts.health,
         returned: Arc::default(),
         kinds: Arc::default(),
-        troubles: Arc::default(),
+        failures: Arc::default(),
     };
-    let (tell, held) = watch::channel(Held::NOTHING);
-    let leases = LeaseKeeper::new(for_leases, &parts.name, &parts.replica, tell, around.clone());
+    let (tell, assignment) = watch::channel(Assignment::NOTHING);
+    let leases = LeaseRenewer::new(for_leases, &parts.name, &parts.replica, tell, context.clone());
     let end_leases = CancellationToken::new();
     let leases = tokio::spawn(leases.run(end_leases.clone()));
-    let broker = tokio::spawn(ask_broker(around.clone()));
+    let broker = tokio::spawn(check_broker(context.clone()));
 
-    let mut keepers = Keepers::new(around, held, stop.clone());
-    keepers.keep().await;
-    if tokio::time::timeout(parts.grace, keepers.drain()).await.is_err() {
-        tracing::warn!("events were still on their way; they are published again after the next start");
+    let mut controllers = Controllers::new(context, assignment, stop.clone());
+    controllers.keep().await;
+    if tokio::time::timeout(parts.grace, controllers.drain()).await.is_err() {
+        tracing::warn!("stopping with events in flight; they are published again after the next start");
     }
     end_leases.cancel();
     let _ = leases.await;
@@ -75,12 +75,12 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks how the broker is, also while there is nothing to publish.
-async fn ask_broker(around: Surroundings) {
-    let mut ticks = tokio::time::interval(ASK_BROKER);
+/// Checks the broker while there is nothing to publish.
+async fn check_broker(context: Context) {
+    let mut ticks = tokio::time::interval(CHECK_INTERVAL);
     loop {
         ticks.tick().await;
-        let health = around.broker.health().await;
-        around.broker("health", health.as_ref().copied());
+        let health = context.broker.health().await;
+        context.record_broker("health", health.as_ref().copied());
     }
 }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use hyperfleet_events::Broker;
 use hyperfleet_service::health::{self, Health};
-use hyperfleet_service::listener::{BindError, Listener, ListenerOptions};
+use hyperfleet_service::listener::{BindError, ListenerOptions};
 use hyperfleet_service::metrics;
 use hyperfleet_service::shutdown::{Shutdown, Signals};
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{Bind, Config};
+use crate::config::Config;
+use crate::context::CHECKS;
 use crate::metrics::Metrics;
 use crate::run::{Parts, run};
-use crate::surroundings::CHECKS;
 
 /// Why the Sentinel could not start. The text is for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -23,10 +23,10 @@ pub enum StartError {
     /// A listener cannot be opened.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The broker's settings are of no use.
+    /// The broker's settings are invalid.
     #[error(transparent)]
     Broker(#[from] hyperfleet_events::BrokerError),
-    /// The API's settings are of no use.
+    /// The API's settings are invalid.
     #[error(transparent)]
     Api(#[from] hyperfleet_client::Error),
 }
@@ -53,8 +53,9 @@ pub async fn serve(
     let broker_metrics = hyperfleet_events::Metrics::default();
     broker_metrics.register(&mut registry);
     let health = Health::new(CHECKS);
-    let health_listener = bind("health", &config.health).await?;
-    let metrics_listener = bind("metrics", &config.metrics).await?;
+    let options = || ListenerOptions { max_connections: 256, ..ListenerOptions::default() };
+    let health_listener = config.health.open("health", options()).await?;
+    let metrics_listener = config.metrics.open("metrics", options()).await?;
     let addresses = Addresses {
         health: health_listener.addresses().to_vec(),
         metrics: metrics_listener.addresses().to_vec(),
@@ -100,14 +101,4 @@ pub async fn serve(
     }
     tracing::info!("stopped");
     ended.unwrap_or(Ok(())).map_err(StartError::from)
-}
-
-async fn bind(name: &'static str, bind: &Bind) -> Result<Listener, BindError> {
-    let options =
-        ListenerOptions { tls: bind.tls.clone(), max_connections: 256, ..ListenerOptions::default() };
-    let listener = Listener::bind(name, &bind.host, bind.port, options).await?;
-    for address in listener.addresses() {
-        tracing::info!(listener = name, address = %address, tls = bind.tls.is_some(), "listening");
-    }
-    Ok(listener)
 }

@@ -1,5 +1,5 @@
-//! Whom to trust on the other end of a TLS connection that we open: the authorities of a file that somebody configured,
-//! or those of the system.
+//! The certificate authorities that this process trusts when it connects: those of a configured file, or those of the
+//! system.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ const SYSTEM_ROOTS: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Why nobody can be trusted.
+/// Why the certificate authorities cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthoritiesError {
-    /// A configured file is of no use.
+    /// A configured file cannot be used.
     #[error("cannot read the certificates of authorities in {}: {reason}", file.display())]
     File {
         /// Which.
@@ -31,12 +31,12 @@ pub enum AuthoritiesError {
     /// The system has none either.
     #[error("this system has no certificates of authorities")]
     None,
-    /// The library does not work.
+    /// The TLS library cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(rustls::Error),
 }
 
-/// TLS for connections that we open. Files are read at once: call it where that may block, or at the start.
+/// TLS for outgoing connections. Files are read synchronously: call it where that may block, or at the start.
 pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, AuthoritiesError> {
     let roots = match ca_file {
         Some(file) => own_roots(file)?,
@@ -48,7 +48,7 @@ pub fn client_config(ca_file: Option<&Path>) -> Result<ClientConfig, Authorities
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Every certificate of a file that somebody configured must be good.
+/// Every certificate of a configured file must be valid.
 fn own_roots(file: &Path) -> Result<RootCertStore, AuthoritiesError> {
     let fail = |reason: String| AuthoritiesError::File { file: file.to_owned(), reason };
     let mut roots = RootCertStore::empty();
@@ -59,7 +59,7 @@ fn own_roots(file: &Path) -> Result<RootCertStore, AuthoritiesError> {
     if roots.is_empty() { Err(fail("it holds none".to_owned())) } else { Ok(roots) }
 }
 
-/// The system's bundle may hold some that are too odd to be read.
+/// The system's bundle may hold certificates that cannot be parsed.
 fn system_roots(bundles: &[&str]) -> Result<RootCertStore, AuthoritiesError> {
     for file in bundles {
         if let Ok(certificates) = CertificateDer::pem_file_iter(file) {
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_bundle_with_a_certificate_is_the_systems_whatever_else_it_holds() {
+    fn the_first_system_bundle_with_a_valid_certificate_is_used() {
         let directory = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &str| {
             let path = directory.path().join(name);
@@ -93,7 +93,7 @@ mod tests {
         let roots = |bundles: &[&str]| system_roots(bundles).map(|roots| roots.len());
         assert_eq!(roots(&["/nonexistent", &empty, &mixed]).ok(), Some(1));
         assert!(matches!(roots(&["/nonexistent", &empty]), Err(AuthoritiesError::None)));
-        // What somebody configured must be good as a whole.
+        // A configured file must be valid as a whole.
         assert!(own_roots(Path::new(&mixed)).is_err());
         assert!(own_roots(Path::new(&empty)).is_err());
     }

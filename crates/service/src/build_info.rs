@@ -1,12 +1,12 @@
-//! What a running binary knows about its own build. The binary fills it in, so that a new commit
-//! rebuilds only the binary and not the crates below it.
+//! Version and origin of the running binary. The binary passes them in, so that a new commit rebuilds only the binary
+//! and not the crates below it.
 
 use serde::Serialize;
 
 /// Version and origin of a build, shown by the metadata routes, the metrics and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct BuildInfo {
-    /// Release version, such as `0.1.0`.
+    /// Release version, such as `1.0.0`.
     pub version: &'static str,
     /// Commit that was built, or `unknown`.
     pub git_sha: &'static str,

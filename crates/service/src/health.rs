@@ -1,6 +1,6 @@
-//! Liveness and readiness. Whoever watches a dependency says here how it is; a probe only reads that, so
-//! it never waits for the database and never adds to its load. Reasons are shown to anyone who asks:
-//! callers pass safe texts.
+//! Liveness and readiness. The component that watches a dependency sets its check; a probe only reads the checks, so it
+//! never waits for the database and adds no load to it. Reasons are public, so callers must pass texts without
+//! internals.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,18 +15,19 @@ use hyperfleet_core::{Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, json};
 
-use crate::problem::{Failed, Members};
-use crate::surface;
+use crate::fallbacks;
+use crate::http_error::HttpError;
+use crate::problem::Members;
 
-/// How one thing that the service depends on is.
+/// The state of one dependency of the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", content = "reason", rename_all = "snake_case")]
 pub enum Check {
-    /// Not known yet.
+    /// Not state yet.
     Pending,
     /// It works.
     Ok,
-    /// It does not, and why.
+    /// It fails, with the reason.
     Failing(String),
 }
 
@@ -42,10 +43,10 @@ impl fmt::Display for Check {
 
 /// The health of the process. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Health(Arc<RwLock<Known>>);
+pub struct Health(Arc<RwLock<HealthState>>);
 
 #[derive(Debug)]
-struct Known {
+struct HealthState {
     checks: BTreeMap<&'static str, Check>,
     draining: bool,
 }
@@ -54,18 +55,18 @@ impl Health {
     /// A process that is ready once all these checks are [`Check::Ok`].
     pub fn new(checks: impl IntoIterator<Item = &'static str>) -> Self {
         let checks = checks.into_iter().map(|name| (name, Check::Pending)).collect();
-        Self(Arc::new(RwLock::new(Known { checks, draining: false })))
+        Self(Arc::new(RwLock::new(HealthState { checks, draining: false })))
     }
 
-    /// Says how `check` is. Changes are logged, repetitions are not.
+    /// Sets the state of `check`. Changes are logged, repetitions are not.
     pub fn set<E: Into<String>>(&self, check: &'static str, outcome: Result<(), E>) {
         let now = match outcome {
             Ok(()) => Check::Ok,
             Err(reason) => Check::Failing(reason.into()),
         };
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = known.checks.insert(check, now.clone());
-        drop(known);
+        let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = state.checks.insert(check, now.clone());
+        drop(state);
         match (before, now) {
             (before, now) if before.as_ref() == Some(&now) => {}
             (_, Check::Failing(reason)) => tracing::warn!(check, reason, "health check fails"),
@@ -81,25 +82,20 @@ impl Health {
 
     /// Whether the process is stopping.
     pub fn is_draining(&self) -> bool {
-        self.read(|known| known.draining)
-    }
-
-    /// Whether requests can be served.
-    pub fn is_ready(&self) -> bool {
-        self.read(Known::is_ready)
+        self.read(|state| state.draining)
     }
 
     /// Why requests cannot be served, in one sentence; nothing when they can.
     pub fn not_ready_because(&self) -> Option<String> {
-        self.read(Known::not_ready_because)
+        self.read(HealthState::not_ready_because)
     }
 
-    fn read<T>(&self, view: impl FnOnce(&Known) -> T) -> T {
+    fn read<T>(&self, view: impl FnOnce(&HealthState) -> T) -> T {
         view(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Known {
+impl HealthState {
     fn is_ready(&self) -> bool {
         !self.draining && self.checks.values().all(|check| *check == Check::Ok)
     }
@@ -118,7 +114,7 @@ impl Known {
 
 /// `GET /healthz` and `GET /readyz`.
 pub fn router(health: Health) -> Router {
-    surface::complete(
+    fallbacks::add_to(
         Router::new()
             .route("/healthz", get(healthz))
             .route("/healthz/", get(healthz))
@@ -129,23 +125,23 @@ pub fn router(health: Health) -> Router {
 }
 
 async fn healthz() -> Response {
-    answer(&json!({"status": "ok"}))
+    response(&json!({"status": "ok"}))
 }
 
 async fn readyz(State(health): State<Health>) -> Response {
     let (because, draining, checks) =
-        health.read(|known| (known.not_ready_because(), known.draining, json!(known.checks)));
+        health.read(|state| (state.not_ready_because(), state.draining, json!(state.checks)));
     let Some(because) = because else {
-        return answer(&json!({"status": "ok", "checks": checks}));
+        return response(&json!({"status": "ok", "checks": checks}));
     };
     let kind = if draining { ErrorKind::Overloaded } else { ErrorKind::DependencyUnavailable };
     let members = Map::from_iter([("checks".to_owned(), checks), ("draining".to_owned(), json!(draining))]);
-    let mut response = Failed::from(Error::new(kind, because)).into_response();
+    let mut response = HttpError::from(Error::new(kind, because)).into_response();
     response.extensions_mut().insert(Members(members));
     response
 }
 
-fn answer(body: &serde_json::Value) -> Response {
+fn response(body: &serde_json::Value) -> Response {
     ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], body.to_string()).into_response()
 }
 
@@ -162,13 +158,13 @@ mod tests {
         health.set("database", FINE);
         assert_eq!(health.not_ready_because().as_deref(), Some("migrations: pending"));
         health.set("migrations", FINE);
-        assert!(health.is_ready());
+        assert!(health.not_ready_because().is_none());
         health.set("database", Err("cannot be reached"));
         assert_eq!(health.not_ready_because().as_deref(), Some("database: cannot be reached"));
         health.set("database", FINE);
-        assert!(health.is_ready());
+        assert!(health.not_ready_because().is_none());
         health.clone().drain();
-        assert!(!health.is_ready());
+        assert!(health.not_ready_because().is_some());
         assert_eq!(health.not_ready_because().as_deref(), Some("draining: the service is shutting down"));
     }
 }

@@ -1,17 +1,17 @@
-//! A listener: the sockets of one host and port, and the loop that turns what they accept into HTTP
-//! connections.
+//! A listener: the sockets of one host and port, and the loop that accepts HTTP connections.
 //!
-//! The loop is written on hyper's connection types rather than on a ready-made server so that every wait
-//! for a client has an end, the number of connections has a bound, and a drain can say what it had to
-//! cut. It knows nothing of what the router serves.
+//! The loop uses hyper's connection types instead of a ready-made server, so that every wait for a client has a
+//! timeout, the number of connections is bounded, and a drain can report the connections that it cut. It does not know
+//! what the router serves.
 
+mod bind;
 mod body;
 mod connection;
-mod crew;
-mod open;
-mod patience;
 mod socket;
-mod stream;
+mod sockets;
+mod stream_timeout;
+mod timeouts;
+mod worker_threads;
 
 use std::future::poll_fn;
 use std::io;
@@ -30,9 +30,10 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::shutdown::Shutdown;
 use crate::tls::{Certificate, TlsError, TlsFiles};
+pub use bind::Bind;
 use connection::Connections;
-use crew::Crew;
-use patience::Limits;
+use timeouts::Limits;
+use worker_threads::WorkerThreads;
 
 /// After a failed accept, most likely for want of file descriptors: time for a connection to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -46,7 +47,7 @@ pub struct PeerAddr(pub SocketAddr);
 pub struct ListenerOptions {
     /// From the first byte (on a new connection: from its start) to the end of a request head.
     pub read_timeout: Duration,
-    /// How long a client may take nothing of what is written to it; over HTTP/2, of one answer.
+    /// How long a client may take none of the written bytes; over HTTP/2, of one response.
     pub write_timeout: Duration,
     /// How long a connection may rest between two requests. Longer than load balancers keep theirs, so
     /// that they close first and no request meets a closing connection.
@@ -149,7 +150,7 @@ pub struct Listener {
     options: ListenerOptions,
     certificate: Option<Arc<Certificate>>,
     tls: Option<Arc<ServerConfig>>,
-    crew: Crew,
+    workers: WorkerThreads,
 }
 
 impl Listener {
@@ -173,16 +174,16 @@ impl Listener {
             .transpose()
             .map_err(tls_error)?
             .map(Arc::new);
-        let ips = open::resolve(host).await.map_err(|reason| BindError::Resolve {
+        let ips = sockets::resolve(host).await.map_err(|reason| BindError::Resolve {
             listener: name,
             host: host.to_owned(),
             reason,
         })?;
-        let (sockets, addresses) = open::open_all(&ips, port)
+        let (sockets, addresses) = sockets::open_all(&ips, port)
             .map_err(|(address, reason)| BindError::Listen { listener: name, address, reason })?;
-        let crew = Crew::start(name, options.threads)
+        let workers = WorkerThreads::start(name, options.threads)
             .map_err(|reason| BindError::Thread { listener: name, reason })?;
-        Ok(Self { name, sockets, addresses, options, certificate, tls, crew })
+        Ok(Self { name, sockets, addresses, options, certificate, tls, workers })
     }
 
     /// Where the listener can be reached, with the port that port 0 turned into.
@@ -194,7 +195,7 @@ impl Listener {
     /// requests finished for as long as the options' `grace`. Returns the number of connections that had
     /// to be cut off. Dropping the future cuts all of them at once.
     pub async fn serve(self, router: Router, shutdown: Shutdown) -> usize {
-        let Self { name, sockets, options, certificate, tls, crew, .. } = self;
+        let Self { name, sockets, options, certificate, tls, workers, .. } = self;
         let _reload = certificate.map(|certificate| {
             AbortOnDropHandle::new(tokio::spawn(certificate.keep_fresh(name, options.tls_reload_interval)))
         });
@@ -221,7 +222,7 @@ impl Listener {
                 connections.run(tcp, peer).await;
                 drop(slot);
             };
-            tasks.spawn_on(serve, &crew.next());
+            tasks.spawn_on(serve, &workers.next());
         });
         tokio::select! {
             () = drain.cancelled() => {}
@@ -260,7 +261,7 @@ async fn accept(
             full = false;
         }
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        // Whoever serves it hears of what comes, so this runtime lets go of it.
+        // The connection is registered with the runtime that serves it, so this runtime releases it.
         let accepted = accept_any(&sockets, &mut turn).await;
         match accepted.and_then(|(tcp, peer)| Ok((tcp.into_std()?, peer))) {
             Ok((tcp, peer)) => serve(tcp, SocketAddr::new(peer.ip().to_canonical(), peer.port()), slot),

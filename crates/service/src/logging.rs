@@ -5,10 +5,10 @@
 //! A field named `json.<name>` holds JSON text and is printed as nested JSON under `<name>`:
 //! `info!(json.request_context = %context, "refused")`. Text that is no JSON stays a string.
 
+mod background_writer;
 mod layer;
 mod line;
 mod masking;
-mod outbox;
 
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
@@ -20,14 +20,15 @@ use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 
+use background_writer::BackgroundWriter;
 use layer::Lines;
+pub(crate) use masking::MASK;
+pub use masking::Masking;
 pub(crate) use masking::without_url_password;
-pub use masking::{MASK, Masking};
-use outbox::Outbox;
 
 use crate::settings::Settings;
 
-static OUTBOX: OnceLock<Outbox> = OnceLock::new();
+static WRITER: OnceLock<BackgroundWriter> = OnceLock::new();
 
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -40,19 +41,19 @@ pub enum InitError {
     Thread(std::io::Error),
 }
 
-/// Start of the name of each of our own crates.
+/// Prefix of the name of each HyperFleet crate.
 const OURS: &str = "hyperfleet";
 
 /// How a process logs.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// Level of our own crates.
+    /// Level of HyperFleet's crates.
     pub level: Level,
     /// How a line looks.
     pub format: Format,
     /// Where lines go.
     pub output: Output,
-    /// What is hidden.
+    /// Which names are masked.
     pub masking: Masking,
     /// Name of the role that logs, such as `api`.
     pub component: String,
@@ -133,9 +134,9 @@ pub fn init(config: LogConfig) -> Result<(), InitError> {
         Output::Stderr => (Box::new(std::io::stderr()), std::io::stderr().is_terminal()),
     };
     let notice = dropped_notice(config.format);
-    let outbox = Outbox::start(output, notice).map_err(InitError::Thread)?;
-    let _ = OUTBOX.set(outbox.clone());
-    let write: layer::Sink = Box::new(move |line| outbox.push(line));
+    let writer = BackgroundWriter::start(output, notice).map_err(InitError::Thread)?;
+    let _ = WRITER.set(writer.clone());
+    let write: layer::Sink = Box::new(move |line| writer.push(line));
     let plain = crate::settings::environment().get("NO_COLOR").is_some_and(|v| !v.is_empty());
     let levels = levels(config.level);
     let lines = Lines::new(config, terminal && !plain, write);
@@ -145,8 +146,8 @@ pub fn init(config: LogConfig) -> Result<(), InitError> {
 
 /// Writes out what has gathered. To be called before the process ends.
 pub fn flush() {
-    if let Some(outbox) = OUTBOX.get() {
-        outbox.flush();
+    if let Some(writer) = WRITER.get() {
+        writer.flush();
     }
 }
 
@@ -154,14 +155,14 @@ pub fn flush() {
 fn dropped_notice(format: Format) -> impl Fn(u64) -> String + Send + 'static {
     move |dropped| match format {
         Format::Json => format!(
-            "{{\"timestamp\":\"{}\",\"level\":\"warn\",\"message\":\"log lines dropped: nobody read them\",\"dropped\":{dropped}}}\n",
+            "{{\"timestamp\":\"{}\",\"level\":\"warn\",\"message\":\"log lines dropped: the reader is too slow\",\"dropped\":{dropped}}}\n",
             hyperfleet_core::Timestamp::now()
         ),
-        Format::Text => format!("WARN  {dropped} log lines dropped: nobody read them\n"),
+        Format::Text => format!("WARN  {dropped} log lines dropped: the reader is too slow\n"),
     }
 }
 
-/// Libraries are quieter than our own crates, until someone is debugging.
+/// Libraries log one level less than HyperFleet's crates, except for debugging.
 fn levels(level: Level) -> Targets {
     let others = if level > Level::INFO { level } else { level.min(Level::WARN) };
     Targets::new()
@@ -169,7 +170,7 @@ fn levels(level: Level) -> Targets {
         .with_target(OURS, LevelFilter::from_level(level))
 }
 
-/// The name of this machine, for processes that are not told one.
+/// The name of this machine, the default of the configured host name.
 pub fn machine_name() -> String {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     kernel

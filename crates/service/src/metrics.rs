@@ -1,5 +1,5 @@
-//! The metrics endpoint: a registry written as OpenMetrics text, and what the operating system knows
-//! about this process. The registry belongs to the caller; there is no global one.
+//! The metrics endpoint: a registry as OpenMetrics text, with the operating system's figures for this process. The
+//! registry belongs to the caller; there is no global one.
 
 use std::fmt;
 use std::fs;
@@ -17,8 +17,8 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::problem::Failed;
-use crate::surface;
+use crate::fallbacks;
+use crate::http_error::HttpError;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -27,7 +27,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// `GET /metrics`.
 pub fn router(registry: Arc<Registry>) -> Router {
-    surface::complete(
+    fallbacks::add_to(
         Router::new().route("/metrics", get(metrics)).route("/metrics/", get(metrics)).with_state(registry),
     )
 }
@@ -36,7 +36,7 @@ async fn metrics(State(registry): State<Arc<Registry>>) -> Response {
     let mut text = String::new();
     match prometheus_client::encoding::text::encode(&mut text, &registry) {
         Ok(()) => ([(CONTENT_TYPE, OPENMETRICS), (CACHE_CONTROL, "no-store")], text).into_response(),
-        Err(error) => Failed::from(Error::internal(error)).into_response(),
+        Err(error) => HttpError::from(Error::internal(error)).into_response(),
     }
 }
 

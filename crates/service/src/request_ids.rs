@@ -1,4 +1,4 @@
-//! The ids of a request: the one that its answer carries, and the trace that it belongs to.
+//! The ids of a request: the request id that the response carries, and the trace id.
 
 use std::sync::Arc;
 

@@ -1,7 +1,6 @@
-//! Settings of a process, driven by one table of keys: the table names every key with its form,
-//! default and meaning, and from it come the file's validation, the environment names, the flags,
-//! the printed effective configuration and the documentation, so that they cannot drift apart.
-//! This module knows no key itself; each role brings its own table and its own typed view.
+//! Settings of a process, driven by one table of keys. The table names every key with its form, default and meaning;
+//! validation, environment names, flags, the printed configuration and the documentation are generated from it. This
+//! module knows no key itself; each role brings its own table and its own typed view.
 
 mod faults;
 mod form;
@@ -16,11 +15,14 @@ use serde_json::Value as Json;
 
 pub use faults::{Fault, Faults};
 pub use form::{Form, Value, parse_duration};
-pub use print::{example, markdown};
+pub use print::{example, markdown, without_effect};
 pub use sources::{Source, Sources, environment};
 
 /// Start of the name of every environment variable that is read.
-pub const ENVIRONMENT_PREFIX: &str = "HYPERFLEET_";
+const ENVIRONMENT_PREFIX: &str = "HYPERFLEET_";
+
+/// The meaning of a key that is read so that the files of another program can be used as they are.
+pub const NO_EFFECT: &str = "Accepted for compatibility; has no effect.";
 
 /// One row of a table of settings.
 #[derive(Debug, Clone, Copy)]
@@ -31,10 +33,15 @@ pub struct Key {
     pub form: Form,
     /// The default, written as an environment variable would be.
     pub default: &'static str,
-    /// What it does, in one sentence.
+    /// Its meaning, in one sentence.
     pub doc: &'static str,
     /// How much of its value may be shown.
     pub secret: Secret,
+}
+
+/// A row whose value may be shown.
+pub const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
+    Key { path, form, default, doc, secret: Secret::No }
 }
 
 /// How much of a key's value may be shown.
@@ -59,7 +66,7 @@ impl Key {
         self.path.replace(['.', '_'], "-")
     }
 
-    /// What stands for the value in a flag's help, such as `DURATION`.
+    /// The placeholder of the value in a flag's help, such as `DURATION`.
     pub fn value_name(&self) -> String {
         match self.form {
             Form::Text | Form::NonEmpty => "TEXT".to_owned(),

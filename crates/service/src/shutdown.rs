@@ -1,6 +1,6 @@
-//! When a process stops: a flag that its parts wait for, and the signals that raise it. A part that must
-//! outlive another (the health listener reports `draining` while the API finishes its requests) gets a
-//! flag of its own, raised later. Nothing here ends the process; `main` returns.
+//! Shutdown of a process: a flag that its parts wait for, and the signals that raise it. A part that must outlive
+//! another has a flag of its own: the health listener reports `draining` while the API finishes its requests. Nothing
+//! here ends the process; `main` returns.
 
 use std::fmt;
 use std::io;
@@ -26,11 +26,6 @@ impl Shutdown {
     /// Completes when the flag is raised, at once when it already is.
     pub async fn begun(&self) {
         self.0.cancelled().await;
-    }
-
-    /// Whether the flag is raised.
-    pub fn has_begun(&self) -> bool {
-        self.0.is_cancelled()
     }
 
     /// A flag raised with this one, that can also be raised alone.
@@ -101,9 +96,9 @@ mod tests {
     async fn every_clone_sees_the_flag_raised() {
         let shutdown = Shutdown::new();
         let clone = shutdown.clone();
-        assert!(!clone.has_begun());
+        assert!(!clone.0.is_cancelled());
         shutdown.begin();
         clone.begun().await;
-        assert!(clone.has_begun());
+        assert!(clone.0.is_cancelled());
     }
 }

@@ -1,6 +1,5 @@
-//! TLS for a listener: certificate and key from PEM files, looked at again every few seconds so that a
-//! renewed certificate is used without a restart. A pair that does not load or does not match never
-//! replaces one that works.
+//! TLS for a listener: certificate and key from PEM files, checked for changes every few seconds so that a renewed
+//! certificate needs no restart. A pair that does not load or does not match never replaces one that works.
 
 use std::fs;
 use std::io;
@@ -72,14 +71,14 @@ pub(crate) struct Certificate {
     files: TlsFiles,
     provider: Arc<CryptoProvider>,
     current: ArcSwap<CertifiedKey>,
-    loaded: Mutex<[Option<Stamp>; 2]>,
+    loaded: Mutex<[Option<FileVersion>; 2]>,
 }
 
 impl Certificate {
     pub(crate) fn load(files: TlsFiles) -> Result<Arc<Self>, TlsError> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         // Looked at before the read: a change during the read is then seen as one.
-        let loaded = Mutex::new(stamps(&files));
+        let loaded = Mutex::new(file_versions(&files));
         let current = ArcSwap::from_pointee(read_pair(&files, &provider)?);
         Ok(Arc::new(Self { files, provider, current, loaded }))
     }
@@ -117,7 +116,7 @@ impl Certificate {
 
     /// Whether a new pair is in use now. A bad pair is reported once, not at every look.
     fn reload_if_changed(&self) -> Result<bool, TlsError> {
-        let seen = stamps(&self.files);
+        let seen = file_versions(&self.files);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if *loaded == seen {
             return Ok(false);
@@ -137,11 +136,11 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// What tells one content of a file from the next without reading it.
-type Stamp = (Option<SystemTime>, u64, u64);
+/// Identifies the content of a file without reading it.
+type FileVersion = (Option<SystemTime>, u64, u64);
 
 /// Follows links, because a mounted secret changes by moving the link to its directory.
-fn stamps(files: &TlsFiles) -> [Option<Stamp>; 2] {
+fn file_versions(files: &TlsFiles) -> [Option<FileVersion>; 2] {
     [&files.cert_file, &files.key_file].map(|file| {
         let metadata = fs::metadata(file).ok()?;
         Some((metadata.modified().ok(), metadata.len(), metadata.ino()))

@@ -1,17 +1,20 @@
-//! How database trouble is told apart: what another attempt may cure, what the caller should
-//! retry later, and what is our own fault. The driver's words go to the log only.
+//! Failures of the database by what they mean: what another attempt may cure, what the caller should retry later, and what
+//! is a defect. Their sources go to the log only.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::io;
+use std::sync::Arc;
 
 use deadpool_postgres::TimeoutType;
 use hyperfleet_core::{Error, ErrorKind};
+use tokio_postgres::types::{WasNull, WrongType};
 
-/// A failed database operation. Cheap to copy, because one failed commit answers many callers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A failed operation of the store. Cheap to clone, because one failed commit answers many callers.
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
-    /// The driver's words, for the log.
-    pub(crate) cause: String,
+    source: Arc<dyn StdError + Send + Sync>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,24 +25,29 @@ pub(crate) enum FailureKind {
     Timeout,
     /// A conflict with another transaction: the same again may work.
     Conflict,
-    /// What the committer remembered is not true any more.
-    Outdated,
-    /// A name was thought to be free and is not.
-    NameTaken,
     /// The database refused a statement.
     Refused,
-    /// A value was packed by words that are not known here. They may be in the table by now.
-    UnknownDictionary,
     /// A defect of ours.
     Defect,
 }
 
 impl Failure {
-    pub(crate) fn new(kind: FailureKind, cause: impl fmt::Display) -> Self {
-        Self { kind, cause: cause.to_string() }
+    pub(crate) fn new(kind: FailureKind, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { kind, source: Arc::from(source.into()) }
     }
 
-    /// Whether the database itself is the trouble, so that nothing else would fare better.
+    /// The messages of all sources, for the log.
+    pub(crate) fn chain(&self) -> String {
+        let mut chain = self.to_string();
+        let mut next = self.source.source();
+        while let Some(source) = next {
+            chain = format!("{chain}: {source}");
+            next = source.source();
+        }
+        chain
+    }
+
+    /// Whether the database itself is in trouble, so that no other command would succeed.
     pub(crate) fn is_outage(&self) -> bool {
         matches!(self.kind, FailureKind::Unavailable | FailureKind::Timeout)
     }
@@ -49,14 +57,13 @@ impl Failure {
         match self.kind {
             FailureKind::Unavailable => "unavailable",
             FailureKind::Timeout => "timeout",
-            FailureKind::Conflict | FailureKind::NameTaken => "conflict",
-            FailureKind::Outdated => "outdated",
+            FailureKind::Conflict => "conflict",
             FailureKind::Refused => "refused",
-            FailureKind::UnknownDictionary | FailureKind::Defect => "defect",
+            FailureKind::Defect => "defect",
         }
     }
 
-    /// What the caller is told.
+    /// The error for the caller.
     pub(crate) fn into_error(self) -> Error {
         let (kind, detail) = match self.kind {
             FailureKind::Unavailable => (
@@ -64,44 +71,56 @@ impl Failure {
                 "The database is not reachable at the moment. Please try again later.",
             ),
             FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),
-            FailureKind::Conflict | FailureKind::Outdated | FailureKind::NameTaken | FailureKind::Refused => {
+            FailureKind::Conflict | FailureKind::Refused => {
                 (ErrorKind::Database, "The database could not carry out the request.")
             }
-            FailureKind::UnknownDictionary | FailureKind::Defect => return Error::internal(self.cause),
+            FailureKind::Defect => return Error::internal(self),
         };
-        Error::new(kind, detail).because(self.cause)
+        Error::new(kind, detail).because(self)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl StdError for Failure {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.source()
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(FailureKind::Defect, error.chain())
+        Self::new(FailureKind::Defect, error)
     }
 }
 
 impl From<tokio_postgres::Error> for Failure {
     fn from(error: tokio_postgres::Error) -> Self {
         let kind = match error.code().map(tokio_postgres::error::SqlState::code) {
-            // The server never judged it: a value of ours did not fit, or the connection broke.
-            None if is_ours(&error) => FailureKind::Defect,
+            // The server never judged it.
+            None if is_defect(&error) => FailureKind::Defect,
             None => FailureKind::Unavailable,
             Some("57014" | "55P03") => FailureKind::Timeout,
             Some("40001" | "40P01") => FailureKind::Conflict,
             Some(code) if is_outage(code) => FailureKind::Unavailable,
             Some(_) => FailureKind::Refused,
         };
-        let mut cause = error.to_string();
-        if let Some(source) = std::error::Error::source(&error) {
-            cause = format!("{cause}: {source}");
-        }
-        Self { kind, cause }
+        Self::new(kind, error)
     }
 }
 
-/// Trouble on this side of the wire, which the driver tells only in words.
-fn is_ours(error: &tokio_postgres::Error) -> bool {
-    let text = error.to_string();
-    text.contains("serializing") || text.contains("encoding message")
+/// A value that does not fit its column or a message, as opposed to a broken connection.
+fn is_defect(error: &tokio_postgres::Error) -> bool {
+    error.source().is_some_and(|source| {
+        let unencodable = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+        source.is::<WrongType>()
+            || source.is::<WasNull>()
+            || source.downcast_ref::<io::Error>().is_some_and(unencodable)
+    })
 }
 
 /// Connection trouble, a server that starts or stops, one without room, or one that takes no writes.

@@ -1,64 +1,49 @@
-//! Leases as the store keeps them. Each is a row of its own, changed only from the version at which it was read: of two
-//! who want it at once, one gets it. The version counter and its lock are never touched, so however often leases are
-//! renewed, no write of a resource waits and no watcher is told.
+//! Leases. Each is a row with its own version, so of two simultaneous claims one succeeds. They do not touch the feed, so
+//! renewals delay no write of a resource and notify no watcher.
 
-use hyperfleet_core::{Claim, Error, Lease, Sight, Tenant, Timestamp};
+use hyperfleet_core::{AccessScope, Claim, Error, Lease, Tenant, Timestamp};
 
-use crate::{Reader, Slice, Store};
+use crate::read::on_store;
+use crate::{Slice, Store};
 
-/// How long a lease that nobody has is kept, in microseconds.
-const KEPT_OVER: i64 = 24 * 3_600_000_000;
+/// How long an expired lease stays, in microseconds.
+const RETENTION: i64 = 24 * 3_600_000_000;
 
-/// A slice of the leases of a group that somebody has, from one snapshot.
+/// A slice of the held leases of a group, from one snapshot.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LeasePage {
-    /// How many there are, if that was asked for.
+    /// How many there are, if it was requested.
     pub total: Option<u64>,
     /// The slice, by name.
     pub items: Vec<Lease>,
-    /// Whether the list goes on behind it.
+    /// Whether there are more after the slice.
     pub more: bool,
 }
 
-/// Whose groups somebody sees: those of their tenant, or else nobody's. A part of the system is of no tenant.
-fn scope(sight: &Sight) -> &str {
-    sight.tenant().map_or("", Tenant::as_str)
+/// The owner of the groups that a caller sees: its tenant, or none for the system.
+fn lease_owner(scope: &AccessScope) -> &str {
+    scope.tenant().map_or("", Tenant::as_str)
 }
 
 impl Store {
-    /// A slice of the leases of a group that somebody has. The group is one of the caller's own scope.
-    pub async fn leases(&self, sight: &Sight, group: &str, slice: &Slice) -> Result<LeasePage, Error> {
-        let scope = scope(sight);
-        self.door("leases", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.leases(scope, group, slice, self.timeout).await,
-                Reader::Postgres(postgres) => postgres.leases(sight.tenant(), scope, group, slice).await,
-            }
+    /// A slice of the held leases of a group, which belongs to the scope of the caller.
+    pub async fn leases(&self, scope: &AccessScope, group: &str, slice: &Slice) -> Result<LeasePage, Error> {
+        let owner = lease_owner(scope);
+        self.call("leases", async {
+            on_store!(&self.reader, |store| store.leases(scope.tenant(), owner, group, slice))
         })
         .await
     }
 
-    /// Takes, renews or gives back a lease.
-    pub async fn claim(&self, sight: &Sight, claim: &Claim) -> Result<Lease, Error> {
-        let scope = scope(sight);
-        self.door("claim", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.claim(scope, claim).await,
-                Reader::Postgres(postgres) => postgres.claim(scope, claim).await,
-            }
-        })
-        .await?
+    /// Acquires, renews or releases a lease.
+    pub async fn claim(&self, scope: &AccessScope, claim: &Claim) -> Result<Lease, Error> {
+        let owner = lease_owner(scope);
+        self.call("claim", async { on_store!(&self.reader, |store| store.claim(owner, claim)) }).await?
     }
 
-    /// Removes leases that nobody has had for long, at most one small step of them. Returns how many went.
+    /// Removes a small number of leases that expired long ago. Returns how many.
     pub async fn prune_leases(&self) -> Result<u64, Error> {
-        let before = Timestamp::from_micros(Timestamp::now().micros() - KEPT_OVER);
-        self.door("prune_leases", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.prune_leases(before).await,
-                Reader::Postgres(postgres) => postgres.prune_leases(before).await,
-            }
-        })
-        .await
+        let before = Timestamp::from_micros(Timestamp::now().micros() - RETENTION);
+        self.call("prune_leases", async { on_store!(&self.reader, |store| store.prune_leases(before)) }).await
     }
 }

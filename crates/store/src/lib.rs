@@ -1,75 +1,50 @@
 //! Storage: one `Store` over SQLite and PostgreSQL.
 //!
-//! Writes are commands that the committer loads for, decides by the rules of
-//! `hyperfleet_core::rules`, and persists, many in one transaction. Reads are one query each.
-//! Every call passes one door that names it, times it, bounds it and classifies its failure; no
-//! rule of the domain lives here.
+//! Writes are commands: the committer loads their rows, decides by `hyperfleet_core::rules`, and persists, many commands in
+//! one transaction. A read is one query.
+//! Every call is named, timed, bounded and its failure classified in one place; no rule of the domain lives here.
 #![forbid(unsafe_code)]
 
-mod ancestors;
-mod commit;
-mod confirmed;
-mod differences;
-mod facets;
+mod backend;
+mod codec;
 mod failure;
 mod feed;
-mod feed_metrics;
-mod fleet_metrics;
-mod known;
-mod lane;
-mod learning;
+mod history;
 mod leases;
-mod list;
-mod memory;
+mod maintenance;
 mod metrics;
-mod migrations;
-mod moment;
-mod moved;
-mod packed;
-mod past;
-mod pending;
 mod per_runtime;
 mod postgres;
-mod reader;
-mod recompute;
-mod report_row;
-mod retries;
+mod read;
 mod search;
-mod shelf;
-mod shorthand;
 mod sqlite;
-mod surroundings;
-mod target;
-mod thread;
-mod upkeep;
+mod write;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{Command, Error, Resource, ResourceId, Sight, Tenant, Version};
+use hyperfleet_core::{AccessScope, Command, Error, Resource, ResourceId, Tenant, Version};
 
-use commit::{Committer, Writer};
 use failure::{Failure, FailureKind};
-use feed::{Feed, Trail, TrailRow};
-use known::Known;
-use packed::Dictionaries;
-use pending::{Pending, Stuck};
-use reader::{Reader, Reading};
+use feed::{Feed, FeedPage, FeedRow};
+use maintenance::pending::{Pending, Stuck};
+use read::{FeedReader, Reader, on_store};
 use tokio::sync::Semaphore;
+use write::Committer;
 
+pub use backend::{Backend, Options};
 pub use feed::{
-    Batch, Event, EventKind, Follower, Held, Present, Ring, SLICE_BYTES, Versioned, no_longer_kept,
+    Buffered, Event, EventKind, EventPage, FeedSnapshot, Follower, RingBuffer, SLICE_BYTES, Versioned,
+    history_expired,
 };
+pub use history::{PastGenerations, TimelineEntry, TimelinePage, TimelineQuery, TimelineStart};
 pub use leases::LeasePage;
-pub use list::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
+pub use maintenance::migrations::{MigrationReport, OpenError};
 pub use metrics::Metrics;
-pub use migrations::{MigrationReport, OpenError};
-pub use moment::Moment;
-pub use past::{Happening, Past, TimelinePage, TimelineQuery, TimelineStart};
 pub use postgres::SslMode;
-pub use target::{Options, Target};
+pub use read::lists::{ListQuery, Page, ReportPage, Slice, SliceStart, Start};
 
 /// The database, opened and at the right schema.
 #[derive(Clone)]
@@ -82,35 +57,21 @@ pub struct Store {
     page_token_key: [u8; 64],
     feed: Feed,
     catching_up: Arc<Semaphore>,
-    dictionaries: Arc<Dictionaries>,
 }
 
-/// How many who fell behind are served at a time.
+/// How many watchers that fell behind read at a time.
 const CATCHING_UP: usize = 4;
-
-/// The columns that make a resource, in the order in which both stores' `row` reads them.
-const COLUMNS: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \
-     r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
-     s.conditions, s.version, s.refreshed, s.pending_since, r.tenancy";
-
-/// Where whatever follows them stands.
-const BEHIND_COLUMNS: usize = 19;
-
-/// The same without the wish but for its labels, for resources whose conditions alone are at stake.
-static STATUS_COLUMNS: LazyLock<String> =
-    LazyLock::new(|| COLUMNS.replace("r.spec, r.labels, r.refs", "'{}', r.labels, '{}'"));
 
 /// Brings the schema up to date and nothing else.
 pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
-    match &options.target {
-        Target::Sqlite { path } => sqlite::migrate(path.as_deref()),
-        Target::Postgres { .. } => postgres::migrate(options).await,
+    match &options.backend {
+        Backend::Sqlite { path } => sqlite::migrate(path.as_deref()),
+        Backend::Postgres { .. } => postgres::migrate(options).await,
     }
 }
 
 impl Store {
-    /// Opens the database, waits for it if need be, brings the schema up to date or checks it,
-    /// and starts the committer.
+    /// Connects to the database, brings the schema up to date or checks it, and starts the committer.
     pub async fn open(
         options: &Options,
         rulebook: Arc<Rulebook>,
@@ -118,188 +79,125 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
         let feed = Feed::default();
-        let cannot_pack = |failure: Failure| OpenError::new(format!("cannot pack: {}", failure.cause));
-        let dictionaries = Arc::new(Dictionaries::new().map_err(cannot_pack)?);
-        let known = Arc::new(Known::default());
-        let (reader, writer) = match &options.target {
-            Target::Sqlite { path } => {
-                let (reader, writer) =
-                    sqlite::open(path.as_deref(), options, catalog, dictionaries.clone(), known.clone())?;
-                (Reader::Sqlite(Arc::new(reader)), Writer::Sqlite(writer))
+        let (reader, committer) = match &options.backend {
+            Backend::Sqlite { path } => {
+                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog)?;
+                let committer = Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed)?;
+                (Reader::Sqlite(Arc::new(reader)), committer)
             }
-            Target::Postgres { .. } => {
-                let (reader, writer) =
-                    postgres::open(options, catalog, dictionaries.clone(), &known, &feed, &metrics).await?;
-                (Reader::Postgres(Arc::new(reader)), Writer::Postgres(Box::new(writer)))
+            Backend::Postgres { .. } => {
+                let (reader, writer) = postgres::open(options, catalog, &feed, &metrics).await?;
+                let committer = Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed)?;
+                (Reader::Postgres(Arc::new(reader)), committer)
             }
         };
-        let (committer, task) = Committer::new(
-            writer,
-            rulebook.clone(),
-            options.queue_limit,
-            metrics.clone(),
-            feed.clone(),
-            known,
-        );
-        thread::run_on_own_thread("committer", task)?;
         let page_token_key = reader.secret("page_tokens").await?;
         let timeout = options.request_timeout;
         let catching_up = Arc::new(Semaphore::new(CATCHING_UP));
         tokio::spawn(feed::run(feed.clone(), reader.clone(), metrics.clone(), timeout));
-        Ok(Self {
-            reader,
-            committer,
-            rulebook,
-            timeout,
-            metrics,
-            page_token_key,
-            feed,
-            catching_up,
-            dictionaries,
-        })
+        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed, catching_up })
     }
 
-    /// The key that page tokens are sealed with; the same for every replica on this database.
+    /// The key of page tokens, which all replicas share.
     pub fn page_token_key(&self) -> &[u8; 64] {
         &self.page_token_key
     }
 
-    /// The resource with this id, if it is in sight.
-    pub async fn get(&self, sight: &Sight, id: ResourceId) -> Result<Option<Arc<Resource>>, Error> {
+    /// The resource with this id, if it is visible.
+    pub async fn get(&self, scope: &AccessScope, id: ResourceId) -> Result<Option<Arc<Resource>>, Error> {
         let found = self
-            .door("get", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.get(id).await,
-                    Reader::Postgres(postgres) => postgres.get(sight.tenant(), id).await,
-                }
-            })
+            .call("get", async { on_store!(&self.reader, |store| store.get(scope.tenant(), id)) })
             .await?;
         match found {
-            Some(resource) if sight.sees(&resource)? => Ok(Some(resource)),
+            Some(resource) if scope.sees(&resource)? => Ok(Some(resource)),
             _ => Ok(None),
         }
     }
 
-    /// A slice of a list, as far as it is in sight, its count and the version, all from one snapshot.
-    pub async fn list(&self, sight: &Sight, mut query: ListQuery) -> Result<Page, Error> {
-        query.filter = sight.confine(query.filter)?;
-        self.door("list", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.list(query, self.rulebook.clone(), self.timeout).await,
-                Reader::Postgres(postgres) => {
-                    postgres.list(sight.tenant(), &query, self.rulebook.view()).await
-                }
-            }
+    /// A slice of a list, as far as it is visible, its count and the version, from one snapshot.
+    pub async fn list(&self, scope: &AccessScope, mut query: ListQuery) -> Result<Page, Error> {
+        query.filter = scope.confine(query.filter)?;
+        self.call("list", async {
+            on_store!(&self.reader, |store| store.list(scope.tenant(), &query, &self.rulebook))
         })
         .await
     }
 
-    /// The present moment. It costs as much as a get, and is asked for together with them.
-    pub async fn moment(&self) -> Result<Moment, Error> {
-        self.door("moment", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.moment().await,
-                Reader::Postgres(postgres) => postgres.moment().await,
-            }
-        })
-        .await
-    }
-
-    /// The resource with this id, if it is in sight, and a slice of the reports on it, by adapter, with their number and
-    /// the version, all from one snapshot. The resource is read last: of one that goes meanwhile there is nothing to
-    /// show.
+    /// The resource with this id, if it is visible, and a slice of its reports, by adapter, with their number and the
+    /// version. The resource is read last, so a resource that is deleted meanwhile shows nothing.
     pub async fn reports(
         &self,
-        sight: &Sight,
+        scope: &AccessScope,
         resource: ResourceId,
         slice: &Slice,
     ) -> Result<Option<(Arc<Resource>, ReportPage)>, Error> {
         let reports = self
-            .door("reports", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.reports(resource, slice.clone(), self.timeout).await,
-                    Reader::Postgres(postgres) => postgres.reports(sight.tenant(), resource, slice).await,
-                }
+            .call("reports", async {
+                on_store!(&self.reader, |store| store.reports(scope.tenant(), resource, slice))
             })
             .await?;
-        Ok(self.get(sight, resource).await?.map(|resource| (resource, reports)))
+        Ok(self.get(scope, resource).await?.map(|resource| (resource, reports)))
     }
 
-    /// The resource with this id as it is or was when it went, if it is in sight, and a slice of its timeline, all from
-    /// one snapshot. `None` also once its history is forgotten.
+    /// The newest or last state of the resource with this id, if it is visible, and a slice of its timeline, from one
+    /// snapshot. `None` also once its history is pruned.
     pub async fn timeline(
         &self,
-        sight: &Sight,
+        scope: &AccessScope,
         id: ResourceId,
         query: TimelineQuery,
     ) -> Result<Option<(Resource, TimelinePage)>, Error> {
         let found = self
-            .door("timeline", async {
-                match &self.reader {
-                    Reader::Sqlite(sqlite) => sqlite.timeline(id, query, self.timeout).await,
-                    Reader::Postgres(postgres) => {
-                        postgres.timeline(sight.tenant(), &self.rulebook.catalog, id, &query).await
-                    }
-                }
+            .call("timeline", async {
+                on_store!(&self.reader, |store| store.timeline(scope.tenant(), id, &query))
             })
             .await?;
         match found {
-            Some((resource, page)) if sight.sees(&resource)? => Ok(Some((resource, page))),
+            Some((resource, page)) if scope.sees(&resource)? => Ok(Some((resource, page))),
             _ => Ok(None),
         }
     }
 
-    /// What the resource with this id was at the ends of generations, newest first, if it is in sight as it is or was
-    /// when it went.
-    pub async fn past(
+    /// The resource with this id at the ends of generations, newest first, if its newest or last state is visible.
+    pub async fn past_generations(
         &self,
-        sight: &Sight,
+        scope: &AccessScope,
         id: ResourceId,
         generations: Vec<i64>,
-    ) -> Result<Option<Past>, Error> {
-        self.door("past", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.past(sight.clone(), id, generations, self.timeout).await,
-                Reader::Postgres(postgres) => {
-                    postgres.past(sight, &self.rulebook.catalog, id, &generations).await
-                }
-            }
+    ) -> Result<Option<PastGenerations>, Error> {
+        self.call("past_generations", async {
+            on_store!(&self.reader, |store| store.past_generations(scope, id, &generations))
         })
         .await
     }
 
-    /// Up to where the past is forgotten, and the newest version.
+    /// The newest pruned version, and the newest version.
     pub async fn bounds(&self) -> Result<(Version, Version), Error> {
-        self.door("bounds", self.reader.bounds()).await
+        self.call("bounds", self.reader.bounds()).await
     }
 
-    /// Follows what happens to the resources that are in sight and that `filter` means, from behind `position`.
-    pub fn follow(&self, sight: &Sight, filter: Filter, position: Version) -> Result<Follower, Error> {
-        Follower::new(self.clone(), sight.clone(), filter, position)
+    /// Follows the changes after `position` of the visible resources that match `filter`.
+    pub fn follow(&self, scope: &AccessScope, filter: Filter, position: Version) -> Result<Follower, Error> {
+        Follower::new(self.clone(), scope.clone(), filter, position)
     }
 
-    /// The present state of the resources that are in sight and that `filter` means.
-    pub async fn present(&self, sight: &Sight, filter: Filter) -> Result<Present, Error> {
-        let filter = sight.confine(filter)?;
+    /// A snapshot of the visible resources that match `filter`.
+    pub async fn snapshot(&self, scope: &AccessScope, filter: Filter) -> Result<FeedSnapshot, Error> {
+        let filter = scope.confine(filter)?;
         let order = vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Ascending)];
         let all = i64::MAX as u64 - 1;
         let query = ListQuery { filter, order, start: Start::Offset(0), limit: all, count: false };
-        let found = self.door("present", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.present(query, self.rulebook.clone(), self.timeout).await,
-                Reader::Postgres(postgres) => {
-                    postgres.present(sight.tenant(), &query, self.rulebook.view()).await
-                }
-            }
+        let found = self.call("present", async {
+            on_store!(&self.reader, |store| store.snapshot(scope.tenant(), &query, &self.rulebook))
         });
         let (version, found) = found.await?;
-        Ok(Present::new(self.clone(), sight.tenant().cloned(), version, found))
+        Ok(FeedSnapshot::new(self.clone(), scope.tenant().cloned(), version, found))
     }
 
-    /// What comes after `position` in the feed, for someone who fell behind. Only a few at a time: each may hold much.
-    async fn trail(&self, position: Version) -> Result<Option<Trail>, Error> {
+    /// The page of the feed after `position` for a follower that fell behind. A semaphore bounds the memory of such pages.
+    async fn feed_page(&self, position: Version) -> Result<Option<FeedPage>, Error> {
         let _turn = self.catching_up.acquire().await.map_err(Error::internal)?;
-        self.door("feed", self.reader.trail(Reading::Behind, position, self.timeout)).await
+        self.call("feed", self.reader.feed_page(FeedReader::CatchUp, position)).await
     }
 
     async fn states(
@@ -307,31 +205,26 @@ impl Store {
         tenant: Option<&Tenant>,
         ids: Vec<ResourceId>,
         since: Version,
-    ) -> Result<Vec<Vec<TrailRow>>, Error> {
-        self.door("states", async {
-            match &self.reader {
-                Reader::Sqlite(sqlite) => sqlite.states(ids, since, self.timeout).await,
-                Reader::Postgres(postgres) => postgres.states(tenant, &ids, since).await,
-            }
-        })
-        .await
+    ) -> Result<Vec<Vec<FeedRow>>, Error> {
+        self.call("states", async { on_store!(&self.reader, |store| store.states(tenant, &ids, since)) })
+            .await
     }
 
-    /// Carries a command out. Answers after the commit.
+    /// Executes a command, and returns after its commit.
     pub async fn execute(&self, command: Command) -> Result<Outcome, Error> {
         self.committer.execute(command, self.timeout).await
     }
 
-    async fn door<T>(
+    async fn call<T>(
         &self,
         operation: &'static str,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Error> {
-        self.measured(operation, self.timeout, work).await
+        self.observe(operation, self.timeout, work).await
     }
 
-    /// The one door to the database: a deadline, a metric and a classified failure for each call.
-    async fn measured<T>(
+    /// Every call of the database passes here: it gets a deadline, a metric and a classified failure.
+    async fn observe<T>(
         &self,
         operation: &'static str,
         timeout: Duration,
@@ -345,7 +238,7 @@ impl Store {
         match &result {
             Ok(_) => self.metrics.succeeded(operation, took),
             Err(failure) => {
-                tracing::debug!(operation, error = failure.cause, "a store operation failed");
+                tracing::debug!(operation, error = failure.chain(), "a store operation failed");
                 self.metrics.failed(operation, failure.error_type(), took);
             }
         }

@@ -1,22 +1,29 @@
-//! One of something for each runtime that asks for it: that of a server, and those of its threads that serve. A task must
-//! run where those who wait for it do, or else they wake each other across threads, and end with it.
+//! One task, or share of connections, for each runtime: that of the server, and those of its worker threads. A task that
+//! runs where its callers do wakes none of them across threads.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{PoisonError, RwLock};
 
 use tokio::runtime::{Handle, Id};
+use tokio::sync::mpsc;
 
-/// How many there may be, because each may take connections to the database. Whoever comes later shares one of them.
+/// The most runtimes with their own, because each may take connections to the database. Later runtimes share.
 pub(crate) const MOST: usize = 8;
 
-/// See above. What is handed out is the way to a task, which ends with its runtime.
+/// Values by runtime.
 #[derive(Debug)]
 pub(crate) struct PerRuntime<T>(RwLock<Vec<(Id, T)>>);
 
-/// The way to a task.
-pub(crate) trait Way: Clone {
-    /// Whether the task has ended.
+/// A handle to what belongs to a runtime.
+pub(crate) trait RuntimeHandle: Clone {
+    /// Whether it ended with its runtime.
     fn is_closed(&self) -> bool;
+}
+
+impl<T> RuntimeHandle for mpsc::Sender<T> {
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
 }
 
 impl<T> Default for PerRuntime<T> {
@@ -25,22 +32,22 @@ impl<T> Default for PerRuntime<T> {
     }
 }
 
-impl<T: Way> PerRuntime<T> {
-    /// That of the runtime that asks, started there if need be.
+impl<T: RuntimeHandle> PerRuntime<T> {
+    /// The value of the current runtime, made by `start` if there is none.
     pub(crate) fn here(&self, start: impl FnOnce(&Handle) -> T) -> T {
         let here = Handle::current();
-        let ways = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(way) = of(&ways, here.id()) {
-            return way;
+        let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = of(&values, here.id()) {
+            return value;
         }
-        drop(ways);
-        let mut ways = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        ways.retain(|(_, way)| !way.is_closed());
+        drop(values);
+        let mut values = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        values.retain(|(_, value)| !value.is_closed());
         // Another thread of the same runtime may have been faster.
-        of(&ways, here.id()).unwrap_or_else(|| {
-            let way = start(&here);
-            ways.push((here.id(), way.clone()));
-            way
+        of(&values, here.id()).unwrap_or_else(|| {
+            let value = start(&here);
+            values.push((here.id(), value.clone()));
+            value
         })
     }
 
@@ -50,15 +57,15 @@ impl<T: Way> PerRuntime<T> {
     }
 }
 
-/// The way that a runtime takes: its own, or where there are many, always the same of those that there are.
-fn of<T: Way>(ways: &[(Id, T)], here: Id) -> Option<T> {
-    let own = ways.iter().find(|(of, _)| *of == here);
+/// The value of a runtime: its own, or, where there are many runtimes, always the same of the others.
+fn of<T: RuntimeHandle>(values: &[(Id, T)], here: Id) -> Option<T> {
+    let own = values.iter().find(|(of, _)| *of == here);
     let shared = || {
         let mut hasher = DefaultHasher::new();
         here.hash(&mut hasher);
-        ways.get(hasher.finish() as usize % MOST).filter(|_| ways.len() >= MOST)
+        values.get(hasher.finish() as usize % MOST).filter(|_| values.len() >= MOST)
     };
-    own.or_else(shared).map(|(_, way)| way.clone()).filter(|way| !way.is_closed())
+    own.or_else(shared).map(|(_, value)| value.clone()).filter(|value| !value.is_closed())
 }
 
 #[cfg(test)]
@@ -73,37 +80,37 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Path(mpsc::Sender<()>, usize);
 
-    impl Way for Path {
+    impl RuntimeHandle for Path {
         fn is_closed(&self) -> bool {
             self.0.is_closed()
         }
     }
 
-    /// The number of the way that a runtime is given.
-    fn number(ways: &PerRuntime<Path>, started: &AtomicUsize, runtime: &Runtime) -> usize {
+    /// The number of the value that a runtime is given.
+    fn number(values: &PerRuntime<Path>, started: &AtomicUsize, runtime: &Runtime) -> usize {
         let start = |here: &Handle| {
             let (sender, mut receiver) = mpsc::channel(1);
             here.spawn(async move { receiver.recv().await });
             Path(sender, started.fetch_add(1, Ordering::Relaxed))
         };
-        runtime.block_on(async { ways.here(start).1 })
+        runtime.block_on(async { values.here(start).1 })
     }
 
     #[test]
     fn each_runtime_has_its_own_until_there_are_many_and_another_when_its_own_has_ended() {
-        let (ways, started) = (PerRuntime::default(), AtomicUsize::new(0));
+        let (values, started) = (PerRuntime::default(), AtomicUsize::new(0));
         let runtime = || Builder::new_current_thread().build().unwrap();
         let mut runtimes: Vec<Runtime> = (0..MOST).map(|_| runtime()).collect();
         for _ in 0..2 {
-            let numbers: Vec<usize> = runtimes.iter().map(|one| number(&ways, &started, one)).collect();
+            let numbers: Vec<usize> = runtimes.iter().map(|one| number(&values, &started, one)).collect();
             assert_eq!(numbers, (0..MOST).collect::<Vec<_>>());
         }
         let late = runtime();
-        let shared = number(&ways, &started, &late);
+        let shared = number(&values, &started, &late);
         assert!(shared < MOST);
-        assert_eq!(number(&ways, &started, &late), shared, "always the same");
+        assert_eq!(number(&values, &started, &late), shared, "always the same");
         drop(runtimes.remove(shared));
-        assert_eq!(number(&ways, &started, &late), MOST, "its own, now that there is room");
-        assert_eq!(ways.count(), MOST);
+        assert_eq!(number(&values, &started, &late), MOST, "its own, now that there is room");
+        assert_eq!(values.count(), MOST);
     }
 }

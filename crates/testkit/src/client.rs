@@ -1,5 +1,5 @@
-//! A plain HTTP/1.1 client that keeps its connections and hides nothing: no redirects, no decoding, no retries of
-//! anything that the server may have seen. Tests read whole answers from it, and a failed expectation prints one.
+//! A plain HTTP/1.1 client that keeps its connections: no redirects, no decoding, no retries of a request that the
+//! server may have seen. A failed expectation prints the whole answer.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write as _};

@@ -1,5 +1,5 @@
-//! Waiting for a state instead of for a time: the probe runs until it sees what it looks for, and the deadline is
-//! generous because it is only met when something is broken.
+//! Waiting for a state instead of for a time. The deadline is generous, because it passes only when something is
+//! broken.
 
 use std::time::{Duration, Instant};
 

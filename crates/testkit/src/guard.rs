@@ -1,5 +1,5 @@
-//! A process that outlives us just long enough to clean up. A destructor does not run under `kill -9`, but the
-//! kernel always closes our end of a pipe; a small shell waits on the other end and then runs its script.
+//! Cleanup that survives `kill -9` of the test process. A destructor does not run then, but the kernel always closes
+//! our end of a pipe; a small shell waits at the other end and runs a script.
 
 use std::ffi::OsStr;
 use std::io::Write as _;

@@ -1,8 +1,8 @@
-//! What the tests and the load generator stand on: a temporary PostgreSQL, temporary brokers, the real server
-//! binary in a process of its own, and a plain HTTP client.
+//! Equipment of the tests and the load generator: a temporary PostgreSQL, temporary brokers, the real server binary in
+//! a process of its own, and a plain HTTP client.
 //!
-//! Tests go through the doors that users use, so nothing here knows the inside of the other crates and nothing
-//! stands in for them. What is missing on the machine is an error that names the remedy, never a skipped test.
+//! Tests use the product as its users do, so nothing here knows the internals of the other crates and nothing replaces
+//! them. A program missing on the machine is an error that names the remedy, never a skipped test.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! What a server process writes, read by threads of our own so that it never blocks on a full pipe.
+//! The output of a server process, read by threads of its own so that the process never blocks on a full pipe.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::mem;

@@ -1,4 +1,4 @@
-//! What the brokers of the tests share: free ports, and a server process that is killed with this one.
+//! What the temporary brokers share: free ports, and a server process that is killed with this one.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::guard::Guard;
 
-/// Ports that nobody listens on now.
+/// Ports that are free now.
 pub(crate) fn free_ports<const N: usize>() -> Result<[u16; N]> {
     // All are held until all are known, or the kernel might give one twice.
     let listeners = (0..N).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<Result<Vec<_>, _>>()?;

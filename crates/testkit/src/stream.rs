@@ -1,5 +1,5 @@
-//! An answer that goes on: the events of a watch as they come, in either of the forms that they are written in. It
-//! reads only when it is asked to, so a test can be a client that does not, and it mends nothing.
+//! The events of a watch, in either format. A stream is read only on request, so that a test can be a client that does
+//! not read.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use serde_json::Value;
 
-/// A watch says something more often than this, even if nothing happens.
-const SILENCE: Duration = Duration::from_secs(30);
+/// A watch sends a bookmark more often than this, even on a busy machine.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// An open watch on a connection of its own, which is closed when this value is dropped.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Stream {
                 match line.split_once(": ") {
                     Some(("id", value)) => id = Some(value.to_owned()),
                     Some(("data", value)) if data.is_none() => data = Some(value),
-                    _ => bail!("a line that nobody expects: {line}"),
+                    _ => bail!("an unexpected line: {line}"),
                 }
             }
         }

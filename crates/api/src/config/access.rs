@@ -1,4 +1,4 @@
-//! Who may come in and do what: the sections `server.jwt`, `server.tenant`, `server.authorization` and
+//! Authentication, tenancy, authorization and rate limits: the sections `server.jwt`, `server.tenant`, `server.authorization` and
 //! `server.rate_limit`.
 
 use http::HeaderName;
@@ -7,19 +7,19 @@ use hyperfleet_core::{Catalog, Policy, PolicyDescriptor};
 use hyperfleet_service::settings::{Fault, Faults, Settings};
 use serde::Deserialize;
 
-use super::structured::{self, Found};
+use super::structured::{self, SettingFault};
 use crate::gate::{Budget, Budgets};
 
-/// Who may come in and do what.
+/// Authentication, tenancy, authorization and rate limits.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// The issuers of tokens; `None` lets everyone in.
+    /// The issuers of tokens; `None` turns authentication off.
     pub issuers: Option<Vec<IssuerConfig>>,
-    /// How tenants are told apart; `None` knows no tenants.
+    /// The headers that name the tenant; `None` without tenants.
     pub tenancy: Option<Tenancy>,
-    /// Roles; `None` lets everyone do everything.
+    /// Roles; `None` turns authorization off.
     pub policy: Option<Policy>,
-    /// How much one caller may ask; `None` sets no limit.
+    /// The rate limits of each caller; `None` sets no limit.
     pub budgets: Option<Budgets>,
 }
 
@@ -74,7 +74,7 @@ fn tenancy(settings: &Settings, faults: &mut Faults) -> Option<Tenancy> {
         "header" | "key" => Some("must be text"),
         _ => None,
     };
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<SettingFault> = Vec::new();
     let entries: Vec<DimensionDescriptor> = structured::entries(settings, PATH, rules, &mut found);
     let mut dimensions: Vec<Dimension> = Vec::new();
     for (i, entry) in entries.into_iter().enumerate() {
@@ -152,12 +152,12 @@ fn policy(settings: &Settings, catalog: &Catalog, faults: &mut Faults) -> Option
     policy
 }
 
-fn budget(settings: &Settings, purpose: &str) -> Budget {
-    let number = |name: &str| settings.integer(&format!("server.rate_limit.{purpose}.{name}"));
+fn budget(settings: &Settings, budget_kind: &str) -> Budget {
+    let number = |name: &str| settings.integer(&format!("server.rate_limit.{budget_kind}.{name}"));
     Budget { per_second: number("per_second"), burst: number("burst") }
 }
 
-fn report(settings: &Settings, path: &str, found: Vec<Found>, faults: &mut Faults) {
+fn report(settings: &Settings, path: &str, found: Vec<SettingFault>, faults: &mut Faults) {
     let source = settings.source(path);
     for (path, rule) in found {
         faults.push(Fault { path, source: source.clone(), rule, given: None });

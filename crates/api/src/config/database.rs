@@ -4,43 +4,43 @@
 use std::path::PathBuf;
 
 use hyperfleet_service::settings::{Faults, Settings, Source};
-use hyperfleet_store::{SslMode, Target};
+use hyperfleet_store::{Backend, SslMode};
 
 /// The SQLite file that is used when nothing is configured.
 const DEFAULT_FILE: &str = "./hyperfleet.db";
 
-/// What `database.*` says. After a fault the target is the default one.
-pub(super) fn read(settings: &Settings, faults: &mut Faults) -> Target {
+/// What `database.*` says. After a fault the backend is the default one.
+pub(super) fn read(settings: &Settings, faults: &mut Faults) -> Backend {
     let url = settings.some_text("database.url");
     let host = settings.some_text("database.host");
     match (url, host) {
-        (None, None) => Target::Sqlite { path: Some(DEFAULT_FILE.into()) },
-        (None, Some(host)) => Target::Postgres {
+        (None, None) => Backend::Sqlite { path: Some(DEFAULT_FILE.into()) },
+        (None, Some(host)) => Backend::Postgres {
             url: url_of_parts(settings, host),
             ssl_mode: ssl_mode(settings),
             root_cert_file: root_cert_file(settings),
         },
         (Some(url), None) => of_url(settings, url).unwrap_or_else(|rule| {
             faults.push(settings.fault("database.url", rule));
-            Target::Sqlite { path: Some(DEFAULT_FILE.into()) }
+            Backend::Sqlite { path: Some(DEFAULT_FILE.into()) }
         }),
         (Some(_), Some(_)) => {
             let source = settings.source("database.url");
             let rule = format!("cannot stand together with database.url ({source})");
             faults.push(settings.fault("database.host", rule));
-            Target::Sqlite { path: Some(DEFAULT_FILE.into()) }
+            Backend::Sqlite { path: Some(DEFAULT_FILE.into()) }
         }
     }
 }
 
-fn of_url(settings: &Settings, url: &str) -> Result<Target, String> {
+fn of_url(settings: &Settings, url: &str) -> Result<Backend, String> {
     const RULE: &str = "must be sqlite:<path>, sqlite::memory: or postgres://…";
     if let Some(path) = url.strip_prefix("sqlite:") {
         let path = path.strip_prefix("//").unwrap_or(path);
         return match path {
             "" => Err(RULE.to_owned()),
-            ":memory:" => Ok(Target::Sqlite { path: None }),
-            path => Ok(Target::Sqlite { path: Some(path.into()) }),
+            ":memory:" => Ok(Backend::Sqlite { path: None }),
+            path => Ok(Backend::Sqlite { path: Some(path.into()) }),
         };
     }
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
@@ -64,7 +64,7 @@ fn of_url(settings: &Settings, url: &str) -> Result<Target, String> {
         }
     }
     let url = if kept.is_empty() { base.to_owned() } else { format!("{base}?{}", kept.join("&")) };
-    Ok(Target::Postgres { url, ssl_mode: target_mode, root_cert_file })
+    Ok(Backend::Postgres { url, ssl_mode: target_mode, root_cert_file })
 }
 
 /// What a URL says must not contradict what a key says.

@@ -38,7 +38,7 @@ pub(super) fn read(
     catalog.ok().filter(|_| clean).map(|catalog| (descriptors, Arc::new(catalog)))
 }
 
-/// What a member of an entry, of a reference or of a rule must be, in words for those who write it.
+/// The rule of a member of an entry, of a reference or of a mapping, as the error message says it.
 fn member_rule(name: &str) -> Option<&'static str> {
     match name {
         "kind" | "plural" | "parent_kind" | "on_parent_delete" | "spec_schema_name" | "ref_type"
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_faulty_member_of_a_rule_is_named_and_what_is_right_is_kept() {
+    fn a_faulty_member_of_a_rule_is_named_and_valid_members_are_kept() {
         let entry = serde_json::json!({
             "kind": "A",
             "conditions": [

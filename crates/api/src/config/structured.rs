@@ -9,10 +9,10 @@ use serde_path_to_error::Segment;
 /// Longest part of a given value that is repeated in a fault.
 const SHOWN_CHARS: usize = 100;
 
-/// A place in the settings, and what is wrong there.
-pub(super) type Found = (String, String);
+/// A path in the settings, and its fault.
+pub(super) type SettingFault = (String, String);
 
-/// What a member must be, in words for those who write it.
+/// The rule of a member, as the error message says it.
 pub(super) type Rules = fn(&str) -> Option<&'static str>;
 
 /// The entries of a list.
@@ -20,7 +20,7 @@ pub(super) fn entries<T: DeserializeOwned + Default>(
     settings: &Settings,
     path: &str,
     rules: Rules,
-    found: &mut Vec<Found>,
+    found: &mut Vec<SettingFault>,
 ) -> Vec<T> {
     match settings.structured(path) {
         Json::Array(entries) => {
@@ -40,7 +40,7 @@ pub(super) fn read_entry<T: DeserializeOwned + Default>(
     at: &str,
     mut entry: Json,
     rules: Rules,
-    found: &mut Vec<Found>,
+    found: &mut Vec<SettingFault>,
 ) -> T {
     loop {
         let error = match serde_path_to_error::deserialize(&entry) {
@@ -72,7 +72,7 @@ pub(super) fn read_entry<T: DeserializeOwned + Default>(
             _ => error.inner().to_string(),
         };
         found.push((path, rule));
-        // Of a list the whole is left out: without an element the paths of the others would lie.
+        // A fault in a list removes the whole list, because removing one element would shift the paths of the others.
         let segments: Vec<_> = error.path().iter().collect();
         let members = segments.iter().rposition(|s| matches!(s, Segment::Map { .. }));
         if !members.is_some_and(|last| remove(&mut entry, &segments[..=last])) {

@@ -1,75 +1,77 @@
-//! The gate: every request about resources passes it, in this order: room, authentication, identity, tenancy, role,
-//! rate. What comes out is a [`Visitor`] with a sight; the store cannot be asked without one, so no handler can forget.
+//! The gate that every request about resources passes, in this order: concurrency, authentication, identity, tenancy,
+//! role, rate. The result is an [`AdmittedCaller`] with an access scope; the store needs one for every call, so no
+//! handler can omit it.
 
+mod caller;
+mod concurrency;
 mod rate;
-mod room;
-mod visitor;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
 use http::header::{CACHE_CONTROL, HOST, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method};
-use hyperfleet_auth::{Belonging, Refusal, RefusalKind, Tenancy, Verified, Verifier};
-use hyperfleet_core::{BASE, Catalog, Error, ErrorKind, Policy, Rights, Verb};
+use http::{HeaderMap, HeaderValue};
+use hyperfleet_auth::{Refusal, RefusalKind, Tenancy, TenancyClaim, Verified, Verifier};
+use hyperfleet_core::{Catalog, Error, ErrorKind, Policy, Rights, Verb};
+use hyperfleet_service::http_error::HttpError;
 use hyperfleet_service::listener::PeerAddr;
-use hyperfleet_service::problem::Failed;
 use tokio::sync::watch;
 use tower::Service as _;
 
 use crate::app::App;
-use crate::place::Place;
-use crate::router::LEASES;
-use rate::{Limiter, Purpose};
-use room::Rank;
+use crate::problem_types::{INVALID_CREDENTIALS, TOKEN_EXPIRED, TOKEN_MALFORMED, UNAUTHENTICATED};
+use crate::route::KindRoute;
+use concurrency::Priority;
+use rate::{BudgetKind, Limiter};
 
+pub(crate) use caller::{AdmittedCaller, Identified};
+pub(crate) use concurrency::{ConcurrencyLimiter, Permit};
 pub use rate::{Budget, Budgets};
-pub(crate) use room::{Room, Stay};
-pub(crate) use visitor::{Identified, Visitor};
 
-/// Everything that decides who comes in.
+/// Everything that decides whether a request is admitted.
 pub(crate) struct Gate {
-    room: Arc<Room>,
+    concurrency: Arc<ConcurrencyLimiter>,
     verifier: Option<Verifier>,
     tenancy: Option<Tenancy>,
-    /// Changed while the server runs.
+    /// Replaced while the server runs.
     roles: ArcSwap<Roles>,
-    /// Tells of a new edition of them.
+    /// Announces each new edition of the roles.
     editions: watch::Sender<u64>,
     limiter: Option<Limiter>,
 }
 
-/// What callers may do, by configuration.
+/// The configured roles.
 struct Roles {
-    /// None while they are off.
+    /// `None` while roles are off.
     policy: Option<Policy>,
-    /// How often they changed.
+    /// Increases with each change.
     edition: u64,
 }
 
-/// What a request is about to do.
-struct Demand {
+/// What a route requires of a request. The router declares it for each method of each guarded route.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RouteRequirements {
     verb: Option<Verb>,
     writes: bool,
-    purpose: Purpose,
-    rank: Rank,
+    budget_kind: BudgetKind,
+    priority: Priority,
 }
 
 impl Gate {
     pub(crate) fn new(
-        room: Arc<Room>,
+        concurrency: Arc<ConcurrencyLimiter>,
         verifier: Option<Verifier>,
         tenancy: Option<Tenancy>,
         policy: Option<Policy>,
         budgets: Option<Budgets>,
     ) -> Self {
         Self {
-            room,
+            concurrency,
             verifier,
             tenancy,
             roles: ArcSwap::from_pointee(Roles { policy, edition: 0 }),
@@ -78,7 +80,7 @@ impl Gate {
         }
     }
 
-    /// From now on these roles count.
+    /// Replaces the roles.
     pub(crate) fn set_policy(&self, policy: Option<Policy>) {
         let edition = self.roles.load().edition + 1;
         self.roles.store(Arc::new(Roles { policy, edition }));
@@ -90,7 +92,7 @@ impl Gate {
         self.roles.load().policy.is_some()
     }
 
-    /// Whether answers depend on who asks, so that nobody between may keep them for others.
+    /// Whether answers depend on the caller, so that shared caches must not store them.
     fn tells_callers_apart(&self) -> bool {
         self.verifier.is_some() || self.tenancy.is_some()
     }
@@ -99,72 +101,79 @@ impl Gate {
         &self,
         catalog: &Catalog,
         request: &Parts,
-        demand: &Demand,
-        stay: Stay,
-    ) -> Result<Visitor, Response> {
+        requirements: &RouteRequirements,
+        permit: Permit,
+    ) -> Result<AdmittedCaller, Response> {
         let headers = &request.headers;
-        if demand.writes && self.verifier.is_none() && is_of_another_site(request) {
-            let detail = "A page of another site may not write here, where no token says who asks for it";
+        if requirements.writes && self.verifier.is_none() && is_of_another_site(request) {
+            let detail = "Cross-site writes are refused, because this server requires no tokens";
             return Err(failed(Error::new(ErrorKind::PermissionDenied, detail)));
         }
-        let verified = self.authenticate(headers, &stay).await?;
-        if let Some(verified) = verified.as_ref().filter(|_| demand.writes) {
+        let verified = self.authenticate(headers, &permit).await?;
+        if let Some(verified) = verified.as_ref().filter(|_| requirements.writes) {
             verified.identity().map_err(refused)?;
         }
-        let belonging = self.belonging(headers, demand).map_err(failed)?;
+        let tenancy_claim = self.tenancy_claim(headers, requirements).map_err(failed)?;
         let roles = self.roles.load();
         let rights = rights(&roles, verified.as_ref());
-        let visitor = Visitor::new(verified, belonging, rights, roles.edition, stay);
-        if let Some(verb) = demand.verb {
-            let place = request.extensions.get::<Arc<Place>>();
-            let kinds: Vec<&str> = match place.and_then(|place| place.entity.as_ref()) {
+        let caller = AdmittedCaller::new(verified, tenancy_claim, rights, roles.edition, permit);
+        if let Some(verb) = requirements.verb {
+            let route = request.extensions.get::<Arc<KindRoute>>();
+            let kinds: Vec<&str> = match route.and_then(|route| route.entity.as_ref()) {
                 Some(entity) => vec![&entity.kind],
                 None => catalog.kinds().map(|entity| &*entity.kind).collect(),
             };
-            visitor.sight().permit_on_some(verb, &kinds).map_err(failed)?;
+            caller.scope().permit_on_some(verb, &kinds).map_err(failed)?;
         }
         if let Some(limiter) = &self.limiter {
-            // Without tokens everyone has the same name, which is nobody's.
-            let name = visitor.identity().filter(|_| self.verifier.is_some());
+            // Without tokens all callers have the same identity, so callers are told apart by address.
+            let name = caller.identity().filter(|_| self.verifier.is_some());
             let site = || request.extensions.get::<PeerAddr>().map(|peer| rate::site(peer.0.ip()));
-            let caller = (visitor.tenant(), name, if name.is_none() { site() } else { None });
-            limiter.spend(caller, demand.purpose, Instant::now()).map_err(failed)?;
+            let spender = (caller.tenant(), name, if name.is_none() { site() } else { None });
+            limiter.spend(spender, requirements.budget_kind, Instant::now()).map_err(failed)?;
         }
-        Ok(visitor)
+        Ok(caller)
     }
 
-    async fn authenticate(&self, headers: &HeaderMap, stay: &Stay) -> Result<Option<Verified>, Response> {
+    async fn authenticate(&self, headers: &HeaderMap, permit: &Permit) -> Result<Option<Verified>, Response> {
         let Some(verifier) = &self.verifier else { return Ok(None) };
-        // An issuer may be asked, and whoever sends tokens with keys that nobody knows must not fill the room meanwhile.
-        let verified = stay.wait_outside(Box::pin(verifier.verify(headers))).await.map_err(failed)?;
+        // The verifier may ask an issuer. Tokens with unknown keys must not use up the permits meanwhile.
+        let verified = permit.wait_without(Box::pin(verifier.verify(headers))).await.map_err(failed)?;
         verified.map(Some).map_err(refused)
     }
 
-    /// Whether a token that was good when its bearer came in would still be, its time aside.
-    pub(crate) fn still_knows(&self, visitor: &Visitor) -> bool {
-        match (&self.verifier, visitor.verified()) {
-            (Some(verifier), Some(verified)) => verifier.still_vouches(verified),
+    /// Whether the keys that verified the caller's token are still in use. Expiry is not checked.
+    pub(crate) fn still_accepts(&self, caller: &AdmittedCaller) -> bool {
+        match (&self.verifier, caller.verified()) {
+            (Some(verifier), Some(verified)) => verifier.still_accepts(verified),
             _ => true,
         }
     }
 
-    fn belonging(&self, headers: &HeaderMap, demand: &Demand) -> Result<Option<Belonging>, Error> {
+    fn tenancy_claim(
+        &self,
+        headers: &HeaderMap,
+        requirements: &RouteRequirements,
+    ) -> Result<Option<TenancyClaim>, Error> {
         let Some(tenancy) = &self.tenancy else { return Ok(None) };
-        let belonging = tenancy.belonging(headers)?;
-        if belonging == Belonging::System && demand.writes && demand.verb != Some(Verb::Report) {
+        let tenancy_claim = tenancy.tenancy_claim(headers)?;
+        if tenancy_claim == TenancyClaim::System
+            && requirements.writes
+            && requirements.verb != Some(Verb::Report)
+        {
             let detail = "A system caller may write nothing but reports and leases";
             return Err(Error::new(ErrorKind::PermissionDenied, detail));
         }
-        Ok(Some(belonging))
+        Ok(Some(tenancy_claim))
     }
 }
 
-/// What the roles allow to a caller with this token.
+/// The rights of a caller by its token.
 fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
     let Roles { policy, edition } = roles;
     let policy = policy.as_ref()?;
     let Some(verified) = verified else {
-        return Some(Arc::new(policy.rights(Some(visitor::SYSTEM), |_| Vec::new())));
+        return Some(Arc::new(policy.rights(Some(caller::SYSTEM), |_| Vec::new())));
     };
     let identity = verified.identity().ok();
     let texts = |claim: &str| match verified.claims().get(claim) {
@@ -173,7 +182,7 @@ fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
         _ => Vec::new(),
     };
     Some(verified.conclude(
-        |known: &Granted| known.edition == *edition && known.identity.as_ref() == identity,
+        |granted: &Granted| granted.edition == *edition && granted.identity.as_ref() == identity,
         || Granted {
             edition: *edition,
             identity: identity.cloned(),
@@ -183,74 +192,68 @@ fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
     ))
 }
 
-/// The rights that a token gives by one edition of the roles. Who bears it may be told by a header beside it.
+/// The rights of a token by one edition of the roles. The identity may come from a header beside the token.
 struct Granted {
     edition: u64,
     identity: Option<Arc<str>>,
     rights: Arc<Rights>,
 }
 
-impl Demand {
-    /// By method and route: a path that ends in `statuses` takes reports, one that ends in `force-delete` ends waiting,
-    /// and leases are for those who report.
-    fn of(request: &Parts) -> Self {
-        let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-        let area = route.strip_prefix(BASE).and_then(|below| below.split('/').nth(1));
-        if area == Some(LEASES) {
-            let writes = request.method == Method::PUT;
-            // Who renews must also see who else is there, whatever its other reads have used up.
-            return Self { verb: Some(Verb::Report), writes, purpose: Purpose::Report, rank: Rank::Report };
-        }
-        let last = route.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let about_resources = request.extensions.get::<Arc<Place>>().is_some();
-        let verb = match (&request.method, last) {
-            (&Method::GET | &Method::HEAD, _) => Verb::Read,
-            (_, "statuses") => Verb::Report,
-            (_, "force-delete") => Verb::ForceDelete,
-            (&Method::DELETE, _) => Verb::Delete,
-            _ => Verb::Write,
-        };
-        let purpose = match verb {
-            Verb::Read => Purpose::Read,
-            Verb::Report => Purpose::Report,
-            Verb::Write | Verb::Delete | Verb::ForceDelete => Purpose::Write,
-        };
-        let rank = match verb {
-            Verb::Report => Rank::Report,
-            // What is read without an id at the end of the path is many things.
-            Verb::Read if !last.starts_with('{') => Rank::List,
-            _ => Rank::Resource,
-        };
-        match about_resources {
-            true => Self { verb: Some(verb), writes: verb != Verb::Read, purpose, rank },
-            false => Self { verb: None, writes: false, purpose: Purpose::Read, rank: Rank::Resource },
-        }
+impl RouteRequirements {
+    /// Reads many rows of a kind.
+    pub(crate) const LIST: Self = Self::on_kind(Verb::Read, BudgetKind::Read, Priority::List);
+    /// Reads one resource.
+    pub(crate) const READ: Self = Self::on_kind(Verb::Read, BudgetKind::Read, Priority::Resource);
+    /// Creates or changes one resource.
+    pub(crate) const WRITE: Self = Self::on_kind(Verb::Write, BudgetKind::Write, Priority::Resource);
+    /// Deletes one resource.
+    pub(crate) const DELETE: Self = Self::on_kind(Verb::Delete, BudgetKind::Write, Priority::Resource);
+    /// Deletes one resource without waiting for its adapters.
+    pub(crate) const FORCE_DELETE: Self =
+        Self::on_kind(Verb::ForceDelete, BudgetKind::Write, Priority::Resource);
+    /// Reports the status of one resource.
+    pub(crate) const REPORT: Self = Self::on_kind(Verb::Report, BudgetKind::Report, Priority::Report);
+    /// Renews a lease, which is for callers that report.
+    pub(crate) const RENEW_LEASE: Self = Self::REPORT;
+    /// Lists leases. It has the budget of reports, because a caller that renews must also see the other holders, whatever
+    /// its other reads have used up.
+    pub(crate) const LIST_LEASES: Self = Self { writes: false, ..Self::REPORT };
+    /// Asks about the caller itself, which needs no right.
+    pub(crate) const SELF: Self =
+        Self { verb: None, writes: false, budget_kind: BudgetKind::Read, priority: Priority::Resource };
+
+    const fn on_kind(verb: Verb, budget_kind: BudgetKind, priority: Priority) -> Self {
+        Self { verb: Some(verb), writes: !matches!(verb, Verb::Read), budget_kind, priority }
     }
 }
 
-/// Lets a request in, or answers it. It takes up room until the head of its answer is there, or until it says that it
-/// has only to wait.
-pub(crate) async fn admit(app: App, request: Request, mut route: Route) -> Response {
+/// Admits a request to its route, or answers it. The request holds a permit until the head of its answer is made, or
+/// until its handler releases the permit to wait.
+pub(crate) async fn admit(
+    app: App,
+    requirements: RouteRequirements,
+    request: Request,
+    mut route: Route,
+) -> Response {
     let (mut parts, body) = request.into_parts();
-    let demand = Demand::of(&parts);
-    let stay = match app.gate.room.enter(demand.rank) {
-        Ok(stay) => stay,
+    let permit = match app.gate.concurrency.acquire(requirements.priority) {
+        Ok(permit) => permit,
         Err(error) => return failed(error),
     };
-    let visitor = match app.gate.admit(app.catalog(), &parts, &demand, stay).await {
-        Ok(visitor) => visitor,
+    let caller = match app.gate.admit(app.catalog(), &parts, &requirements, permit).await {
+        Ok(caller) => caller,
         Err(response) => return response,
     };
-    parts.extensions.insert(visitor.clone());
+    parts.extensions.insert(caller.clone());
     let Ok(mut response) = route.call(Request::from_parts(parts, body)).await;
     if app.gate.tells_callers_apart() {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
-    visitor.stay().leave();
+    caller.permit().release();
     response
 }
 
-/// Whether a browser says that a page of another site made it ask.
+/// Whether a browser declares the request to be cross-site.
 fn is_of_another_site(request: &Parts) -> bool {
     let headers = &request.headers;
     if let Some(site) = headers.get("sec-fetch-site") {
@@ -264,21 +267,21 @@ fn is_of_another_site(request: &Parts) -> bool {
     site.is_none() || site != host
 }
 
-/// 401 says what would be accepted.
+/// A 401 names the accepted authentication scheme.
 fn refused(refusal: Refusal) -> Response {
-    let kind = match refusal.kind() {
-        RefusalKind::Unauthenticated => ErrorKind::Unauthenticated,
-        RefusalKind::Invalid => ErrorKind::InvalidCredentials,
-        RefusalKind::Expired => ErrorKind::TokenExpired,
-        RefusalKind::Malformed => ErrorKind::TokenMalformed,
+    let problem_type = match refusal.kind() {
+        RefusalKind::Unauthenticated => &UNAUTHENTICATED,
+        RefusalKind::Invalid => &INVALID_CREDENTIALS,
+        RefusalKind::Expired => &TOKEN_EXPIRED,
+        RefusalKind::Malformed => &TOKEN_MALFORMED,
     };
-    let mut response = failed(Error::new(kind, refusal.detail()));
+    let mut response = HttpError::new(problem_type, refusal.detail()).into_response();
     if let Ok(challenge) = HeaderValue::from_str(&refusal.challenge()) {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     response
 }
 
-fn failed(error: Error) -> Response {
-    Failed::from(error).into_response()
+fn failed(error: impl Into<HttpError>) -> Response {
+    error.into().into_response()
 }

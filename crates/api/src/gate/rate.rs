@@ -1,5 +1,5 @@
-//! Rate limits: a bucket of tokens for each caller and each kind of request. One caller that asks too much spends its
-//! own tokens and nobody else's.
+//! Rate limits: a token bucket for each caller and each kind of request, so that a caller can exhaust only its own
+//! budget.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -7,12 +7,15 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hyperfleet_core::{Error, ErrorKind};
+use http::header::RETRY_AFTER;
+use hyperfleet_service::http_error::{HttpError, Refused};
 
-/// More callers of one kind of request than this are never remembered; the ones with full buckets are forgotten first.
+use crate::problem_types::RATE_LIMITED;
+
+/// The most buckets of one kind; full buckets are dropped first.
 const MAX_CALLERS: usize = 33_000;
 
-/// How fast tokens come, and how many are kept.
+/// The rate and the capacity of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
     /// Tokens a second.
@@ -24,17 +27,17 @@ pub struct Budget {
 /// A budget for each kind of request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budgets {
-    /// Whatever only reads.
+    /// Reads.
     pub reads: Budget,
-    /// Whatever changes wishes.
+    /// Changes of desired state.
     pub writes: Budget,
     /// Reports of adapters.
     pub reports: Budget,
 }
 
-/// What a request is spent from.
+/// Which budget a request spends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum BudgetKind {
     Read,
     Write,
     Report,
@@ -47,8 +50,8 @@ pub(crate) struct Limiter {
     reports: Buckets,
 }
 
-/// Those for one kind of request. Callers are told apart by a hash with a secret of its own, so that nobody can choose
-/// a name to share someone's bucket.
+/// The buckets of one kind of request, by a hash of the caller with a secret, so that no caller can choose a name that
+/// shares another's bucket.
 struct Buckets {
     budget: Budget,
     secret: RandomState,
@@ -61,8 +64,8 @@ struct Bucket {
     at: Instant,
 }
 
-/// The address that someone is known by. A site has 2⁶⁴ addresses of version 6 and may use them all, so it is known by
-/// what they have in common.
+/// The address that identifies an anonymous caller. A site has 2⁶⁴ IPv6 addresses and may use all of them, so only the
+/// network part counts.
 pub(crate) fn site(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
@@ -76,7 +79,7 @@ impl Budget {
         (bucket.tokens + since * f64::from(self.per_second)).min(f64::from(self.burst))
     }
 
-    /// Takes a token out, or says how long it takes until there is one.
+    /// Takes a token, or returns the time until there is one.
     fn take(self, bucket: &mut Bucket, now: Instant) -> Result<(), Duration> {
         let tokens = self.filled(*bucket, now);
         *bucket = Bucket { tokens, at: now };
@@ -96,18 +99,28 @@ impl Limiter {
     }
 
     /// Spends one token of `caller`.
-    pub(crate) fn spend(&self, caller: impl Hash, purpose: Purpose, now: Instant) -> Result<(), Error> {
-        let buckets = match purpose {
-            Purpose::Read => &self.reads,
-            Purpose::Write => &self.writes,
-            Purpose::Report => &self.reports,
+    pub(crate) fn spend(
+        &self,
+        caller: impl Hash,
+        budget_kind: BudgetKind,
+        now: Instant,
+    ) -> Result<(), HttpError> {
+        let buckets = match budget_kind {
+            BudgetKind::Read => &self.reads,
+            BudgetKind::Write => &self.writes,
+            BudgetKind::Report => &self.reports,
         };
         buckets.spend(caller, now).map_err(|wait| {
             let retry_after = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             let limit = u64::from(buckets.budget.per_second);
             let detail =
                 format!("More than {limit} requests a second of this kind. Try again in {retry_after} s.");
-            Error::new(ErrorKind::RateLimited { limit, retry_after }, detail)
+            Refused::new(&RATE_LIMITED, detail)
+                .member("limit", limit)
+                .member("window", "1s")
+                .member("retry_after", retry_after)
+                .header(RETRY_AFTER, retry_after.into())
+                .into()
         })
     }
 }
@@ -122,8 +135,7 @@ impl Buckets {
         }
         if callers.len() >= MAX_CALLERS {
             callers.retain(|_, bucket| budget.filled(*bucket, now) < f64::from(budget.burst));
-            // So many at once are an attack by numbers. Memory, and the time to look through them again for the next
-            // one, matter more than what they still owe.
+            // That many active callers are an attack, so bounded memory and time matter more than the spent budgets.
             if callers.len() > MAX_CALLERS / 2 {
                 callers.clear();
             }
@@ -142,27 +154,28 @@ mod tests {
         let budget = Budget { per_second: 2, burst: 3 };
         let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
         let start = Instant::now();
-        let spend = |caller: &str, purpose, after| {
-            limiter.spend(caller, purpose, start + Duration::from_millis(after))
+        let spend = |caller: &str, budget_kind, after| {
+            limiter.spend(caller, budget_kind, start + Duration::from_millis(after))
         };
         for _ in 0..3 {
-            assert!(spend("ann", Purpose::Read, 0).is_ok());
+            assert!(spend("ann", BudgetKind::Read, 0).is_ok());
         }
-        let refused = spend("ann", Purpose::Read, 0).unwrap_err();
-        assert_eq!(refused.kind, ErrorKind::RateLimited { limit: 2, retry_after: 1 });
-        assert!(spend("bob", Purpose::Read, 0).is_ok(), "others have their own");
-        assert!(spend("ann", Purpose::Report, 0).is_ok(), "and so have other kinds of requests");
-        assert!(spend("ann", Purpose::Read, 400).is_err());
-        assert!(spend("ann", Purpose::Read, 500).is_ok());
-        assert!(spend("ann", Purpose::Read, 500).is_err());
+        let refused = spend("ann", BudgetKind::Read, 0).unwrap_err();
+        assert_eq!(refused.problem_type(), RATE_LIMITED);
+        assert_eq!(refused.detail(), "More than 2 requests a second of this kind. Try again in 1 s.");
+        assert!(spend("bob", BudgetKind::Read, 0).is_ok(), "others have their own");
+        assert!(spend("ann", BudgetKind::Report, 0).is_ok(), "and so have other kinds of requests");
+        assert!(spend("ann", BudgetKind::Read, 400).is_err());
+        assert!(spend("ann", BudgetKind::Read, 500).is_ok());
+        assert!(spend("ann", BudgetKind::Read, 500).is_err());
         for _ in 0..3 {
-            assert!(spend("ann", Purpose::Read, 60_000).is_ok(), "no more than a burst is saved");
+            assert!(spend("ann", BudgetKind::Read, 60_000).is_ok(), "no more than a burst is saved");
         }
-        assert!(spend("ann", Purpose::Read, 60_000).is_err());
+        assert!(spend("ann", BudgetKind::Read, 60_000).is_err());
     }
 
     #[test]
-    fn all_addresses_of_a_site_are_one_caller() {
+    fn all_ipv6_addresses_of_a_site_are_one_caller() {
         let site_of = |address: &str| site(address.parse().unwrap()).to_string();
         assert_eq!(site_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(site_of("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
@@ -173,12 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn many_callers_are_forgotten_before_they_fill_the_memory() {
+    fn the_number_of_buckets_is_bounded() {
         let budget = Budget { per_second: 1, burst: 2 };
         let limiter = Limiter::new(Budgets { reads: budget, writes: budget, reports: budget });
         let now = Instant::now();
         for caller in 0..3 * MAX_CALLERS {
-            assert!(limiter.spend(caller, Purpose::Write, now).is_ok());
+            assert!(limiter.spend(caller, BudgetKind::Write, now).is_ok());
             assert!(limiter.writes.callers.lock().unwrap().len() <= MAX_CALLERS);
         }
     }

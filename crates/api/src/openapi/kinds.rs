@@ -1,7 +1,6 @@
-//! Describes the configured kinds. The hand-written document has one kind without a parent
-//! (Cluster) and one with (NodePool) in full; both are taken out as patterns, and each configured
-//! kind is written by its pattern with the names replaced. So a new kind is documented as well as
-//! the first two, and Cluster and NodePool come out as they were written.
+//! Describes the configured kinds. The hand-written document describes one kind without a parent (Cluster) and one with
+//! (NodePool). Both serve as patterns: the paths and schemas of each configured kind are a pattern with the names
+//! replaced.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
@@ -10,11 +9,12 @@ use std::sync::Arc;
 use hyperfleet_core::{Catalog, Entity};
 use serde_json::{Map, Value, json};
 
-use crate::place::parameter;
-use hyperfleet_core::BASE;
+use crate::route::parameter;
+use crate::router::BASE;
 
-const ROOT: Mark = Mark { kind: "Cluster", title: "Clusters", plural: "clusters", stem: "cluster" };
-const CHILD: Mark = Mark { kind: "NodePool", title: "NodePools", plural: "nodepools", stem: "nodepool" };
+const ROOT: KindNames = KindNames { kind: "Cluster", title: "Clusters", plural: "clusters", stem: "cluster" };
+const CHILD: KindNames =
+    KindNames { kind: "NodePool", title: "NodePools", plural: "nodepools", stem: "nodepool" };
 /// Where the nested paths of the child pattern start.
 const NESTED: &str = "/clusters/{cluster_id}/nodepools";
 
@@ -55,7 +55,7 @@ fn summary(entity: &Arc<Entity>) -> Value {
 }
 
 /// The names by which a pattern speaks of its kind.
-struct Mark {
+struct KindNames {
     kind: &'static str,
     /// The kind in the plural.
     title: &'static str,
@@ -86,10 +86,10 @@ impl Component {
 }
 
 impl Pattern {
-    fn take(document: &mut Value, mark: &Mark, starts: &[&'static str]) -> Self {
+    fn take(document: &mut Value, model: &KindNames, starts: &[&'static str]) -> Self {
         let mut pattern = Self { tag: Value::Null, paths: Vec::new(), components: Vec::new() };
         if let Some(tags) = document["tags"].as_array_mut()
-            && let Some(at) = tags.iter().position(|tag| tag["name"] == mark.plural)
+            && let Some(at) = tags.iter().position(|tag| tag["name"] == model.plural)
         {
             pattern.tag = tags.remove(at);
         }
@@ -102,10 +102,10 @@ impl Pattern {
             pattern.paths.push((start, rest, item.take()));
             false
         });
-        let parameter = format!("{}_id", mark.stem);
+        let parameter = format!("{}_id", model.stem);
         for (section, parts) in document["components"].as_object_mut().into_iter().flatten() {
             retain(parts, |name, value| {
-                if !name.starts_with(mark.kind) && name != parameter {
+                if !name.starts_with(model.kind) && name != parameter {
                     return true;
                 }
                 let (section, name, value) = (section.clone(), name.to_owned(), value.take());
@@ -126,8 +126,8 @@ impl Pattern {
     ) {
         let Some((entity, owners)) = line.split_last() else { return };
         let mut names = Renaming::default();
-        let mark = if owners.is_empty() { &ROOT } else { &CHILD };
-        names.replace(mark, entity, aliases);
+        let model = if owners.is_empty() { &ROOT } else { &CHILD };
+        names.replace(model, entity, aliases);
         if let Some(owner) = owners.last() {
             names.replace(&ROOT, owner, aliases);
         }
@@ -136,7 +136,7 @@ impl Pattern {
         }
         for part in &self.components {
             let mut value = names.apply(&part.value);
-            if part.name.strip_prefix(mark.kind) == Some("Name") {
+            if part.name.strip_prefix(model.kind) == Some("Name") {
                 value["minLength"] = json!(entity.name_len.start());
                 value["maxLength"] = json!(entity.name_len.end());
             }
@@ -183,16 +183,16 @@ struct Renaming {
 }
 
 impl Renaming {
-    fn replace(&mut self, mark: &Mark, entity: &Entity, aliases: &HashMap<Arc<str>, String>) {
+    fn replace(&mut self, model: &KindNames, entity: &Entity, aliases: &HashMap<Arc<str>, String>) {
         let stem = entity.kind.to_ascii_lowercase();
-        self.prose.push((mark.title, title(entity)));
-        self.prose.push((mark.plural, entity.plural.clone()));
-        self.prose.push((mark.kind, entity.kind.to_string()));
-        self.prose.push((mark.stem, stem.clone()));
-        self.refs.push((mark.kind, aliases[&entity.kind].clone()));
-        self.refs.push((mark.stem, stem));
-        self.ids.push((mark.title, title(entity)));
-        self.ids.push((mark.kind, entity.kind.to_string()));
+        self.prose.push((model.title, title(entity)));
+        self.prose.push((model.plural, entity.plural.clone()));
+        self.prose.push((model.kind, entity.kind.to_string()));
+        self.prose.push((model.stem, stem.clone()));
+        self.refs.push((model.kind, aliases[&entity.kind].clone()));
+        self.refs.push((model.stem, stem));
+        self.ids.push((model.title, title(entity)));
+        self.ids.push((model.kind, entity.kind.to_string()));
     }
 
     /// Names the owners of a nested path in its operation ids.
@@ -241,8 +241,7 @@ fn replaced(text: &str, names: &[(&'static str, String)]) -> String {
     out + rest
 }
 
-/// Makes what is said of no kind in particular speak of one that exists: the examples whole, and
-/// the places that use them.
+/// Rewrites examples that belong to no kind in particular, and the references to them, for a kind that exists.
 fn speak_of(document: &mut Value, model: &Entity, aliases: &HashMap<Arc<str>, String>) {
     let mut names = Renaming::default();
     names.replace(&ROOT, model, aliases);

@@ -1,5 +1,5 @@
-//! The interactive page: Swagger UI out of the binary, so that it works without any network
-//! besides this server. Its policy allows no other origin and no inline script.
+//! The interactive page: Swagger UI from the binary, so that it needs no other server. Its content security policy
+//! allows no other origin and no inline script.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::{HeaderMap, HeaderValue};
 
-use super::{ASK_AGAIN, answer, fingerprint};
+use super::{ASK_AGAIN, fingerprint, response};
 
 const SCRIPT: &str = concat!(
     include_str!("../../assets/swagger-ui/swagger-ui-bundle.js"),
@@ -31,7 +31,7 @@ static PAGE: LazyLock<Bytes> = LazyLock::new(|| {
 
 /// `GET B/openapi.html`.
 pub async fn page(request: HeaderMap) -> Response {
-    let mut response = guarded(answer(&request, "text/html; charset=utf-8", ASK_AGAIN, PAGE.clone()));
+    let mut response = guarded(response(&request, "text/html; charset=utf-8", ASK_AGAIN, PAGE.clone()));
     response.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     // For browsers that do not know `frame-ancestors`.
@@ -58,7 +58,7 @@ fn asset(
 ) -> Response {
     let keyed = query.and_then(|query| query.strip_prefix("v=")) == Some(key);
     let cache = if keyed { KEEP } else { ASK_AGAIN };
-    guarded(answer(request, media_type, cache, Bytes::from_static(content.as_bytes())))
+    guarded(response(request, media_type, cache, Bytes::from_static(content.as_bytes())))
 }
 
 /// Keeps browsers from guessing another type than the one given.

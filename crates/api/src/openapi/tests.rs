@@ -24,7 +24,13 @@ fn kind(kind: &str, plural: &str, parent: Option<&str>) -> EntityDescriptor {
 fn document(kinds: Vec<EntityDescriptor>) -> Value {
     let catalog = Catalog::new(kinds).unwrap();
     serde_json::from_slice(
-        &Document::build(View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false }).json,
+        &Document::build(View {
+            catalog: &catalog,
+            contract: Contract::DOCUMENTED,
+            tenancy: false,
+            base: "/api/hyperfleet/v1",
+        })
+        .json,
     )
     .unwrap()
 }
@@ -89,7 +95,7 @@ fn each_operation(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 #[test]
-fn the_written_document_is_what_the_default_kinds_get() {
+fn the_default_kinds_are_documented_as_the_hand_written_document() {
     assert_eq!(document(Catalog::default_descriptors()), source());
 }
 
@@ -186,7 +192,7 @@ fn kinds_that_are_not_configured_vanish() {
 }
 
 #[test]
-fn a_configured_kind_gets_every_way_down_to_it() {
+fn a_configured_kind_has_paths_below_every_chain_of_its_owners() {
     let mut kinds = Catalog::default_descriptors();
     kinds.push(EntityDescriptor { name_max_len: Some(20), ..kind("Disk", "disks", Some("NodePool")) });
     let document = document(kinds);
@@ -228,6 +234,7 @@ fn json_and_yaml_are_the_same_document() {
             catalog: &Catalog::new(kinds).unwrap(),
             contract: Contract::DOCUMENTED,
             tenancy: false,
+            base: "/api/hyperfleet/v1",
         });
         let json: Value = serde_json::from_slice(&document.json).unwrap();
         let yaml: Value = serde_saphyr::from_str(std::str::from_utf8(&document.yaml()).unwrap()).unwrap();
@@ -291,6 +298,7 @@ async fn the_document_and_its_page_are_served_and_revalidated() {
             catalog: &Catalog::new(Catalog::default_descriptors()).unwrap(),
             contract: Contract::DOCUMENTED,
             tenancy: false,
+            base: "/api/hyperfleet/v1",
         })
     });
     let app = Router::new()

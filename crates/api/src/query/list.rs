@@ -1,5 +1,5 @@
-//! The parameters of a list. What the list is of (search, order, what is included) is carried from page to page by the
-//! page token; given beside one, it must be the same.
+//! The parameters of a list. The page token carries the criteria of the list (search, order, what is included) from
+//! page to page; a parameter given beside the token must agree with it.
 
 use std::sync::Arc;
 
@@ -10,30 +10,30 @@ use hyperfleet_core::{Catalog, Contract, Error, Fault, FaultKind, Projection, Re
 use serde::{Deserialize, Serialize};
 
 use super::{Query, page_size};
-use crate::page_token::{Seal, Token};
+use crate::page_token::{Token, TokenSigner};
 
-/// What is asked of a list.
+/// The parameters of a list.
 #[derive(Debug)]
 pub(crate) struct ListParameters {
-    /// Which page, from 1.
+    /// The page number, from 1.
     pub(crate) page: u64,
-    /// How many to a page.
+    /// The page size.
     pub(crate) page_size: u64,
-    /// Only these parts of each resource.
+    /// The projection of each resource.
     pub(crate) fields: Option<Projection>,
-    /// Whether to count.
+    /// Whether to count all resources.
     pub(crate) count: bool,
-    /// What the list is of.
+    /// The criteria, which the page token repeats.
     pub(crate) criteria: Criteria,
     /// The search of the criteria.
     pub(crate) search: Option<Filter>,
     /// The order of the criteria.
     pub(crate) order: Order,
-    /// Behind which resource the page begins, where a token says so.
+    /// The position after which the page starts, if a token gives one.
     pub(crate) after: Option<Position>,
 }
 
-/// What a list is of, apart from its route: the same on every page.
+/// The criteria of a list apart from its route. They are the same on every page.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Criteria {
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ pub(crate) struct Criteria {
     kind: Option<String>,
 }
 
-/// The criteria that a request names.
+/// The criteria of a request.
 struct Given {
     search: Option<String>,
     order: Option<Order>,
@@ -60,14 +60,15 @@ struct Given {
 }
 
 impl ListParameters {
-    /// Reads them. `any_kind` is for the route that serves every kind; tokens are bound to the text beside their seal.
+    /// Parses the parameters. `any_kind` is for the route that serves every kind; page tokens are bound to the route
+    /// beside the signer.
     pub(crate) fn parse(
         raw: Option<&str>,
         catalog: &Catalog,
         contract: Contract,
         options: Options,
         any_kind: bool,
-        sealed: (&Seal, &str),
+        signer_and_route: (&TokenSigner, &str),
     ) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
         query.word("watch", &[("true", true), ("false", false)]);
@@ -83,8 +84,9 @@ impl ListParameters {
         let referring_to = referring_to(&mut query);
         let kind = if any_kind { kind(&mut query, catalog) } else { None };
         let given = Given { search: query.take("search"), order, show_deleted, referring_to, kind };
-        let token =
-            query.token(page, sealed, |token: &Token| token.after.fits(&parse_order(&token.criteria.order)));
+        let token = query.token(page, signer_and_route, |token: &Token| {
+            token.after.fits(&parse_order(&token.criteria.order))
+        });
         let (criteria, page, after) = match token {
             Some(token) => {
                 given.agree_with(&token.criteria, &mut query);
@@ -103,13 +105,13 @@ impl ListParameters {
         query.finish(Self { page, page_size, fields, count, criteria, search, order, after })
     }
 
-    /// The resources that the list is about: those of the route that the criteria mean.
+    /// The filter of the list: the scope of the route and the criteria.
     pub(crate) fn filter(&self, kinds: Vec<Arc<str>>, owner: Option<ResourceId>) -> Filter {
         let kinds = match &self.criteria.kind {
             Some(kind) => vec![kind.as_str().into()],
             None => kinds,
         };
-        // An id of another form is that of nothing, and so is one that nobody has yet.
+        // A malformed id matches no resource, as an unknown id does.
         let referring_to = self.criteria.referring_to.as_ref().map(|(ref_type, id)| {
             (ref_type.clone(), ResourceId::parse(id).unwrap_or_else(ResourceId::generate))
         });
@@ -131,7 +133,7 @@ impl Given {
         }
     }
 
-    /// Whatever is given beside a token must be what the token carries.
+    /// A parameter that is given beside a token must equal the token's.
     fn agree_with(&self, carried: &Criteria, query: &mut Query) {
         let order = self.order.as_ref().map(print_order);
         let (given, kept) = (self.referring_to.as_ref(), carried.referring_to.as_ref());
@@ -162,7 +164,8 @@ fn order(query: &mut Query) -> Option<Order> {
             None if order_by.is_none() => order_by = Some(("order", order)),
             None => {
                 let message = format!("order must be asc or desc, not '{}'", echo(&order));
-                let fault = Fault::new(FaultKind::Query, "order", message).rule("enum").given(&order.into());
+                let fault =
+                    Fault::new(FaultKind::Parameter, "order", message).rule("enum").given(&order.into());
                 query.faults.push(fault.allowed(["asc", "desc"]));
             }
         }
@@ -194,7 +197,7 @@ fn order(query: &mut Query) -> Option<Order> {
                 let hint =
                     nearest(field, names()).map(|n| format!(": did you mean {n}?")).unwrap_or_default();
                 let message = format!("{name}: '{}' is not a field to sort by{hint}", echo(field));
-                let fault = Fault::new(FaultKind::Query, name, message).rule("enum").given(&field.into());
+                let fault = Fault::new(FaultKind::Parameter, name, message).rule("enum").given(&field.into());
                 query.faults.push(fault.allowed(names()));
             }
         }
@@ -220,7 +223,7 @@ fn print_order(order: &Order) -> String {
     order.iter().map(term).collect::<Vec<_>>().join(",")
 }
 
-/// Reads what [`print_order`] wrote.
+/// Parses the output of [`print_order`].
 fn parse_order(text: &str) -> Order {
     let term = |term: &str| {
         let (field, way) = term.split_once(' ')?;
@@ -250,7 +253,7 @@ pub(super) fn kind(query: &mut Query, catalog: &Catalog) -> Option<Arc<str>> {
     if found.is_none() {
         let kinds: Vec<&str> = catalog.kinds().map(|e| &*e.kind).collect();
         let message = format!("kind must be one of {}, not '{}'", kinds.join(", "), echo(&value));
-        let fault = Fault::new(FaultKind::Query, "kind", message).rule("enum").given(&value.into());
+        let fault = Fault::new(FaultKind::Parameter, "kind", message).rule("enum").given(&value.into());
         query.faults.push(fault.allowed(kinds));
     }
     found
@@ -263,14 +266,14 @@ mod tests {
 
     fn parse(raw: &str) -> Result<ListParameters, Error> {
         let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-        let seal = Seal::new(&[7; 64]);
+        let token_signer = TokenSigner::new(&[7; 64]);
         ListParameters::parse(
             Some(raw),
             &catalog,
             Contract::DOCUMENTED,
             Options::default(),
             true,
-            (&seal, "/clusters"),
+            (&token_signer, "/clusters"),
         )
     }
 

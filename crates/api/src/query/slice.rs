@@ -1,22 +1,22 @@
-//! The parameters of lists that are in the order of names and have nothing to search or to sort by.
+//! The parameters of lists that are ordered by name, without search.
 
 use hyperfleet_core::{Contract, Error};
 use hyperfleet_store::{Slice, SliceStart};
 use serde::{Deserialize, Serialize};
 
 use super::{Query, page_size};
-use crate::page_token::Seal;
+use crate::page_token::TokenSigner;
 
-/// Which page is asked for.
+/// The requested page.
 #[derive(Debug)]
 pub(crate) struct SliceParameters {
-    /// Its number, from 1.
+    /// The page number, from 1.
     pub(crate) page: u64,
-    /// What it is of the list.
+    /// The slice of the list.
     pub(crate) slice: Slice,
 }
 
-/// What a page token holds: the last name of the page before, and the number of the next page.
+/// A page token: the last name of the page before, and the number of the next page.
 #[derive(Debug, Serialize, Deserialize)]
 struct SliceToken {
     #[serde(rename = "a")]
@@ -26,19 +26,23 @@ struct SliceToken {
 }
 
 impl SliceParameters {
-    /// Reads them where there are no others. Tokens are bound to the text beside their seal.
-    pub(crate) fn parse(raw: Option<&str>, contract: Contract, sealed: (&Seal, &str)) -> Result<Self, Error> {
+    /// Parses the parameters and refuses all others. Page tokens are bound to the route beside the signer.
+    pub(crate) fn parse(
+        raw: Option<&str>,
+        contract: Contract,
+        signer_and_route: (&TokenSigner, &str),
+    ) -> Result<Self, Error> {
         let mut query = Query::new(raw, contract);
-        let slice = Self::take(&mut query, sealed);
+        let slice = Self::take(&mut query, signer_and_route);
         query.finish(slice)
     }
 
-    /// Takes them out of those of a request.
-    pub(super) fn take(query: &mut Query, sealed: (&Seal, &str)) -> Self {
+    /// Takes the paging parameters from a query.
+    pub(super) fn take(query: &mut Query, signer_and_route: (&TokenSigner, &str)) -> Self {
         let page = query.number("page", None);
         let limit = page_size(query);
         let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
-        let (page, start) = match query.token(page, sealed, |_| true) {
+        let (page, start) = match query.token(page, signer_and_route, |_| true) {
             Some(SliceToken { after, page }) => (page, SliceStart::After(after)),
             None => {
                 let page = page.unwrap_or(1);
@@ -48,11 +52,15 @@ impl SliceParameters {
         Self { page, slice: Slice { start, limit, count } }
     }
 
-    /// The token of the page behind this one, where there is one: behind the last name of this page.
-    pub(crate) fn next(&self, last: Option<&str>, sealed: (&Seal, &str)) -> Result<Option<String>, Error> {
+    /// The token of the next page, which starts after the last name of this page.
+    pub(crate) fn next(
+        &self,
+        last: Option<&str>,
+        signer_and_route: (&TokenSigner, &str),
+    ) -> Result<Option<String>, Error> {
         let Some(after) = last else { return Ok(None) };
-        let (seal, route) = sealed;
+        let (token_signer, route) = signer_and_route;
         let token = SliceToken { after: after.to_owned(), page: self.page.saturating_add(1) };
-        seal.close(&token, route).map(Some)
+        token_signer.sign(&token, route).map(Some)
     }
 }

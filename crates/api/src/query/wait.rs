@@ -19,12 +19,12 @@ pub(crate) struct Wait {
     pub(crate) timeout: Duration,
 }
 
-/// What is waited for.
+/// The condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// That a condition has a status.
     Condition(String, Status),
-    /// That the resource is gone.
+    /// The removal of the resource.
     Deleted,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn wait(query: &mut Query) -> Option<Wait> {
         Some((Some(timeout), _)) if timeout <= MAX_TIMEOUT => timeout,
         Some((_, text)) => {
             let message = format!("timeout must be a duration such as 30s, up to 10m, not '{}'", echo(&text));
-            let fault = Fault::new(FaultKind::Query, "timeout", message).given(&text.into());
+            let fault = Fault::new(FaultKind::Parameter, "timeout", message).given(&text.into());
             query.faults.push(fault.rule("format"));
             return None;
         }

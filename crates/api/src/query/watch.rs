@@ -1,4 +1,4 @@
-//! The parameters of a watch: what a list is of, and from where. How a list is cut into pages has no meaning here.
+//! The parameters of a watch: the criteria of a list, and the version to start after. Paging parameters do not apply.
 
 use std::sync::Arc;
 
@@ -8,27 +8,27 @@ use hyperfleet_core::{Catalog, Contract, Error, Projection, ResourceId, Version}
 use super::list::kind;
 use super::{Query, page_size_names};
 
-/// What is asked of a watch.
+/// The parameters of a watch.
 #[derive(Debug)]
 pub(crate) struct WatchParameters {
-    /// From behind which version; `None` begins with the present state.
+    /// The version to start after; `None` starts with the present state.
     pub(crate) since: Option<Version>,
-    /// Only these parts of each resource.
+    /// The projection of each resource.
     pub(crate) fields: Option<Projection>,
     search: Option<Filter>,
     show_deleted: bool,
     kind: Option<Arc<str>>,
 }
 
-/// Whether a request for a list is for a watch.
+/// Whether the query asks for a watch.
 pub(crate) fn is_watch(raw: Option<&str>) -> bool {
     let given = form_urlencoded::parse(raw.unwrap_or_default().as_bytes());
     given.into_iter().any(|(name, value)| name == "watch" && value == "true")
 }
 
 impl WatchParameters {
-    /// Reads them. `any_kind` is for the route that serves every kind; `last_event` is what a stream that broke ended
-    /// with, which beats `since`.
+    /// Parses the parameters. `any_kind` is for the route that serves every kind; `last_event` is the `Last-Event-ID`
+    /// of a resumed stream, which overrides `since`.
     pub(crate) fn parse(
         raw: Option<&str>,
         last_event: Option<&str>,
@@ -70,7 +70,7 @@ impl WatchParameters {
         query.finish(Self { since, fields, search, show_deleted, kind })
     }
 
-    /// The resources that the watch is about.
+    /// The filter of the watch.
     pub(crate) fn filter(&self, kinds: Vec<Arc<str>>, owner: Option<ResourceId>) -> Filter {
         let kinds = self.kind.as_ref().map_or(kinds, |kind| vec![kind.clone()]);
         let finalizing = self.show_deleted || self.search.as_ref().is_some_and(Filter::names_deleted_time);

@@ -1,5 +1,5 @@
-//! What encodings an answer may have. Someone who accepts none that there is gets plain bytes: an answer that was not
-//! wished for in this form still says more than a refusal of something that has been done already.
+//! Compresses responses. A caller that accepts no supported encoding gets an uncompressed response instead of 406,
+//! because the request may already have taken effect.
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};
@@ -14,15 +14,15 @@ use tower::Service;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 use tower_http::compression::{Compression, CompressionBody, ResponseFuture};
 
-/// Below this a compressed body saves less than it costs.
+/// The smallest body that is compressed, in bytes.
 const WORTH_COMPRESSING: u64 = 256;
 
-/// What is worth compressing.
+/// Which responses are compressed.
 type Worthwhile = And<And<SizeAbove, NotForContentType>, NotForContentType>;
 
 type Compressed = http::Response<CompressionBody<Body>>;
 
-/// Compresses the answers of a service for those who accept it, and is not there for others.
+/// Compresses the responses of a service for callers that accept it, and costs nothing for others.
 #[derive(Clone)]
 pub(super) struct Encoded<S>(Compression<S, Worthwhile>);
 
@@ -53,22 +53,23 @@ where
     }
 }
 
-/// All but what is small, and what is told piece by piece: a compressor would hold events back until it has more of them.
+/// All but small bodies and streams, because a compressor would hold events back until it has more of them.
 fn worthwhile() -> Worthwhile {
     SizeAbove::new(WORTH_COMPRESSING)
         .and(NotForContentType::SSE)
         .and(NotForContentType::const_new("application/x-ndjson"))
 }
 
-/// Whether the compressor knows an encoding that is wished for. It refuses those who wish for none that it knows.
+/// Whether `Accept-Encoding` allows an encoding that the compressor supports. The compressor itself would answer 406 if
+/// it does not.
 fn accepts_any(headers: &HeaderMap) -> bool {
     if !headers.contains_key(ACCEPT_ENCODING) {
         return false;
     }
     let (mut gzip, mut zstd, mut others) = (None, None, None);
     let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    for wish in values.flat_map(|value| value.split(',')) {
-        let (name, quality) = wish.split_once(';').unwrap_or((wish, "q=1"));
+    for coding in values.flat_map(|value| value.split(',')) {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, "q=1"));
         let wanted = match name.trim().to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => &mut gzip,
             "zstd" => &mut zstd,
@@ -79,7 +80,7 @@ fn accepts_any(headers: &HeaderMap) -> bool {
             *wanted = Some(wanted.unwrap_or(false) || is_positive);
         }
     }
-    // What is not named is as all others are.
+    // An encoding that is not named has the quality of `*`.
     [gzip, zstd].iter().any(|named| named.or(others) == Some(true))
 }
 
@@ -97,13 +98,13 @@ fn quality_of(text: &str) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn met(wish: &str) -> bool {
-        accepts_any(&[(ACCEPT_ENCODING, wish.parse().unwrap())].into_iter().collect())
+    fn accepts(coding: &str) -> bool {
+        accepts_any(&[(ACCEPT_ENCODING, coding.parse().unwrap())].into_iter().collect())
     }
 
     #[test]
-    fn wishes_that_can_be_met_are_told_from_others() {
-        for wish in [
+    fn supported_accept_encoding_values_are_recognised() {
+        for coding in [
             "gzip",
             "br, ZSTD;q=0.5",
             "*",
@@ -112,9 +113,9 @@ mod tests {
             "*, gzip;q=0",
             "x-gzip;q=1.000",
         ] {
-            assert!(met(wish), "{wish}");
+            assert!(accepts(coding), "{coding}");
         }
-        for wish in [
+        for coding in [
             "identity;q=0",
             "*;q=0",
             "br;q=1, *;q=0",
@@ -128,7 +129,7 @@ mod tests {
             "gzip;q=0.000",
             "*, gzip;q=0, zstd;q=0, identity;q=0",
         ] {
-            assert!(!met(wish), "{wish}");
+            assert!(!accepts(coding), "{coding}");
         }
     }
 }

@@ -8,16 +8,15 @@ use hyperfleet_core::{Catalog, Contract, EntityDescriptor, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
-use hyperfleet_store::{Metrics, Options, Store, Target};
+use hyperfleet_store::{Backend, Metrics, Options, Store};
 use prometheus_client::registry::Registry;
 use tower::ServiceExt;
 
 use super::*;
 use crate::app::Parts;
-use crate::gate::{Gate, Room};
-use crate::page_token::Seal;
-use crate::pages::Pages;
-use crate::sharing::Sharing;
+use crate::coalesced_reads::CoalescedReads;
+use crate::gate::{ConcurrencyLimiter, Gate};
+use crate::page_token::TokenSigner;
 use crate::watch::{Channels, WatchMetrics};
 
 async fn app(kinds: Vec<EntityDescriptor>) -> App {
@@ -30,9 +29,10 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
         tenancy: false,
+        base: BASE,
     });
     let options = Options {
-        target: Target::Sqlite { path: None },
+        backend: Backend::Sqlite { path: None },
         max_connections: 1,
         request_timeout: Duration::from_secs(30),
         connect_attempts: 0,
@@ -43,13 +43,12 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
     };
     let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
     App::new(Parts {
-        gate: Gate::new(Room::register(&mut Registry::default(), 1), None, None, None, None),
-        lists: Sharing::default(),
-        pages: Pages::default(),
+        gate: Gate::new(ConcurrencyLimiter::register(&mut Registry::default(), 1), None, None, None, None),
+        lists: CoalescedReads::default(),
         channels: Channels::default(),
         watch_metrics: WatchMetrics::register(&mut Registry::default()),
         shutdown: Shutdown::new(),
-        seal: Seal::new(store.page_token_key()),
+        token_signer: TokenSigner::new(store.page_token_key()),
         store,
         rulebook,
         health: Health::new([]),
@@ -77,7 +76,7 @@ fn deep() -> Vec<EntityDescriptor> {
     ]
 }
 
-/// The methods that the router itself names for a path, when it is asked with one that nobody knows.
+/// The methods that the router allows for a path, as it answers an unknown method.
 async fn methods(router: &Router, path: &str) -> Vec<String> {
     let request = Request::builder().method("BREW").uri(path).body(Body::empty()).unwrap();
     let response = router.clone().oneshot(request).await.unwrap();

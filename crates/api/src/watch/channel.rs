@@ -1,6 +1,6 @@
-//! What watchers of the same thing share. For each distinct filter one task follows the feed, judges each change once
-//! and writes each event once; watchers that are at the same place also share the bytes that they send. Neither waits
-//! for the other: a watcher that falls too far behind finds that the ring has gone on without it.
+//! Channels: what the watchers of one filter share. One task per filter follows the feed, evaluates each change once
+//! and encodes each event once; watchers at the same position also share the bytes that they send. Neither waits for
+//! the other: a watcher that falls too far behind finds that the ring no longer holds its position.
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -11,37 +11,37 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use hyperfleet_core::search::Filter;
 use hyperfleet_core::{Error, ErrorKind, Projection, Timestamp, Version, View, printed_size};
-use hyperfleet_store::{Event, Follower, Held, Ring, SLICE_BYTES, Versioned};
+use hyperfleet_store::{Buffered, Event, Follower, RingBuffer, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
-use super::form::Form;
-use super::places::{Holder, Places};
+use super::format::Format;
+use super::quota::{Holder, Quota};
 use crate::app::App;
-use crate::gate::Visitor;
+use crate::gate::AdmittedCaller;
 
-/// How many different lists may be watched at a time: each has a ring and judges every change.
+/// How many channels may be open: each has a ring and evaluates every change.
 const MAX_CHANNELS: usize = 1_000;
 
-/// How many events are sent at once.
-const PIECE_EVENTS: usize = 128;
+/// The most events of one chunk.
+const CHUNK_EVENTS: usize = 128;
 
-/// How much is sent at once, about.
-pub(super) const PIECE_BYTES: usize = 256 << 10;
+/// The approximate size of one chunk.
+pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
-/// The places at which watchers find the bytes that another has made. Those who keep up are at one or two.
-const PIECES: usize = 4;
+/// How many chunks a channel keeps for its watchers. Watchers that keep up need one or two.
+const SHARED_CHUNKS: usize = 4;
 
-/// An event as it is written.
+/// An event, encoded once for all watchers of a channel.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct EncodedEvent {
     pub(super) version: Version,
-    /// When; `None` of what is only told to be there.
+    /// The time of the change; `None` for an event of the present state.
     pub(super) at: Option<Timestamp>,
     pub(super) json: Bytes,
 }
 
-impl Told {
-    /// Writes an event.
+impl EncodedEvent {
+    /// Encodes an event.
     pub(super) fn new(view: View<'_>, fields: Option<&Projection>, event: &Event) -> Result<Self, Error> {
         let (kind, version) = (event.kind.name(), event.version);
         let mut json = Vec::with_capacity(printed_size(&event.object) + 64);
@@ -52,7 +52,7 @@ impl Told {
     }
 }
 
-impl Versioned for Told {
+impl Versioned for EncodedEvent {
     fn version(&self) -> Version {
         self.version
     }
@@ -62,33 +62,33 @@ impl Versioned for Told {
     }
 }
 
-/// Events as they are sent.
+/// Events in the format in which watchers send them.
 #[derive(Debug)]
-pub(super) struct Piece {
-    form: Form,
-    /// What came after this version.
+pub(super) struct Chunk {
+    format: Format,
+    /// The chunk holds the events after this version.
     after: Version,
-    /// Up to this one nothing else did.
+    /// The chunk is complete up to this version.
     pub(super) through: Version,
-    /// When the oldest of them happened.
+    /// The time of the oldest event.
     pub(super) since: Option<Timestamp>,
     pub(super) events: usize,
     pub(super) bytes: Bytes,
 }
 
-impl Piece {
-    fn new(form: Form, after: Version, told: &[Arc<Told>], mut through: Version) -> Self {
+impl Chunk {
+    fn new(format: Format, after: Version, told: &[Arc<EncodedEvent>], mut through: Version) -> Self {
         let (mut bytes, mut events) = (Vec::new(), 0);
         for event in told {
-            if bytes.len() >= PIECE_BYTES {
+            if bytes.len() >= CHUNK_BYTES {
                 through = told[events - 1].version;
                 break;
             }
-            form.write(&mut bytes, event.version, &event.json);
+            format.write(&mut bytes, event.version, &event.json);
             events += 1;
         }
         let since = told.first().and_then(|oldest| oldest.at);
-        Self { form, after, through, since, events, bytes: bytes.into() }
+        Self { format, after, through, since, events, bytes: bytes.into() }
     }
 }
 
@@ -101,8 +101,8 @@ pub(super) struct Channel {
 
 #[derive(Debug, Default)]
 struct Newest {
-    ring: Ring<Told>,
-    pieces: VecDeque<Arc<Piece>>,
+    ring: RingBuffer<EncodedEvent>,
+    chunks: VecDeque<Arc<Chunk>>,
 }
 
 impl Channel {
@@ -117,39 +117,39 @@ impl Channel {
         self.head.subscribe()
     }
 
-    /// Whether it is still filled.
+    /// Whether a task still fills the channel.
     pub(super) fn is_open(&self) -> bool {
         self.newest().ring.is_open()
     }
 
-    /// Whether it knows all that happened after `position`.
+    /// Whether the ring holds every event after `position`.
     pub(super) fn reaches(&self, position: Version) -> bool {
-        matches!(self.newest().ring.after(position, 0), Held::Items(..))
+        matches!(self.newest().ring.after(position, 0), Buffered::Items(..))
     }
 
-    /// What happened after `position`; `None` where it does not go back that far.
-    pub(super) fn after(&self, position: Version, form: Form) -> Option<Arc<Piece>> {
+    /// The events after `position`; `None` if the ring no longer holds them.
+    pub(super) fn after(&self, position: Version, format: Format) -> Option<Arc<Chunk>> {
         let mut newest = self.newest();
-        let fits = |piece: &&Arc<Piece>| piece.after == position && piece.form == form;
-        if let Some(piece) = newest.pieces.iter().find(fits) {
-            return Some(Arc::clone(piece));
+        let fits = |chunk: &&Arc<Chunk>| chunk.after == position && chunk.format == format;
+        if let Some(chunk) = newest.chunks.iter().find(fits) {
+            return Some(Arc::clone(chunk));
         }
-        let Held::Items(told, through) = newest.ring.after(position, PIECE_EVENTS) else { return None };
-        let piece = Arc::new(Piece::new(form, position, &told, through));
-        // Of nothing there may soon be more.
-        if piece.events > 0 {
-            newest.pieces.truncate(PIECES - 1);
-            newest.pieces.push_front(Arc::clone(&piece));
+        let Buffered::Items(told, through) = newest.ring.after(position, CHUNK_EVENTS) else { return None };
+        let chunk = Arc::new(Chunk::new(format, position, &told, through));
+        // An empty chunk is not kept, because events may follow soon.
+        if chunk.events > 0 {
+            newest.chunks.truncate(SHARED_CHUNKS - 1);
+            newest.chunks.push_front(Arc::clone(&chunk));
         }
-        Some(piece)
+        Some(chunk)
     }
 
-    /// A panic while it is held leaves it as it was.
+    /// A panic under this lock leaves the state unchanged.
     fn newest(&self) -> MutexGuard<'_, Newest> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes in what happens until nobody listens any more, or it cannot.
+    /// Follows the feed until no watcher is left, or until it fails.
     async fn fill(
         self: &Arc<Self>,
         app: &App,
@@ -165,10 +165,10 @@ impl Channel {
                     false => continue,
                 },
             };
-            // In slices, so that whoever reads well can keep up with a large commit.
+            // In slices, so that a fast watcher can keep up with a large commit.
             let (mut slice, mut bytes) = (Vec::new(), 0);
             for event in &batch.events {
-                let told = Told::new(app.rulebook.view(), fields, event)?;
+                let told = EncodedEvent::new(app.rulebook.view(), fields, event)?;
                 bytes += told.size();
                 slice.push(told);
                 if bytes > SLICE_BYTES {
@@ -182,12 +182,12 @@ impl Channel {
         }
     }
 
-    fn tell(&self, told: Vec<Told>, through: Version) {
+    fn tell(&self, told: Vec<EncodedEvent>, through: Version) {
         self.newest().ring.extend(told, through);
         self.head.send_replace(through);
     }
 
-    /// Nobody may believe that nothing happens: everyone who listens comes again, and finds out.
+    /// Wakes every watcher, so that each finds the channel closed.
     fn fail(&self) {
         self.newest().end();
         self.head.send_replace(Version::default());
@@ -197,41 +197,42 @@ impl Channel {
 impl Newest {
     fn end(&mut self) {
         self.ring.restart(None);
-        self.pieces.clear();
+        self.chunks.clear();
     }
 }
 
-/// How long to let events gather before so many are woken again: to wake someone costs the same for one as for ten.
+/// How long to gather events before waking the watchers again, because waking one costs the same for one event as for
+/// ten.
 fn pace(listeners: usize) -> Duration {
     Duration::from_micros(15 * listeners as u64).min(Duration::from_millis(25))
 }
 
-/// The channels that are listened to, by what they are about.
+/// The open channels by filter and fields.
 pub(crate) struct Channels {
     open: Mutex<HashMap<String, Weak<Channel>>>,
-    places: Places,
+    quota: Quota,
 }
 
 impl Default for Channels {
     fn default() -> Self {
-        Self { open: Mutex::default(), places: Places::new(MAX_CHANNELS) }
+        Self { open: Mutex::default(), quota: Quota::new(MAX_CHANNELS) }
     }
 }
 
 impl Channels {
-    /// The channel of a filter, as far as it is in sight; a new one begins behind `newest` and takes a place of
-    /// whoever came first. The subscription keeps it.
+    /// The channel of a filter, confined to the caller's scope. A new one starts after `newest` and counts for the
+    /// caller's quota. It lives as long as it has subscriptions.
     pub(super) fn join(
         &self,
         app: &App,
-        visitor: &Visitor,
+        caller: &AdmittedCaller,
         filter: Filter,
         fields: Option<Projection>,
         newest: Version,
     ) -> Result<(Arc<Channel>, watch::Receiver<Version>), Error> {
-        let sight = visitor.sight();
-        // What is confined to a sight tells the sight too.
-        let key = format!("{:?} {fields:?}", sight.confine(filter.clone())?);
+        let scope = caller.scope();
+        // The confined filter includes the scope, so the key does too.
+        let key = format!("{:?} {fields:?}", scope.confine(filter.clone())?);
         let mut channels = self.lock();
         if let Some(channel) = channels.get(&key).and_then(Weak::upgrade)
             && channel.is_open()
@@ -239,18 +240,18 @@ impl Channels {
             let head = channel.subscribe();
             return Ok((channel, head));
         }
-        let Some(place) = self.places.take(Holder::of(visitor)) else {
+        let Some(share) = self.quota.take(Holder::of(caller)) else {
             let detail = "Too many different lists are watched. Please try again later.";
             return Err(Error::new(ErrorKind::Overloaded, detail));
         };
-        let follower = app.store.follow(sight, filter, newest)?;
+        let follower = app.store.follow(scope, filter, newest)?;
         let channel = Arc::new(Channel::new(newest));
         let head = channel.subscribe();
         channels.insert(key.clone(), Arc::downgrade(&channel));
         tokio::spawn({
             let (app, channel) = (app.clone(), channel.clone());
             async move {
-                let _place = place;
+                let _share = share;
                 let filled = channel.fill(&app, &key, follower, fields.as_ref());
                 let ended = AssertUnwindSafe(filled).catch_unwind().await;
                 let cause = match ended {
@@ -266,7 +267,7 @@ impl Channels {
         Ok((channel, head))
     }
 
-    /// Forgets a channel that nobody listens to, unless somebody has just come.
+    /// Removes a channel without watchers, unless one has just joined.
     fn close(&self, key: &str, channel: &Arc<Channel>) -> bool {
         let mut channels = self.lock();
         if channel.head.receiver_count() > 0 {
@@ -277,7 +278,7 @@ impl Channels {
         true
     }
 
-    /// Forgets a channel that is over.
+    /// Removes a failed channel.
     fn forget(&self, key: &str, channel: &Arc<Channel>) {
         remove(&mut self.lock(), key, channel);
     }
@@ -287,7 +288,7 @@ impl Channels {
     }
 }
 
-/// Another may have taken its place.
+/// A newer channel may have replaced it.
 fn remove(channels: &mut HashMap<String, Weak<Channel>>, key: &str, channel: &Arc<Channel>) {
     if channels.get(key).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(channel))) {
         channels.remove(key);

@@ -1,4 +1,4 @@
-//! What is told about watches.
+//! Metrics of watches.
 
 use hyperfleet_core::{Error, ErrorKind, Timestamp};
 use prometheus_client::metrics::counter::Counter;
@@ -6,31 +6,31 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
-use super::places::{Holder, Place, Places};
-use crate::gate::Visitor;
+use super::quota::{Holder, Quota, Share};
+use crate::gate::AdmittedCaller;
 
 /// Cheap to clone; all clones count together.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchMetrics {
-    places: Places,
+    quota: Quota,
     watchers: Gauge,
     events: Counter,
     cut_off: Counter,
     delivery: Histogram,
 }
 
-/// How many may watch or wait at a time.
+/// How many requests may watch or wait at one time.
 const MAX_WATCHERS: usize = 20_000;
 
-/// One who watches or waits, for as long as they do.
+/// A request that watches or waits, counted until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Watching(WatchMetrics, #[expect(dead_code, reason = "held while it is watched")] Place);
+pub(crate) struct Watching(WatchMetrics, #[expect(dead_code, reason = "held while it is watched")] Share);
 
 impl WatchMetrics {
-    /// Makes the metrics visible under their public names.
+    /// Registers the metrics under their public names.
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            places: Places::new(MAX_WATCHERS),
+            quota: Quota::new(MAX_WATCHERS),
             watchers: Gauge::default(),
             events: Counter::default(),
             cut_off: Counter::default(),
@@ -49,20 +49,20 @@ impl WatchMetrics {
         metrics
     }
 
-    /// Counts a watcher in, or sends it away.
-    pub(crate) fn watching(&self, visitor: &Visitor) -> Result<Watching, Error> {
-        let Some(place) = self.places.take(Holder::of(visitor)) else {
+    /// Counts a watch, or refuses it.
+    pub(crate) fn watching(&self, caller: &AdmittedCaller) -> Result<Watching, Error> {
+        let Some(share) = self.quota.take(Holder::of(caller)) else {
             let detail = "Too many watch or wait already. Please try again later.";
             return Err(Error::new(ErrorKind::Overloaded, detail));
         };
         self.watchers.inc();
-        Ok(Watching(self.clone(), place))
+        Ok(Watching(self.clone(), share))
     }
 }
 
 impl Watching {
-    /// Counts events that are sent together, the oldest of which tells of a change at that time, or of something that is
-    /// there.
+    /// Counts events that are sent together, and measures the delay of the oldest; events of the present state have no
+    /// time.
     pub(super) fn sent(&self, events: usize, changed: Option<Timestamp>) {
         self.0.events.inc_by(events as u64);
         if let Some(changed) = changed {

@@ -1,10 +1,10 @@
-//! Watches: a list that goes on. The present state if it is asked for, and then every change of it, at once, for as
-//! long as the caller reads. Whatever one event shows has passed the caller's sight, as a list would.
+//! Watches: the present state if requested, and then every change of it, for as long as the caller reads. Every event
+//! passes the caller's access scope, as a list would.
 
 mod channel;
-mod form;
+mod format;
 mod metrics;
-mod places;
+mod quota;
 mod watcher;
 
 use axum::body::Body;
@@ -14,74 +14,76 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyperfleet_core::search::Options;
 use hyperfleet_core::{Error, Fault, FaultKind, Faults, Version};
-use hyperfleet_store::no_longer_kept;
+use hyperfleet_store::history_expired;
 
 use crate::app::App;
-use crate::gate::Visitor;
-use crate::place::Path;
+use crate::gate::AdmittedCaller;
+use crate::lookup::owner;
 use crate::query::WatchParameters;
-use crate::resources::{Answer, kinds_of, owner};
+use crate::resources::kinds_of;
+use crate::response::HandlerResult;
+use crate::route::Path;
 
 pub(crate) use channel::Channels;
-use form::Form;
+use format::Format;
 pub(crate) use metrics::WatchMetrics;
 use watcher::{Start, Watcher};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Tells proxies not to wait for more.
+/// Turns off buffering in proxies.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// `GET` of a collection with `watch=true`.
 pub(crate) async fn open(
     app: &App,
     path: &Path,
-    visitor: &Visitor,
+    caller: &AdmittedCaller,
     raw: Option<&str>,
     headers: &HeaderMap,
-) -> Answer {
+) -> HandlerResult {
     let last_event = headers.get(LAST_EVENT_ID).map(|value| String::from_utf8_lossy(value.as_bytes()));
     let last_event = last_event.as_deref().filter(|value| !value.trim().is_empty());
     let options = Options { tenancy: app.rulebook.tenancy };
-    let any_kind = path.place.entity.is_none();
+    let any_kind = path.route.entity.is_none();
     let asked = WatchParameters::parse(raw, last_event, app.catalog(), app.contract(), options, any_kind)?;
-    let form = Form::negotiate(headers)?;
-    let sight = visitor.sight();
-    let owner = owner(app, path, sight).await?;
+    let format = Format::negotiate(headers)?;
+    let scope = caller.scope();
+    let owner = owner(app, path, scope).await?;
     let filter = asked.filter(kinds_of(app, path), owner);
     let (forgotten, newest) = app.store.bounds().await?;
     let start = match asked.since {
-        None => Start::Present(Box::new(app.store.present(sight, filter.clone()).await?)),
+        None => Start::Snapshot(Box::new(app.store.snapshot(scope, filter.clone()).await?)),
         Some(since) => {
             let name = if last_event.is_some() { "Last-Event-ID" } else { "since" };
-            Start::After(since_kept(name, since, forgotten, newest)?)
+            Start::After(checked_since(name, since, forgotten, newest)?)
         }
     };
-    let channel = app.channels.join(app, visitor, filter.clone(), asked.fields.clone(), newest)?;
-    let watcher = Watcher::new(app, visitor, filter, asked.fields, start, channel, form)?;
+    let channel = app.channels.join(app, caller, filter.clone(), asked.fields.clone(), newest)?;
+    let watcher = Watcher::new(app, caller, filter, asked.fields, start, channel, format)?;
     let events = stream::unfold(watcher, async |mut watcher| {
         let chunk = watcher.next().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), watcher))
     });
     let mut response = Response::new(Body::from_stream(events));
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(form.media_type()));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// Where to begin: behind `since`, as far as that is kept and has been.
-fn since_kept(name: &str, since: Version, forgotten: Version, newest: Version) -> Result<Version, Error> {
+/// The version to start after, if history still holds it and it is not in the future.
+fn checked_since(name: &str, since: Version, forgotten: Version, newest: Version) -> Result<Version, Error> {
     if since > newest {
         let message = format!("{name} must be a version that has been; the newest is {newest}, not {since}");
-        let fault = Fault::new(FaultKind::Query, name, message).given(&since.0.into()).rule("max");
+        let fault = Fault::new(FaultKind::Parameter, name, message).given(&since.0.into()).rule("max");
         return Err(Faults::one(fault).into_error());
     }
     if since == Version::default() {
         return Ok(forgotten);
     }
     if since < forgotten {
-        return Err(no_longer_kept(since));
+        return Err(history_expired(since));
     }
     Ok(since)
 }

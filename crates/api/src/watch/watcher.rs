@@ -1,5 +1,5 @@
-//! One watcher: the present state, what it missed since, and then what its channel tells. It works only when its caller
-//! reads, so a caller that does not costs nothing but its place in the ring.
+//! One watcher: the present state, the changes since, and then the events of its channel. It does work only when its
+//! caller reads, so a stalled caller costs nothing but its position in the ring.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -9,70 +9,70 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyperfleet_core::search::Filter;
 use hyperfleet_core::{Error, Projection, Resource, Version};
-use hyperfleet_store::{Event, EventKind, Follower, Present};
+use hyperfleet_store::{Event, EventKind, FeedSnapshot, Follower};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::channel::{Channel, PIECE_BYTES, Told};
-use super::form::Form;
+use super::channel::{CHUNK_BYTES, Channel, EncodedEvent};
+use super::format::Format;
 use super::metrics::Watching;
 use crate::app::App;
-use crate::gate::Visitor;
+use crate::gate::AdmittedCaller;
 
-/// How long a watcher may hear nothing.
+/// The longest time without an event or bookmark.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// What is said to someone who should go on elsewhere or later.
+/// The reason of an end after which the caller should watch again.
 const COME_AGAIN: &str = "HYPERFLEET-SVC-001";
 
 /// Where a watch begins.
 pub(super) enum Start {
-    /// With what is there.
-    Present(Box<Present>),
-    /// Behind a version.
+    /// With the present state.
+    Snapshot(Box<FeedSnapshot>),
+    /// After a version.
     After(Version),
 }
 
-/// See the module.
+/// One watch of one caller.
 pub(super) struct Watcher {
     app: App,
-    form: Form,
+    format: Format,
     fields: Option<Projection>,
     stage: Stage,
     channel: Arc<Channel>,
     head: watch::Receiver<Version>,
-    /// What the next stage begins with.
+    /// The next stage.
     follower: Option<Box<Follower>>,
-    /// Events of its own that are yet to be written.
+    /// Encoded events that are not sent yet.
     backlog: VecDeque<Event>,
-    /// Up to where everything is told once the backlog is.
+    /// The version up to which all events are sent once the backlog is.
     through: Version,
-    /// From where the caller can go on.
+    /// The version from which the caller can resume.
     position: Version,
     /// When a bookmark is due.
     bookmark_due: Instant,
-    /// When the caller's token is over.
+    /// When the caller's token expires.
     until: Option<Instant>,
     roles: watch::Receiver<u64>,
-    visitor: Visitor,
+    caller: AdmittedCaller,
     watching: Watching,
 }
 
 enum Stage {
-    /// Tells the present state.
-    Present(Box<Present>),
-    /// Catches up with the channel, for itself.
+    /// Sends the present state.
+    Snapshot(Box<FeedSnapshot>),
+    /// Catches up with the channel by its own follower.
     Missed(Box<Follower>),
     /// Follows the channel.
     Live,
-    /// Has said its last word.
+    /// Has sent the last event.
     Over,
 }
 
 /// Why a watch ends.
 enum End {
-    /// The server stops, or the caller may see something else from now on.
+    /// The server stops, or the caller's scope has changed.
     ComeAgain,
     /// The caller read too slowly.
     TooSlow,
@@ -83,26 +83,26 @@ enum End {
 impl Watcher {
     pub(super) fn new(
         app: &App,
-        visitor: &Visitor,
+        caller: &AdmittedCaller,
         filter: Filter,
         fields: Option<Projection>,
         start: Start,
         (channel, head): (Arc<Channel>, watch::Receiver<Version>),
-        form: Form,
+        format: Format,
     ) -> Result<Self, Error> {
         let through = match &start {
-            Start::Present(present) => present.version(),
+            Start::Snapshot(snapshot) => snapshot.version(),
             Start::After(version) => *version,
         };
-        let follower = Box::new(app.store.follow(visitor.sight(), filter, through)?);
+        let follower = Box::new(app.store.follow(caller.scope(), filter, through)?);
         let (stage, follower, position) = match start {
-            // Its objects come by their versions, so each of them is a place to go on from.
-            Start::Present(present) => (Stage::Present(present), Some(follower), Version::default()),
+            // Objects of the present state come by version, so the watch can resume after each of them.
+            Start::Snapshot(snapshot) => (Stage::Snapshot(snapshot), Some(follower), Version::default()),
             Start::After(_) => (Stage::Missed(follower), None, through),
         };
         Ok(Self {
             app: app.clone(),
-            form,
+            format,
             fields,
             stage,
             channel,
@@ -112,14 +112,14 @@ impl Watcher {
             through,
             position,
             bookmark_due: Instant::now() + SILENCE,
-            until: visitor.remaining().and_then(|time| Instant::now().checked_add(time)),
-            roles: visitor.roles(&app.gate),
-            visitor: visitor.clone(),
-            watching: app.watch_metrics.watching(visitor)?,
+            until: caller.remaining().and_then(|time| Instant::now().checked_add(time)),
+            roles: caller.roles(&app.gate),
+            caller: caller.clone(),
+            watching: app.watch_metrics.watching(caller)?,
         })
     }
 
-    /// The next events, as they are written; `None` when there will be no more.
+    /// The next chunk of events; `None` at the end of the watch.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if matches!(self.stage, Stage::Over) {
             return None;
@@ -128,7 +128,7 @@ impl Watcher {
             Some(until) => tokio::time::sleep_until(until).await,
             None => pending().await,
         };
-        let told = self.told();
+        let told = self.sent_version();
         let app = self.app.clone();
         let mut roles = self.roles.clone();
         let advanced = tokio::select! {
@@ -139,8 +139,8 @@ impl Watcher {
             advanced = self.advance() => advanced,
         };
         let advanced = match advanced {
-            // By keys that are withdrawn nothing more is told; whoever has others comes again, for all that was not.
-            Ok(_) if !app.gate.still_knows(&self.visitor) => {
+            // A token whose key was withdrawn ends the watch; a caller with a new token can resume.
+            Ok(_) if !app.gate.still_accepts(&self.caller) => {
                 (self.position, self.through) = (told, told);
                 self.backlog.clear();
                 Err(End::ComeAgain)
@@ -151,7 +151,7 @@ impl Watcher {
             Ok(chunk) => chunk,
             Err(end) => self.end(&end).into(),
         };
-        // While events flow too.
+        // Bookmarks are also due while events flow.
         let is_even = self.backlog.is_empty() && matches!(self.stage, Stage::Missed(_) | Stage::Live);
         if is_even && Instant::now() >= self.bookmark_due {
             return Some([chunk.into(), self.bookmark()].concat().into());
@@ -159,15 +159,15 @@ impl Watcher {
         Some(chunk)
     }
 
-    /// Goes on until there is something to tell.
+    /// Advances until there is something to send.
     async fn advance(&mut self) -> Result<Bytes, End> {
         loop {
             if !self.backlog.is_empty() {
                 return Ok(self.write()?.into());
             }
             match &mut self.stage {
-                Stage::Present(present) => {
-                    let objects = present.next().await.map_err(End::Failed)?;
+                Stage::Snapshot(snapshot) => {
+                    let objects = snapshot.next().await.map_err(End::Failed)?;
                     if objects.is_empty() {
                         self.stage = self.follower.take().map_or(Stage::Over, Stage::Missed);
                         self.position = self.through;
@@ -190,15 +190,15 @@ impl Watcher {
                 }
                 Stage::Live => {
                     self.head.mark_unchanged();
-                    let piece = self
+                    let chunk = self
                         .channel
-                        .after(self.through, self.form)
+                        .after(self.through, self.format)
                         .ok_or_else(|| if self.channel.is_open() { End::TooSlow } else { End::ComeAgain })?;
-                    self.reach(piece.through);
-                    if piece.events > 0 {
+                    self.reach(chunk.through);
+                    if chunk.events > 0 {
                         self.position = self.through;
-                        self.watching.sent(piece.events, piece.since);
-                        return Ok(piece.bytes.clone());
+                        self.watching.sent(chunk.events, chunk.since);
+                        return Ok(chunk.bytes.clone());
                     }
                     tokio::select! {
                         _ = self.head.changed() => {}
@@ -210,10 +210,9 @@ impl Watcher {
         }
     }
 
-    /// The backlog was empty, so everything up to here is told. A channel may be behind someone who has just come.
-    /// Up to where everything was told.
-    fn told(&self) -> Version {
-        if self.backlog.is_empty() && !matches!(self.stage, Stage::Present(_)) {
+    /// All events up to this version are sent. A channel may be behind a watcher that has just joined.
+    fn sent_version(&self) -> Version {
+        if self.backlog.is_empty() && !matches!(self.stage, Stage::Snapshot(_)) {
             return self.through;
         }
         self.position
@@ -224,16 +223,16 @@ impl Watcher {
         self.through = self.through.max(through);
     }
 
-    /// As much of the backlog as is worth writing at once.
+    /// One chunk of the backlog.
     fn write(&mut self) -> Result<Vec<u8>, End> {
         let mut out = Vec::new();
-        while out.len() < PIECE_BYTES
+        while out.len() < CHUNK_BYTES
             && let Some(event) = self.backlog.pop_front()
         {
-            let told =
-                Told::new(self.app.rulebook.view(), self.fields.as_ref(), &event).map_err(End::Failed)?;
+            let told = EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), &event)
+                .map_err(End::Failed)?;
             self.watching.sent(1, told.at);
-            self.form.write(&mut out, told.version, &told.json);
+            self.format.write(&mut out, told.version, &told.json);
             self.position = told.version;
         }
         Ok(out)
@@ -245,7 +244,7 @@ impl Watcher {
         self.say(&json!({"type": "BOOKMARK", "version": self.position.0}))
     }
 
-    /// The last event: why, and from where to go on. From 0 means: from the present state.
+    /// The last event: the reason of the end, and the version to resume from. Version 0 means the present state.
     fn end(&mut self, end: &End) -> Vec<u8> {
         let code = match end {
             End::ComeAgain => COME_AGAIN,
@@ -258,7 +257,7 @@ impl Watcher {
                 error.code()
             }
         };
-        self.position = self.told();
+        self.position = self.sent_version();
         self.backlog.clear();
         self.stage = Stage::Over;
         self.say(&json!({"type": "ERROR", "version": self.position.0, "code": code}))
@@ -266,7 +265,7 @@ impl Watcher {
 
     fn say(&self, event: &Value) -> Vec<u8> {
         let mut out = Vec::new();
-        self.form.write(&mut out, self.position, event.to_string().as_bytes());
+        self.format.write(&mut out, self.position, event.to_string().as_bytes());
         out
     }
 }

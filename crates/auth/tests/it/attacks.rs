@@ -1,4 +1,4 @@
-//! Tokens made to deceive. None may pass, none may panic, and nothing of them may be repeated.
+//! Forged tokens. None is accepted, none causes a panic, and no part of them is repeated.
 
 use aws_lc_rs::hmac;
 use hyperfleet_auth::{MAX_TOKEN_BYTES, Refusal, RefusalKind, parse};
@@ -165,7 +165,7 @@ async fn the_key_of_another_issuer_does_not_count() {
     let other = IssuerServer::http(Behaviour::Keys(jwks(&[&theirs.jwk()]))).await;
     let mut second = other.config();
     second.issuer_url = "https://other.example".to_owned();
-    let verifier = start(&[one.config(), second], hyperfleet_auth::Pace::default());
+    let verifier = start(&[one.config(), second], hyperfleet_auth::RefreshSchedule::default());
     let verify = async |token: &str| {
         let now = hyperfleet_core::Timestamp::from_micros(NOW * 1_000_000);
         verifier
@@ -246,7 +246,7 @@ async fn members_that_come_twice_are_refused_even_when_signed() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_malformed() {
+async fn text_that_is_no_token_is_malformed() {
     let fixture = fixture();
     let token = EC.token(&claims());
     let signature = token.rsplit('.').next().unwrap();
@@ -322,7 +322,7 @@ async fn a_token_may_have_sixteen_kibibytes_and_no_more() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_sent_reaches_a_log_or_an_error() {
+async fn no_part_of_a_token_reaches_a_log_or_an_error() {
     let log = Log::listen();
     let fixture = fixture();
     let secret = "do-not-repeat-me";

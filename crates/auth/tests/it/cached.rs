@@ -1,4 +1,4 @@
-//! Tokens that were seen before.
+//! The cache of accepted tokens.
 
 use hyperfleet_auth::Refusal;
 use hyperfleet_testkit::eventually;
@@ -19,7 +19,7 @@ async fn a_token_that_was_seen_before_is_not_taken_apart_again() {
 }
 
 #[tokio::test]
-async fn a_token_is_remembered_until_it_ends_and_not_longer() {
+async fn a_token_is_cached_until_it_expires() {
     let fixture = Fixture::new(&jwks(&[&EC.jwk()]));
     let token = EC.token(&claims_with(&json!({ "exp": NOW })));
     let first = fixture.verify_at(&token, NOW - 600).await.unwrap();

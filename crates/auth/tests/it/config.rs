@@ -1,6 +1,6 @@
-//! What can be wrong with the issuers.
+//! The faults of configured issuers.
 
-use hyperfleet_auth::{IssuerConfig, KeyMetrics, Pace, Verifier, check};
+use hyperfleet_auth::{IssuerConfig, KeyMetrics, RefreshSchedule, Verifier, check};
 use tokio_util::sync::CancellationToken;
 
 fn good() -> IssuerConfig {
@@ -128,7 +128,7 @@ fn headers_have_names_and_do_not_collide() {
 }
 
 #[tokio::test]
-async fn every_fault_of_every_issuer_is_told_at_once_and_nothing_starts() {
+async fn every_fault_of_every_issuer_is_reported_at_once_and_nothing_starts() {
     let broken = IssuerConfig {
         issuer_url: "http://issuer.example".to_owned(),
         header: String::new(),
@@ -151,7 +151,7 @@ async fn every_fault_of_every_issuer_is_told_at_once_and_nothing_starts() {
 
     let refused = Verifier::start(
         &[good(), broken],
-        Pace::default(),
+        RefreshSchedule::default(),
         &KeyMetrics::default(),
         &CancellationToken::new(),
     );
@@ -159,7 +159,7 @@ async fn every_fault_of_every_issuer_is_told_at_once_and_nothing_starts() {
 }
 
 #[test]
-fn members_that_nobody_knows_are_faults() {
+fn unknown_members_are_faults() {
     let read = |json: &str| serde_json::from_str::<IssuerConfig>(json);
     let config = read(r#"{"issuer_url":"https://issuer.example","jwk_cert_file":"a.json"}"#).unwrap();
     assert!(check(&[config]).is_empty());

@@ -17,7 +17,7 @@ async fn average<T>(count: u32, mut once: impl AsyncFnMut(u32) -> T) -> Duration
 
 #[tokio::test]
 #[ignore = "a measurement"]
-async fn cost_of_a_token_that_is_known_and_of_one_that_is_not() {
+async fn cost_of_a_cached_and_of_a_new_token() {
     let fixture = Fixture::new(&jwks(&[&RSA.jwk(), &EC.jwk()]));
     let claims =
         |n: u32| claims_with(&json!({ "n": n, "groups": vec!["group"; 20], "scope": "x".repeat(300) }));

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use hyperfleet_auth::dev::{DevError, DevIssuer, Grant, ISSUER_URL};
-use hyperfleet_auth::{IssuerConfig, Pace, Refusal, parse};
+use hyperfleet_auth::{IssuerConfig, RefreshSchedule, Refusal, parse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ async fn a_server_with_the_snippet_accepts_the_token() {
 
     for (grant, name) in [(&plain, "ada@example.com"), (&special, "build-7")] {
         let token = issuer.mint(grant, at(NOW)).unwrap();
-        let verifier = start(&issuers(&issuer.snippet(grant, None)), Pace::default());
+        let verifier = start(&issuers(&issuer.snippet(grant, None)), RefreshSchedule::default());
         let verified = verifier.verify_at(&bearer(&token), at(NOW)).await.unwrap();
         assert_eq!(verified.issuer(), ISSUER_URL);
         assert_eq!(verified.identity().unwrap().as_ref(), name);
@@ -63,7 +63,7 @@ async fn the_keys_can_be_served() {
     let server = IssuerServer::http(Behaviour::Keys(keys)).await;
     let grant = Grant::new("ada");
     let snippet = issuer.snippet(&grant, Some(&server.url("/jwks.json")));
-    let verifier = start(&issuers(&snippet), Pace::default());
+    let verifier = start(&issuers(&snippet), RefreshSchedule::default());
     let token = issuer.mint(&grant, at(NOW)).unwrap();
     assert!(verifier.verify_at(&bearer(&token), at(NOW)).await.is_ok());
 }
@@ -90,7 +90,7 @@ fn the_key_is_kept_for_its_user_alone_and_used_again() {
 }
 
 #[test]
-fn what_no_server_would_accept_is_not_made() {
+fn tokens_that_no_server_would_accept_are_not_minted() {
     let directory = tempfile::tempdir().unwrap();
     let issuer = DevIssuer::open(directory.path(), ISSUER_URL).unwrap();
     let mint = |change: &dyn Fn(&mut Grant)| {

@@ -98,9 +98,9 @@ async fn redirects_are_followed_a_few_times_and_never_to_another_host_or_where_a
 #[tokio::test]
 async fn redirects_in_a_circle_end() {
     let issuer = IssuerServer::http(Behaviour::Redirect("/jwks".to_owned(), keys())).await;
-    let pace = hyperfleet_auth::Pace::default();
+    let schedule = hyperfleet_auth::RefreshSchedule::default();
     let log = Log::listen();
-    let verifier = start(&[issuer.config()], pace);
+    let verifier = start(&[issuer.config()], schedule);
     eventually("the end", DEADLINE, async || log.text().contains("a redirect too many").then_some(())).await;
     assert_eq!(issuer.requests(), 4);
     assert!(!is_accepted(&verifier).await);
@@ -124,8 +124,9 @@ async fn a_body_beyond_a_mebibyte_is_not_read() {
 async fn a_fetch_ends_when_its_time_is_up() {
     let issuer = IssuerServer::http(Behaviour::Silence).await;
     let log = Log::listen();
-    let pace = hyperfleet_auth::Pace { fetch_timeout: std::time::Duration::from_millis(20), ..hasty() };
-    let verifier = start(&[issuer.config()], pace);
+    let schedule =
+        hyperfleet_auth::RefreshSchedule { fetch_timeout: std::time::Duration::from_millis(20), ..hasty() };
+    let verifier = start(&[issuer.config()], schedule);
     eventually("the end", DEADLINE, async || log.text().contains("no answer within 20ms").then_some(()))
         .await;
     issuer.behave(Behaviour::Keys(keys()));

@@ -1,4 +1,4 @@
-//! Who the caller is, once the token is good.
+//! The identity of a caller with a valid token.
 
 use http::{HeaderMap, HeaderValue};
 use hyperfleet_auth::{IssuerConfig, Refusal};
@@ -36,8 +36,8 @@ async fn a_name_is_trimmed_short_and_without_control_characters() {
     for control in ["a\u{0}b", "a\nb", "a\rb", "a\u{7f}b", "a\u{85}b", "a\u{1b}[31mb"] {
         assert_eq!(name(json!(control)).await, Err(Refusal::BadIdentity), "{control:?}");
     }
-    for nobody in [json!(null), json!(""), json!("  \n "), json!(7), json!(["ada"]), json!({ "a": 1 })] {
-        assert_eq!(name(nobody.clone()).await, Err(Refusal::NoIdentity), "{nobody}");
+    for invalid in [json!(null), json!(""), json!("  \n "), json!(7), json!(["ada"]), json!({ "a": 1 })] {
+        assert_eq!(name(invalid.clone()).await, Err(Refusal::NoIdentity), "{invalid}");
     }
 }
 
@@ -73,11 +73,11 @@ async fn the_header_comes_before_the_claim_under_the_same_rules() {
     };
     assert_eq!(name(&[b" bob@example.com "]).await.as_deref(), Ok("bob@example.com"));
     assert_eq!(name(&["jürgen@example.com".as_bytes()]).await.as_deref(), Ok("jürgen@example.com"));
-    // Whoever is meant, it is not the one of the claim.
+    // An invalid header is refused; the claim does not replace it.
     assert_eq!(name(&[b"bob@evil.example"]).await, Err(Refusal::BadIdentity));
     assert_eq!(name(&[b"\xff@example.com"]).await, Err(Refusal::BadIdentity));
     assert_eq!(name(&[b"bob@example.com", b"eve@example.com"]).await, Err(Refusal::BadIdentity));
-    // Nobody is meant.
+    // Without the header the claim counts.
     assert_eq!(name(&[]).await.as_deref(), Ok("ada@example.com"));
     assert_eq!(name(&[b"  "]).await.as_deref(), Ok("ada@example.com"));
 }

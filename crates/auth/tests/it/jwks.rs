@@ -1,4 +1,4 @@
-//! What a set of keys may hold. What cannot be used is left out with a warning, and takes nothing away from the rest.
+//! Key sets. A key that cannot be used is skipped with a warning, and the others stay usable.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -69,7 +69,7 @@ async fn keys_that_cannot_be_trusted_are_left_out_with_a_warning() {
 }
 
 #[tokio::test]
-async fn what_is_beside_the_point_in_a_key_does_no_harm() {
+async fn irrelevant_members_of_a_key_are_ignored() {
     let log = Log::listen();
     let extras = json!({
         "use": "sig", "key_ops": ["verify"], "alg": "RS256", "x5c": ["MIIB"], "x5t": "a", "x5u": "https://a.example",

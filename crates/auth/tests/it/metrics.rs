@@ -1,4 +1,4 @@
-//! What the metrics say of keys while their sources come and go.
+//! The metrics of keys while their sources fail and recover.
 
 use hyperfleet_auth::{IssuerConfig, KeyMetrics, Verifier};
 use hyperfleet_core::Timestamp;
@@ -70,7 +70,7 @@ async fn an_issuer_that_is_away_counts_failures_and_its_keys_grow_old() {
 }
 
 #[tokio::test]
-async fn a_file_counts_when_it_changes_and_what_breaks_leaves_its_keys() {
+async fn a_changed_file_is_counted_and_a_broken_one_keeps_the_keys() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("jwks.json");
     std::fs::write(&file, jwks(&[&EC.jwk()]).to_string()).unwrap();

@@ -1,9 +1,9 @@
-//! Issuers that are slow, down, changing their keys, or being used as a target.
+//! Issuers that are slow, unreachable, rotating their keys, or attacked through unknown key ids.
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use hyperfleet_auth::{KeyMetrics, Pace, Refusal, Verified, Verifier};
+use hyperfleet_auth::{KeyMetrics, RefreshSchedule, Refusal, Verified, Verifier};
 use hyperfleet_testkit::eventually;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -14,9 +14,13 @@ use crate::support::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A key that nobody knows causes a fetch at once, and its request waits for that.
-fn eager() -> Pace {
-    Pace { unknown_key: Duration::ZERO, patience: DEADLINE, ..Pace::default() }
+/// An unknown key causes a fetch at once, and its request waits for it.
+fn eager() -> RefreshSchedule {
+    RefreshSchedule {
+        unknown_key: Duration::ZERO,
+        unknown_key_timeout: DEADLINE,
+        ..RefreshSchedule::default()
+    }
 }
 
 async fn verify(verifier: &Verifier, token: &str) -> Result<Verified, Refusal> {
@@ -30,7 +34,7 @@ fn with_kid(kid: &str) -> String {
 #[tokio::test]
 async fn the_first_request_waits_for_the_first_keys() {
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
-    let verifier = start(&[issuer.config()], Pace::default());
+    let verifier = start(&[issuer.config()], RefreshSchedule::default());
     assert!(verify(&verifier, &EC.token(&claims())).await.is_ok());
     assert_eq!(issuer.requests(), 1);
 }
@@ -39,7 +43,7 @@ async fn the_first_request_waits_for_the_first_keys() {
 async fn a_thousand_unknown_keys_cause_one_fetch_in_ten_seconds() {
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
     let began = Instant::now();
-    let verifier = start(&[issuer.config()], Pace::default());
+    let verifier = start(&[issuer.config()], RefreshSchedule::default());
     let tokens: Vec<String> = (0..1_000).map(|n| with_kid(&format!("made-up-{n}"))).collect();
 
     for refusal in join_all(tokens.iter().map(|token| verify(&verifier, token))).await {
@@ -56,8 +60,8 @@ async fn a_thousand_unknown_keys_cause_one_fetch_in_ten_seconds() {
 #[tokio::test]
 async fn no_fetch_is_asked_for_before_the_pause_is_over() {
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
-    let pace = Pace { unknown_key: HOUR, ..Pace::default() };
-    let verifier = start(&[issuer.config()], pace);
+    let schedule = RefreshSchedule { unknown_key: HOUR, ..RefreshSchedule::default() };
+    let verifier = start(&[issuer.config()], schedule);
     for n in 0..100 {
         let token = with_kid(&format!("made-up-{n}"));
         assert_eq!(verify(&verifier, &token).await.unwrap_err(), Refusal::UnknownKey);
@@ -66,7 +70,7 @@ async fn no_fetch_is_asked_for_before_the_pause_is_over() {
 }
 
 #[tokio::test]
-async fn one_fetch_answers_everyone_who_waits() {
+async fn one_fetch_answers_all_waiting_requests() {
     let (first, second) = (Signer::p256("first"), Signer::p256("second"));
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&first.jwk()]))).await;
     let verifier = start(&[issuer.config()], eager());
@@ -77,7 +81,7 @@ async fn one_fetch_answers_everyone_who_waits() {
     let waiting = join_all((0..100).map(|_| verify(&verifier, &token)));
     let answering = async {
         eventually("the fetch", DEADLINE, async || (issuer.requests() == 2).then_some(())).await;
-        // Those who can be answered do not wait.
+        // Callers whose keys are known do not wait.
         assert!(verify(&verifier, &first.token(&claims())).await.is_ok());
         issuer.behave(Behaviour::Keys(jwks(&[&first.jwk(), &second.jwk()])));
     };
@@ -87,12 +91,16 @@ async fn one_fetch_answers_everyone_who_waits() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_a_fetch_that_nobody_asked_for() {
+async fn a_request_waits_for_a_scheduled_fetch() {
     let (first, second) = (Signer::p256("first"), Signer::p256("second"));
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&first.jwk()]))).await;
-    let pace =
-        Pace { refresh: Duration::from_millis(5), unknown_key: HOUR, patience: DEADLINE, ..Pace::default() };
-    let verifier = start(&[issuer.config()], pace);
+    let schedule = RefreshSchedule {
+        refresh: Duration::from_millis(5),
+        unknown_key: HOUR,
+        unknown_key_timeout: DEADLINE,
+        ..RefreshSchedule::default()
+    };
+    let verifier = start(&[issuer.config()], schedule);
     assert!(verify(&verifier, &first.token(&claims())).await.is_ok());
 
     issuer.behave(Behaviour::Silence);
@@ -105,10 +113,11 @@ async fn a_request_waits_for_a_fetch_that_nobody_asked_for() {
 }
 
 #[tokio::test]
-async fn a_silent_issuer_keeps_nobody_waiting_for_long() {
+async fn a_silent_issuer_delays_requests_only_until_the_timeout() {
     let issuer = IssuerServer::http(Behaviour::Silence).await;
-    let pace = Pace { patience: Duration::from_millis(20), ..Pace::default() };
-    let verifier = start(&[issuer.config()], pace);
+    let schedule =
+        RefreshSchedule { unknown_key_timeout: Duration::from_millis(20), ..RefreshSchedule::default() };
+    let verifier = start(&[issuer.config()], schedule);
     for _ in 0..100 {
         assert_eq!(verify(&verifier, &EC.token(&claims())).await.unwrap_err(), Refusal::NoKeys);
     }
@@ -150,7 +159,10 @@ async fn a_new_key_is_fetched_when_no_key_has_a_name() {
 async fn a_withdrawn_key_ends_its_tokens_at_the_next_refresh() {
     let (first, second) = (Signer::p256("first"), Signer::p256("second"));
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&first.jwk(), &second.jwk()]))).await;
-    let verifier = start(&[issuer.config()], Pace { refresh: Duration::from_millis(5), ..Pace::default() });
+    let verifier = start(
+        &[issuer.config()],
+        RefreshSchedule { refresh: Duration::from_millis(5), ..RefreshSchedule::default() },
+    );
     let (one, other) = (first.token(&claims()), second.token(&claims()));
     for _ in 0..2 {
         assert!(verify(&verifier, &one).await.is_ok());
@@ -171,8 +183,8 @@ async fn a_withdrawn_key_ends_its_tokens_at_the_next_refresh() {
 async fn an_outage_of_the_issuer_takes_no_key_away() {
     let log = Log::listen();
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
-    let pace = Pace { refresh: Duration::from_millis(5), ..hasty() };
-    let verifier = start(&[issuer.config()], pace);
+    let schedule = RefreshSchedule { refresh: Duration::from_millis(5), ..hasty() };
+    let verifier = start(&[issuer.config()], schedule);
     let known = EC.token(&claims());
     assert!(verify(&verifier, &known).await.is_ok());
 
@@ -238,7 +250,7 @@ async fn one_issuers_outage_is_not_anothers() {
     let ill = IssuerServer::http(Behaviour::Silence).await;
     let mut other = ill.config();
     other.issuer_url = "https://other.example".to_owned();
-    let verifier = start(&[other, well.config()], Pace::default());
+    let verifier = start(&[other, well.config()], RefreshSchedule::default());
     assert!(verify(&verifier, &EC.token(&claims())).await.is_ok());
 }
 
@@ -246,8 +258,12 @@ async fn one_issuers_outage_is_not_anothers() {
 async fn after_the_shutdown_nothing_is_fetched_and_known_keys_still_count() {
     let issuer = IssuerServer::http(Behaviour::Keys(jwks(&[&EC.jwk()]))).await;
     let shutdown = CancellationToken::new();
-    let pace = Pace { unknown_key: Duration::ZERO, patience: Duration::from_millis(200), ..Pace::default() };
-    let verifier = Verifier::start(&[issuer.config()], pace, &KeyMetrics::default(), &shutdown).unwrap();
+    let schedule = RefreshSchedule {
+        unknown_key: Duration::ZERO,
+        unknown_key_timeout: Duration::from_millis(200),
+        ..RefreshSchedule::default()
+    };
+    let verifier = Verifier::start(&[issuer.config()], schedule, &KeyMetrics::default(), &shutdown).unwrap();
     assert!(verify(&verifier, &EC.token(&claims())).await.is_ok());
 
     shutdown.cancel();

@@ -1,7 +1,7 @@
-//! Which header carries the token, and for whom.
+//! Which header carries the token, and for which issuer.
 
 use http::{HeaderMap, HeaderValue};
-use hyperfleet_auth::{IssuerConfig, Pace, Refusal, Verifier};
+use hyperfleet_auth::{IssuerConfig, RefreshSchedule, Refusal, Verifier};
 use serde_json::json;
 
 use crate::support::{EC, Fixture, ISSUER, NOW, RSA, at, bearer, claims, claims_with, header, jwks, start};
@@ -22,7 +22,7 @@ fn two_issuers() -> (Verifier, tempfile::TempDir) {
         }
     };
     let issuers = [config(ISSUER, &EC, "Authorization"), config(OTHER, &RSA, "X-Id-Token")];
-    (start(&issuers, Pace::default()), directory)
+    (start(&issuers, RefreshSchedule::default()), directory)
 }
 
 fn both(one: HeaderMap, other: HeaderMap) -> HeaderMap {
@@ -51,7 +51,7 @@ async fn each_issuer_is_heard_in_its_own_header_only() {
 }
 
 #[tokio::test]
-async fn of_several_tokens_the_first_valid_one_counts_and_the_first_refusal_is_told() {
+async fn of_several_tokens_the_first_valid_one_counts_and_the_first_refusal_is_reported() {
     let (verifier, _directory) = two_issuers();
     let verify = async |headers: HeaderMap| {
         verifier.verify_at(&headers, at(NOW)).await.map(|verified| verified.issuer().to_owned())
@@ -76,7 +76,7 @@ async fn of_several_tokens_the_first_valid_one_counts_and_the_first_refusal_is_t
 }
 
 #[tokio::test]
-async fn a_request_without_a_token_is_told_so() {
+async fn a_request_without_a_token_is_refused_as_such() {
     let fixture = Fixture::new(&jwks(&[&EC.jwk()]));
     let refusal = async |headers: HeaderMap| fixture.verifier.verify(&headers).await.unwrap_err();
 
@@ -119,7 +119,7 @@ async fn a_header_that_is_no_text_is_refused() {
 }
 
 #[tokio::test]
-async fn without_issuers_nobody_is_let_in() {
-    let verifier = start(&[], Pace::default());
+async fn without_issuers_every_token_is_refused() {
+    let verifier = start(&[], RefreshSchedule::default());
     assert_eq!(verifier.verify(&bearer(&EC.token(&claims()))).await.unwrap_err(), Refusal::NoToken);
 }

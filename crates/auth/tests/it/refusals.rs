@@ -1,21 +1,21 @@
-//! What callers get to see.
+//! The texts of refusals.
 
 use std::collections::BTreeSet;
 
-use hyperfleet_auth::Refusal;
+use hyperfleet_auth::{Refusal, RefusalKind};
 
 #[test]
-fn every_reason_has_one_of_the_four_codes() {
-    let codes = |code: &str| -> Vec<Refusal> {
-        Refusal::ALL.into_iter().filter(|refusal| refusal.code() == code).collect()
+fn every_reason_has_one_of_the_four_kinds() {
+    let of = |kind: RefusalKind| -> Vec<Refusal> {
+        Refusal::ALL.into_iter().filter(|refusal| refusal.kind() == kind).collect()
     };
     assert_eq!(
-        codes("HYPERFLEET-AUT-001"),
+        of(RefusalKind::Unauthenticated),
         [Refusal::NoToken, Refusal::NotBearer, Refusal::NoIdentity, Refusal::BadIdentity]
     );
-    assert_eq!(codes("HYPERFLEET-AUT-002").len(), 10);
-    assert_eq!(codes("HYPERFLEET-AUT-003"), [Refusal::Expired]);
-    assert_eq!(codes("HYPERFLEET-AUT-004").len(), 6);
+    assert_eq!(of(RefusalKind::Invalid).len(), 10);
+    assert_eq!(of(RefusalKind::Expired), [Refusal::Expired]);
+    assert_eq!(of(RefusalKind::Malformed).len(), 6);
     assert_eq!(Refusal::ALL.into_iter().collect::<std::collections::HashSet<_>>().len(), 21);
 }
 

@@ -1,4 +1,4 @@
-//! What a token must be to be accepted, rule by rule.
+//! The rules for accepting a token, one by one.
 
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ async fn the_audience_is_a_string_or_one_of_a_list_and_any_when_none_is_configur
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_claims_is_told_only_to_who_can_sign() {
+async fn faults_of_claims_are_reported_only_after_the_signature_is_verified() {
     let fixture = Fixture::with(&jwks(&[&EC.jwk()]), |config| config.audience = Some("fleet".to_owned()));
     let stranger = Signer::p256("ec");
     for changes in [json!({ "exp": 0 }), json!({ "nbf": NOW + 600 }), json!({ "aud": "other" })] {

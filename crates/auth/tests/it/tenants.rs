@@ -1,9 +1,9 @@
-//! Tenants as headers name them: whatever they hold, the tenant is exactly what was said, or there is none.
+//! Tenants by headers: any headers give exactly the named tenant, or none.
 
 use std::collections::BTreeMap;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use hyperfleet_auth::{Belonging, Dimension, Tenancy};
+use hyperfleet_auth::{Dimension, Tenancy, TenancyClaim};
 use proptest::prelude::*;
 
 const HEADERS: [&str; 3] = ["x-org", "x-project", "x-system"];
@@ -35,7 +35,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tenant_is_what_the_headers_say_or_there_is_none(given in prop::array::uniform3(values())) {
+    fn a_tenant_follows_from_valid_headers_only(given in prop::array::uniform3(values())) {
         let mut headers = HeaderMap::new();
         for (name, values) in HEADERS.into_iter().zip(&given) {
             for value in values.iter().filter_map(|value| HeaderValue::from_bytes(value).ok()) {
@@ -43,12 +43,12 @@ proptest! {
             }
         }
         let all = |name: &str| headers.get_all(name).iter().collect::<Vec<_>>();
-        match tenancy().belonging(&headers) {
-            Ok(Belonging::System) => {
+        match tenancy().tenancy_claim(&headers) {
+            Ok(TenancyClaim::System) => {
                 let system = all("x-system");
                 prop_assert!(system.len() == 1 && system[0].as_bytes().eq_ignore_ascii_case(b"true"));
             }
-            Ok(Belonging::Tenant(tenant)) => {
+            Ok(TenancyClaim::Tenant(tenant)) => {
                 let said: BTreeMap<String, String> = serde_json::from_str(tenant.as_str()).unwrap();
                 prop_assert!(said.contains_key("org"), "{tenant}");
                 for (key, value) in &said {

@@ -4,46 +4,46 @@ use hyperfleet_client::{Collection, Error, GetQuery, ItemPath, Request, Retry, S
 use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::stranger::{Say, Stranger, answer, bytes, json};
+use crate::fake_server::{FakeServer, Reply, answer, bytes, json};
 
 fn cluster() -> ItemPath {
     Collection::of("clusters").item("1")
 }
 
-async fn failure(say: Say) -> (Error, Stranger) {
-    let stranger = Stranger::saying([say]).await;
-    let error = stranger.client().get(&cluster(), &GetQuery::default()).await.unwrap_err();
-    (error, stranger)
+async fn failure(reply: Reply) -> (Error, FakeServer) {
+    let server = FakeServer::replying([reply]).await;
+    let error = server.client().get(&cluster(), &GetQuery::default()).await.unwrap_err();
+    (error, server)
 }
 
 #[tokio::test]
-async fn a_body_without_an_end_is_cut_off() {
+async fn an_endless_body_is_cut_off() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"id\":\"";
-    let (error, stranger) = failure(Say::Endless(head.into(), vec![b'x'; 1 << 20])).await;
+    let (error, server) = failure(Reply::Endless(head.into(), vec![b'x'; 1 << 20])).await;
     assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("larger than")), "{error}");
-    assert_eq!(stranger.asked().len(), 1, "asking again would not make it smaller");
+    assert_eq!(server.requests().len(), 1, "asking again would not make it smaller");
 }
 
 #[tokio::test]
-async fn what_is_no_http_cannot_be_reached() {
+async fn a_server_that_does_not_speak_http_is_unreachable() {
     for garbage in ["SSH-2.0-OpenSSH_9.6\r\n", "\0\0\0\0", "HTTP/1.1 banana\r\n\r\n", ""] {
-        let (error, _) = failure(Say::This(garbage.into())).await;
+        let (error, _) = failure(Reply::Once(garbage.into())).await;
         assert!(matches!(error, Error::Unreachable { .. }), "{garbage:?}: {error}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_none() {
+async fn a_truncated_answer_is_retried_and_then_unreachable() {
     let half =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"id\":\"1\"}";
-    let (error, stranger) = failure(Say::This(half.into())).await;
+    let (error, server) = failure(Reply::Once(half.into())).await;
     assert!(matches!(&error, Error::Unreachable { why, .. } if why.contains("broke off")), "{error}");
-    assert_eq!(stranger.asked().len(), 5, "a read is repeated");
+    assert_eq!(server.requests().len(), 5, "a read is repeated");
 }
 
 #[tokio::test]
-async fn a_success_that_is_not_what_was_asked_for_is_malformed() {
-    for say in [
+async fn a_success_with_an_unexpected_body_is_malformed() {
+    for reply in [
         answer("200 OK", "text/html", "<html>Please log in</html>"),
         answer("200 OK", "application/json", "{\"id\":\"1\""),
         json(&json!({"kind": "ClusterList", "items": []})),
@@ -51,7 +51,7 @@ async fn a_success_that_is_not_what_was_asked_for_is_malformed() {
         json(&json!({"id": 7})),
         json(&json!({"id": ""})),
     ] {
-        let (error, _) = failure(say).await;
+        let (error, _) = failure(reply).await;
         assert!(matches!(error, Error::Malformed { .. }), "{error}");
     }
 }
@@ -82,36 +82,36 @@ async fn a_problem_cannot_steer_a_terminal_or_flood_a_log() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_takes_no_token_along() {
+async fn a_redirect_is_not_followed_and_gets_no_token() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let location = format!("location: http://{}/\r\n", elsewhere.local_addr().unwrap());
     for status in ["301 Moved Permanently", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
-        let stranger = Stranger::saying([Say::This(bytes(status, &location, ""))]).await;
+        let server = FakeServer::replying([Reply::Once(bytes(status, &location, ""))]).await;
         let token = hyperfleet_client::Token::Fixed(hyperfleet_client::Secret::new("hush"));
-        let settings = Settings { token: Some(token), ..stranger.settings() };
+        let settings = Settings { token: Some(token), ..server.settings() };
         let client = hyperfleet_client::Client::new(settings).unwrap();
         let error = client.get(&cluster(), &GetQuery::default()).await.unwrap_err();
         assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("redirect")), "{error}");
         let error = client.watch(&Collection::of("clusters"), &Default::default()).next().await.unwrap_err();
         assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("redirect")), "{error}");
     }
-    // Whoever connected before would be waiting now.
+    // A connection that was opened before would be waiting now.
     let visit = elsewhere.into_std().unwrap().accept();
     assert!(matches!(&visit, Err(none) if none.kind() == std::io::ErrorKind::WouldBlock), "{visit:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_not_waited_for_without_end() {
-    let stranger = Stranger::saying([Say::ThenNothing(Vec::new())]).await;
+async fn a_silent_server_times_out() {
+    let server = FakeServer::replying([Reply::ThenSilence(Vec::new())]).await;
     let timeout = std::time::Duration::from_millis(50);
-    let settings = Settings { timeout, retry: Retry::NEVER, ..stranger.settings() };
+    let settings = Settings { timeout, retry: Retry::NEVER, ..server.settings() };
     let client = hyperfleet_client::Client::new(settings).unwrap();
     let error = client.get(&cluster(), &GetQuery::default()).await.unwrap_err();
     assert!(matches!(error, Error::TimedOut { after, .. } if after == timeout), "{error}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_with_the_cause() {
+async fn the_error_for_an_unreachable_server_names_url_and_cause() {
     let url = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -124,12 +124,12 @@ async fn a_server_that_is_not_there_is_named_with_the_cause() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_none_is_not_sent() {
-    let stranger = Stranger::saying([json(&json!({}))]).await;
+async fn an_invalid_path_is_not_sent() {
+    let server = FakeServer::replying([json(&json!({}))]).await;
     for path in ["clusters", "", "http://elsewhere.example/", "/clusters#part", "/clusters/a b", "/clüsters"]
     {
-        let error = stranger.client().send(Request::get(path)).await.unwrap_err();
+        let error = server.client().send(Request::get(path)).await.unwrap_err();
         assert!(matches!(error, Error::Invalid(_)), "{path}: {error}");
     }
-    assert_eq!(stranger.asked(), Vec::<String>::new());
+    assert_eq!(server.requests(), Vec::<String>::new());
 }

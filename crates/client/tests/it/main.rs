@@ -1,14 +1,12 @@
-//! The client against servers that misbehave, each a few bytes written by hand to a socket, and against a router in its
-//! own process. What it does with the real
-//! server is tested where that is.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+//! The client against fake servers that misbehave, and against a router in its own process.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should reply where")]
 #![allow(clippy::panic, reason = "a wrong answer fails the test")]
 
 mod answers;
-mod inside;
+mod fake_server;
+mod in_process;
 mod lists;
 mod repeats;
 mod secrets;
-mod stranger;
 mod tls;
 mod watches;

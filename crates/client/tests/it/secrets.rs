@@ -5,19 +5,19 @@ use std::time::Duration;
 use hyperfleet_client::{Client, Collection, Context, GetQuery, Secret, Settings, Token};
 use serde_json::json;
 
-use crate::stranger::{Stranger, answer, json};
+use crate::fake_server::{FakeServer, answer, json};
 
 #[tokio::test]
-async fn a_token_that_is_refused_is_read_again_and_sent_once_more() {
+async fn a_refused_token_is_read_again_and_retried_once() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("token");
     std::fs::write(&path, "hush-1").unwrap();
     let refused =
         || answer("401 Unauthorized", "application/problem+json", r#"{"code":"HYPERFLEET-AUT-003"}"#);
     let found = || json(&json!({"id": "1"}));
-    let stranger = Stranger::saying([found(), refused(), found(), refused()]).await;
+    let server = FakeServer::replying([found(), refused(), found(), refused()]).await;
     let token = Token::File { path: path.clone(), ttl: Duration::from_secs(3600) };
-    let client = Client::new(Settings { token: Some(token), ..stranger.settings() }).unwrap();
+    let client = Client::new(Settings { token: Some(token), ..server.settings() }).unwrap();
     let item = Collection::of("clusters").item("1");
 
     client.get(&item, &GetQuery::default()).await.unwrap();
@@ -26,22 +26,22 @@ async fn a_token_that_is_refused_is_read_again_and_sent_once_more() {
     let error = client.get(&item, &GetQuery::default()).await.unwrap_err();
     assert!(error.is_denied(), "{error}");
     assert!(!format!("{error} {error:?} {client:?}").contains("hush"));
-    let sent: Vec<_> = stranger.asked().iter().map(|asked| asked.matches("Bearer hush-2").count()).collect();
+    let sent: Vec<_> = server.requests().iter().map(|asked| asked.matches("Bearer hush-2").count()).collect();
     assert_eq!(sent, [0, 0, 1, 1], "the same token is not sent twice");
 }
 
 #[tokio::test]
-async fn every_request_says_who_sends_it_and_on_whose_behalf() {
-    let stranger = Stranger::saying([json(&json!({"id": "1"}))]).await;
+async fn every_request_has_user_agent_token_and_context() {
+    let server = FakeServer::replying([json(&json!({"id": "1"}))]).await;
     let headers = vec![("X-Org".to_owned(), "acme".to_owned())];
     let client =
-        Client::new(Settings { headers, user_agent: "tester/1".into(), ..stranger.settings() }).unwrap();
+        Client::new(Settings { headers, user_agent: "tester/1".into(), ..server.settings() }).unwrap();
     let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let context = Context { traceparent: Some(trace.into()), request_id: Some("order-7".into()) };
     let item = Collection::of("clusters").item("1");
     client.in_context(&context).unwrap().get(&item, &GetQuery::default()).await.unwrap();
     client.get(&item, &GetQuery::default()).await.unwrap();
-    let asked = stranger.asked();
+    let asked = server.requests();
     for line in
         ["x-org: acme", "user-agent: tester/1", "x-request-id: order-7", &format!("traceparent: {trace}")]
     {
@@ -53,7 +53,7 @@ async fn every_request_says_who_sends_it_and_on_whose_behalf() {
 }
 
 #[tokio::test]
-async fn a_header_that_cannot_be_sent_is_refused_without_being_shown() {
+async fn an_invalid_header_is_refused_without_its_value() {
     let headers = vec![("X-Token".to_owned(), "hush\n".to_owned())];
     let error = Client::new(Settings { headers, ..Settings::default() }).unwrap_err();
     assert!(!format!("{error} {error:?}").contains("hush"), "{error}");

@@ -1,4 +1,4 @@
-//! TLS by the authorities that somebody trusts, and by no others. HTTP/2 is spoken where the server offers it.
+//! TLS by the configured authorities, and by no others. HTTP/2 is spoken where the server offers it.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -34,7 +34,7 @@ async fn serve(protocols: &[&str]) -> (String, String, JoinSet<()>) {
     let mut listening = JoinSet::new();
     listening.spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
-            // Whoever does not trust us leaves in the middle of it.
+            // A client that does not trust the certificate breaks off the handshake.
             let Ok(stream) = acceptor.accept(tcp).await else { continue };
             let version = service_fn(async |request: hyper::Request<hyper::body::Incoming>| {
                 let version = format!("{:?}", request.version());
@@ -55,7 +55,7 @@ async fn ask(url: &str, ca_file: Option<&Path>) -> Result<String, Error> {
 }
 
 #[tokio::test]
-async fn a_server_is_trusted_by_the_file_and_asked_in_the_newest_http_that_it_offers() {
+async fn a_server_is_trusted_by_ca_file_and_http_2_is_used_if_offered() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("ca.pem");
     for (protocols, expected) in
@@ -64,9 +64,9 @@ async fn a_server_is_trusted_by_the_file_and_asked_in_the_newest_http_that_it_of
         let (url, certificate, _listening) = serve(protocols).await;
         std::fs::write(&file, certificate).unwrap();
         assert_eq!(ask(&url, Some(&file)).await.unwrap(), expected);
-        let stranger = ask(&url, None).await.unwrap_err();
-        let text = stranger.to_string();
-        assert!(matches!(stranger, Error::Unreachable { .. }) && text.contains("certificate"), "{text}");
+        let server = ask(&url, None).await.unwrap_err();
+        let text = server.to_string();
+        assert!(matches!(server, Error::Unreachable { .. }) && text.contains("certificate"), "{text}");
     }
     std::fs::write(&file, "no certificate").unwrap();
     assert!(matches!(ask("https://localhost:1", Some(&file)).await, Err(Error::Configuration(_))));

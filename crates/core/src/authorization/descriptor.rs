@@ -1,4 +1,4 @@
-//! A policy as people write it, and everything that can be wrong with it.
+//! The policy as configuration writes it, and its checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,17 +20,17 @@ pub struct PolicyDescriptor {
     pub roles: Vec<RoleDescriptor>,
     /// Who has them.
     pub bindings: Vec<BindingDescriptor>,
-    /// The role that everyone has who may come in at all; empty for none.
+    /// The role of every authenticated caller; empty for none.
     pub default_role: String,
 }
 
-/// A role: a name for what someone may do.
+/// A role: a named set of rules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoleDescriptor {
     /// Its name.
     pub name: String,
-    /// What it grants.
+    /// The rules.
     pub rules: Vec<RuleDescriptor>,
 }
 
@@ -46,7 +46,7 @@ pub struct RuleDescriptor {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Who has a role: whoever one of these fits.
+/// Grants a role to every caller that matches an identity or a claim.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BindingDescriptor {
@@ -54,7 +54,7 @@ pub struct BindingDescriptor {
     pub role: String,
     /// Identities; `*` stands for any run of characters.
     pub identities: Vec<String>,
-    /// Values of claims: whoever has one of the values of one of the claims.
+    /// Accepted values by claim; one match is enough.
     pub claims: BTreeMap<String, Vec<String>>,
 }
 
@@ -67,7 +67,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Checks a policy against the configured kinds. Each fault names its place: `roles[0].rules[1].verbs[0]: …`.
+    /// Checks a policy against the configured kinds. Each fault names its path: `roles[0].rules[1].verbs[0]: …`.
     pub fn new(descriptor: &PolicyDescriptor, catalog: &Catalog) -> Result<Self, Vec<String>> {
         let mut faults = Vec::new();
         let mut roles = BTreeMap::new();

@@ -1,14 +1,13 @@
 //! Roles: what a caller may do to which resources. Everything that no rule grants is denied.
 //!
-//! A policy is checked once, when it is read; what a caller may do follows from it, from the caller's identity and
-//! from the claims of the token, without any I/O. Lists ask for a filter instead of a verdict per resource, and join it
-//! to their search as one more part of the tree.
+//! A policy is checked once, when it is read. The rights of a caller follow from the policy, the caller's identity and
+//! the token's claims, without I/O. A list adds a filter to its search instead of deciding for each resource.
 
 mod descriptor;
 mod rights;
 
 pub use descriptor::{BindingDescriptor, Policy, PolicyDescriptor, RoleDescriptor, RuleDescriptor};
-pub use rights::{Rights, Verdict};
+pub use rights::{AccessDecision, Rights};
 
 use std::fmt;
 

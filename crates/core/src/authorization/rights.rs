@@ -1,4 +1,4 @@
-//! What one caller may do, and the verdicts that follow from it.
+//! The rights of a caller, and the access decisions that follow from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Rule {
     }
 }
 
-/// A name for what someone may do.
+/// A named set of rules.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Role {
     pub(super) name: Arc<str>,
@@ -39,9 +39,9 @@ pub struct Rights {
     roles: Vec<Arc<Role>>,
 }
 
-/// Whether something is allowed.
+/// Whether a verb is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessDecision {
     /// A rule of this role grants it.
     Granted(Arc<str>),
     /// A rule grants the verb on this kind, but not for this resource.
@@ -50,9 +50,9 @@ pub enum Verdict {
     NotThisVerb,
 }
 
-impl Verdict {
+impl AccessDecision {
     /// Whether it is allowed.
-    pub fn is_granted(&self) -> bool {
+    pub(crate) fn is_granted(&self) -> bool {
         matches!(self, Self::Granted(_))
     }
 }
@@ -62,7 +62,7 @@ impl Rights {
         Self { roles }
     }
 
-    /// The names of the roles that they come from.
+    /// The names of the roles that grant these rights.
     pub fn roles(&self) -> impl Iterator<Item = &str> {
         self.roles.iter().map(|role| &*role.name)
     }
@@ -74,35 +74,34 @@ impl Rights {
     }
 
     /// Whether the verb is allowed on some resource of the kind.
-    pub fn on_some(&self, verb: Verb, kind: &str) -> Verdict {
+    pub fn on_some(&self, verb: Verb, kind: &str) -> AccessDecision {
         match self.about(verb, kind).next() {
-            Some((role, _)) => Verdict::Granted(role.name.clone()),
-            None => Verdict::NotThisVerb,
+            Some((role, _)) => AccessDecision::Granted(role.name.clone()),
+            None => AccessDecision::NotThisVerb,
         }
     }
 
-    /// The verdict on every resource of the kind, where it is the same whatever their labels are.
-    pub(crate) fn on_all(&self, verb: Verb, kind: &str) -> Option<Verdict> {
+    /// The decision on all resources of a kind, if it does not depend on labels.
+    pub(crate) fn on_all(&self, verb: Verb, kind: &str) -> Option<AccessDecision> {
         match self.about(verb, kind).find(|(_, rule)| rule.labels.is_empty()) {
-            Some((role, _)) => Some(Verdict::Granted(role.name.clone())),
-            None => self.about(verb, kind).next().is_none().then_some(Verdict::NotThisVerb),
+            Some((role, _)) => Some(AccessDecision::Granted(role.name.clone())),
+            None => self.about(verb, kind).next().is_none().then_some(AccessDecision::NotThisVerb),
         }
     }
 
     /// Whether the verb is allowed on a resource with these labels.
-    pub fn on(&self, verb: Verb, kind: &str, labels: &Labels) -> Verdict {
+    pub fn on(&self, verb: Verb, kind: &str, labels: &Labels) -> AccessDecision {
         let mut about = self.about(verb, kind).peekable();
         if about.peek().is_none() {
-            return Verdict::NotThisVerb;
+            return AccessDecision::NotThisVerb;
         }
         match about.find(|(_, rule)| rule.covers(labels)) {
-            Some((role, _)) => Verdict::Granted(role.name.clone()),
-            None => Verdict::NotThisResource,
+            Some((role, _)) => AccessDecision::Granted(role.name.clone()),
+            None => AccessDecision::NotThisResource,
         }
     }
 
-    /// Of `kinds`, the resources that may be read, as a part of a filter that is not there where all may be; `None`
-    /// where nothing may be.
+    /// A filter for the readable resources of `kinds`: `Some(None)` if all are readable, `None` if none is.
     pub fn readable(&self, kinds: &[&str]) -> Option<Option<Filter>> {
         let mut parts = Vec::new();
         let mut whole = 0;

@@ -1,5 +1,5 @@
-//! The start-up checks of declared kinds, one by one and against each other. All faults are found in one
-//! go, each with the path of the entry it is about.
+//! The start-up checks of declared kinds, one by one and against each other. All faults are reported at once, each with
+//! the path of its entry.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

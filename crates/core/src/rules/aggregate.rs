@@ -1,20 +1,24 @@
-//! Puts the conditions of a resource together, and says what flipped. Each condition has a file of its own;
-//! here are only their order and what is common to all recomputations.
+//! Computes the conditions of a resource, and the timeline entries of those that flipped. Each condition has a file of
+//! its own; here are their order and what all recomputations share.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::facts::{Facts, Latest, Standings};
-use super::{Rulebook, WorkingSet, last_known, legacy, mapped, reconciled, successful};
+use super::facts::{ConditionContent, Facts, Latest, ReportSummaries};
+use super::{
+    Rulebook, WorkingSet, adapter_conditions, last_known_reconciled, legacy_conditions, mapped_conditions,
+    reconciled,
+};
+use crate::condition::ConditionRef;
 use crate::{
     Action, Condition, Entity, Entry, Error, FieldChange, MappingFailure, RawJson, Report, Resource, Status,
     Submission, Timestamp, condition,
 };
 
-/// What is known around a resource when its conditions are computed.
-pub(super) struct Known<'a> {
-    /// Where its adapters stand.
-    pub(super) standings: Latest<'a>,
+/// The input of a recomputation besides the resource.
+pub(super) struct AggregationInput<'a> {
+    /// The summaries of its adapters.
+    pub(super) summaries: Latest<'a>,
     /// The whole reports, which only mapped conditions look at.
     pub(super) reports: Vec<&'a Report>,
     /// The children that are left, by kind.
@@ -25,13 +29,13 @@ pub(super) struct Known<'a> {
     pub(super) now: Timestamp,
 }
 
-impl<'a> Known<'a> {
-    /// What is known of a resource that is just being made.
+impl<'a> AggregationInput<'a> {
+    /// The input for a resource that is being created.
     pub(super) fn nothing(now: Timestamp) -> Self {
-        static NO_STANDINGS: Standings = Standings::new();
+        static NO_SUMMARIES: ReportSummaries = ReportSummaries::new();
         static NO_CHILDREN: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         Self {
-            standings: Latest { stored: &NO_STANDINGS, newest: None },
+            summaries: Latest { stored: &NO_SUMMARIES, newest: None },
             reports: Vec::new(),
             children: &NO_CHILDREN,
             cause: None,
@@ -39,7 +43,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the working set knows of `resource`, when something else than a report is the reason.
+    /// The input from the working set, when the cause is not a report.
     pub(super) fn of(
         set: &'a WorkingSet,
         resource: &Resource,
@@ -47,7 +51,7 @@ impl<'a> Known<'a> {
         now: Timestamp,
     ) -> Self {
         Self {
-            standings: Latest { stored: set.standings(resource.id), newest: None },
+            summaries: Latest { stored: set.summaries(resource.id), newest: None },
             reports: set.reports(resource.id).collect(),
             children,
             cause: None,
@@ -72,41 +76,53 @@ pub(super) fn refresh(
     rulebook: &Rulebook,
     entity: &Entity,
     resource: &mut Resource,
-    known: &Known<'_>,
+    input: &AggregationInput<'_>,
 ) -> Result<Refreshed, Error> {
     let before: Vec<Condition> = resource.conditions.parse()?;
     let previous = |kind: &str| before.iter().find(|c| c.kind == kind);
-    let facts = Facts::of(entity, resource, known.standings, known.children, known.cause, known.now);
+    let facts = Facts::of(entity, resource, input.summaries, input.children, input.cause, input.now);
     let gone = facts.is_gone();
 
-    let claim = reconciled::claim(&facts);
-    let mut conditions = vec![facts.condition(reconciled::TYPE, previous(reconciled::TYPE), claim)];
-    let claim = last_known::claim(&facts, previous(last_known::TYPE));
-    conditions.push(facts.condition(last_known::TYPE, previous(last_known::TYPE), claim));
+    let content = reconciled::content(&facts);
+    let mut conditions = vec![facts.condition(reconciled::TYPE, previous(reconciled::TYPE), content)];
+    let content = last_known_reconciled::content(&facts, previous(last_known_reconciled::TYPE));
+    conditions.push(facts.condition(
+        last_known_reconciled::TYPE,
+        previous(last_known_reconciled::TYPE),
+        content,
+    ));
     if rulebook.legacy_conditions {
-        conditions.extend(legacy::conditions(&facts, previous));
+        conditions.extend(legacy_conditions::conditions(&facts, previous));
     }
-    conditions.extend(successful::conditions(&facts, previous));
+    conditions.extend(adapter_conditions::conditions(&facts, previous));
     let mapped = if entity.mappings.is_empty() {
-        mapped::Mapped::default()
+        mapped_conditions::Mapped::default()
     } else {
-        mapped::conditions(rulebook, entity, resource, &conditions, &facts, &known.reports, previous)?
+        mapped_conditions::conditions(
+            rulebook,
+            entity,
+            resource,
+            &conditions,
+            &facts,
+            &input.reports,
+            previous,
+        )?
     };
     conditions.extend(mapped.conditions);
 
-    let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now, known.cause)).collect();
+    let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now, input.cause)).collect();
     resource.pending_since = pending_since(&conditions[0]);
     resource.conditions = RawJson::from_value(&conditions);
     Ok(Refreshed { flips, failures: mapped.failures, gone })
 }
 
 /// Whether two states of a resource differ in more than when their conditions were confirmed.
-pub(super) fn says_something_new(before: &Resource, after: &Resource) -> Result<bool, Error> {
+pub(super) fn differs_beyond_times(before: &Resource, after: &Resource) -> Result<bool, Error> {
     let times = condition::last_updated_times(&after.conditions)?;
     Ok(condition::with_last_updated_times(before.conditions.as_str(), times) != after.conditions)
 }
 
-/// Since when the world does not match the wish.
+/// Since when the world does not match the spec.
 fn pending_since(reconciled: &Condition) -> Option<Timestamp> {
     (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
 }
@@ -124,5 +140,77 @@ fn flip(before: &Condition, now: &Condition, cause: Option<&Submission>) -> Opti
             condition: Some(now.kind.clone()),
             ..Entry::new(Action::ConditionChanged, vec![change])
         }
+    })
+}
+
+/// The conditions after a report that turns none of them, as nearly all do.
+pub(super) struct Confirmed {
+    pub(super) conditions: RawJson,
+    /// Whether one of them says something else than before.
+    pub(super) restated: bool,
+}
+
+/// The short way: a condition that says the same keeps its text with a new time, and only one that says something else
+/// is printed again. `None` when one of them would turn, come or go: [`refresh`] then computes all of them.
+pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
+    let condition_refs = ConditionRef::parse_all(conditions.as_str())?;
+    let [reconciled, last_known, adapters @ ..] = condition_refs.as_slice() else { return None };
+    let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.condition, adapter.summary?)));
+    if reported.clone().count() != adapters.len() {
+        return None;
+    }
+    let mut list =
+        PrintedConditions { text: Vec::with_capacity(conditions.as_str().len() + 256), restated: false };
+    list.add(reconciled, reconciled::TYPE, &reconciled::content(facts))?;
+    let before = condition(last_known)?;
+    list.add(last_known, last_known_reconciled::TYPE, &last_known_reconciled::content(facts, Some(&before)))?;
+    for ((kind, summary), condition_ref) in reported.zip(adapters) {
+        list.add(condition_ref, kind, &adapter_conditions::content(summary))?;
+    }
+    list.text.push(b']');
+    let conditions = RawJson::from_stored(String::from_utf8(list.text).ok()?);
+    Some(Confirmed { conditions, restated: list.restated })
+}
+
+/// The conditions as far as they are printed.
+struct PrintedConditions {
+    text: Vec<u8>,
+    restated: bool,
+}
+
+impl PrintedConditions {
+    /// Adds what `content` makes of a condition that does not turn by it.
+    fn add(&mut self, before: &ConditionRef<'_>, kind: &str, content: &ConditionContent<'_>) -> Option<()> {
+        if before.kind != kind || before.status != content.status {
+            return None;
+        }
+        let at = content.last_updated_time;
+        self.text.push(if self.text.is_empty() { b'[' } else { b',' });
+        if before.reason == content.reason
+            && before.message == content.message
+            && before.observed_generation == content.observed_generation
+        {
+            before.write_with_time(at, &mut self.text);
+        } else {
+            self.restated = true;
+            let words = (&*content.reason, &*content.message);
+            before.write_with_words(words, content.observed_generation, at, &mut self.text);
+        }
+        Some(())
+    }
+}
+
+/// The parts of the next condition by which a change is recognised.
+fn condition(condition_ref: &ConditionRef<'_>) -> Option<Condition> {
+    let time = condition_ref.last_updated_time()?;
+    Some(Condition {
+        kind: String::new(),
+        status: condition_ref.status,
+        reason: String::new(),
+        message: String::new(),
+        observed_generation: condition_ref.observed_generation,
+        created_time: time,
+        last_updated_time: time,
+        last_transition_time: time,
     })
 }

@@ -1,10 +1,8 @@
-//! What there is of each adapter of a resource, in the order of their names: a short list. There are a few of them, and
-//! what is remembered of thousands of resources holds two such lists each; a map would have room for eleven from the
-//! first on, and keep each name twice.
+//! Values by adapter, sorted by its name: a short list, which takes less than a map and keeps no name twice.
 
-use crate::{Report, Standing};
+use crate::{Report, ReportSummary};
 
-/// Something that is of one adapter.
+/// A value of one adapter.
 pub(super) trait OfAdapter {
     /// Its name.
     fn adapter(&self) -> &str;
@@ -16,13 +14,12 @@ impl OfAdapter for Report {
     }
 }
 
-impl OfAdapter for Standing {
+impl OfAdapter for ReportSummary {
     fn adapter(&self) -> &str {
         &self.adapter
     }
 }
 
-/// See above.
 #[derive(Debug)]
 pub(super) struct ByAdapter<T>(Vec<T>);
 
@@ -51,26 +48,14 @@ impl<T: OfAdapter> ByAdapter<T> {
         self.place(adapter).ok().map(|place| &self.0[place])
     }
 
-    /// Puts it in the place of what there was of its adapter, if anything, which is returned.
+    /// Inserts a value, and returns the adapter's value before it.
     pub(super) fn insert(&mut self, thing: T) -> Option<T> {
         match self.place(thing.adapter()) {
             Ok(place) => Some(std::mem::replace(&mut self.0[place], thing)),
             Err(place) => {
-                // Hardly ever another comes after the last.
-                self.0.reserve_exact(1);
                 self.0.insert(place, thing);
                 None
             }
-        }
-    }
-
-    /// Takes all of these in.
-    pub(super) fn merge(&mut self, more: Self) {
-        if self.0.is_empty() {
-            *self = more;
-        } else {
-            self.0.reserve_exact(more.0.len());
-            more.0.into_iter().for_each(|thing| drop(self.insert(thing)));
         }
     }
 }
@@ -93,9 +78,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Debug, PartialEq)]
-    struct Thing(String, u8);
+    struct Entry(String, u8);
 
-    impl OfAdapter for Thing {
+    impl OfAdapter for Entry {
         fn adapter(&self) -> &str {
             &self.0
         }
@@ -103,17 +88,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_map_in_the_order_of_names(
+        fn the_list_agrees_with_a_map_in_the_order_of_names(
             first in prop::collection::vec(("[a-d]{1,2}", any::<u8>()), 0..12),
             second in prop::collection::vec(("[a-d]{1,2}", any::<u8>()), 0..12),
         ) {
             let (mut list, mut map) = (ByAdapter::new(), BTreeMap::new());
             for (name, value) in &first {
-                let before = list.insert(Thing(name.clone(), *value));
+                let before = list.insert(Entry(name.clone(), *value));
                 prop_assert_eq!(before.map(|thing| thing.1), map.insert(name.clone(), *value));
             }
-            list.merge(second.iter().map(|(name, value)| Thing(name.clone(), *value)).collect());
-            map.extend(second);
+            for (name, value) in second {
+                list.insert(Entry(name.clone(), value));
+                map.insert(name, value);
+            }
             for (name, value) in &map {
                 prop_assert_eq!(list.get(name).map(|thing| thing.1), Some(*value));
             }

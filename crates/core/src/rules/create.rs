@@ -1,16 +1,17 @@
-//! Create: a new resource at generation 1, below an active owner, with a name that is free and
-//! references to what exists.
+//! Create: a new resource at generation 1. Its owner must be active, its name free, and its references must exist.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::aggregate::Known;
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, check_path, seen};
+use super::aggregate::AggregationInput;
+use super::{
+    Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, check_path, visible,
+};
 use crate::references::{check_required_references, no_such_target};
 use crate::{
-    Action, Caller, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson, References, Resource,
-    Sight, Stamp, Timestamp, Verb, Version,
+    AccessScope, Action, Caller, Create, Entity, Entry, Error, Faults, FieldChange, Phase, RawJson,
+    References, Resource, Stamp, Timestamp, Verb, Version,
 };
 
 pub(super) fn decide(
@@ -21,20 +22,20 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let entity = rulebook.entity(&create.kind)?;
-    let owner = check_path(set, &create.ancestors, &caller.sight)?.and_then(|id| set.by_id(id));
+    let owner = check_path(set, &create.ancestors, &caller.scope)?.and_then(|id| set.by_id(id));
     if let Some(owner) = owner.filter(|o| !o.is_active()) {
         return Err(Error::state_conflict(format!(
             "Cannot create {}: its owner {} '{}' is being deleted",
             create.kind, owner.kind, owner.id
         )));
     }
-    check_targets(entity, set, &create.references, &References::new(), &caller.sight)?;
+    check_targets(entity, set, &create.references, &References::new(), &caller.scope)?;
     let stamp = Stamp { at: now, by: caller.actor.clone() };
     let mut resource = Resource {
         id: create.id,
         kind: create.kind.clone(),
         name: create.name.clone(),
-        tenancy: caller.sight.tenant().cloned(),
+        tenancy: caller.scope.tenant().cloned(),
         ancestors: owner.map_or_else(Vec::new, |o| [o.ancestors.as_slice(), &[o.id]].concat()),
         generation: 1,
         spec: RawJson::from_value(&create.spec),
@@ -47,13 +48,13 @@ pub(super) fn decide(
         pending_since: None,
         version: Version::default(),
     };
-    caller.sight.permit(Verb::Write, &resource)?;
-    if let Some(holder) = set.holder(&create.kind, &resource.place(), &create.name) {
-        // Where roles may hide the holder, it has to be said that the name is taken, but not by whom.
-        let holder = Some(holder).filter(|_| caller.sight.rights().is_none());
+    caller.scope.permit(Verb::Write, &resource)?;
+    if let Some(holder) = set.holder(&create.kind, &resource.name_scope(), &create.name) {
+        // Roles may hide the holder, so the error names it only to callers without role restrictions.
+        let holder = Some(holder).filter(|_| caller.scope.rights().is_none());
         return Err(Error::name_taken(&create.kind, &create.name, holder));
     }
-    let known = Known::nothing(now);
+    let known = AggregationInput::nothing(now);
     let failures = aggregate::refresh(rulebook, entity, &mut resource, &known)?.failures;
 
     let mut changes = vec![FieldChange { path: "spec".into(), from: None, to: Some(create.spec.clone()) }];
@@ -63,21 +64,21 @@ pub(super) fn decide(
         }
     }
     let entries = vec![Entry::new(Action::Created, changes)];
-    let write = Write { resource, fate: Fate::Kept, entries, failures };
-    Ok(Decision::new(vec![write], Answered::Write(0)))
+    let write = Write { resource, kind: WriteKind::Changed, entries, failures };
+    Ok(Decision::new(vec![write], DecisionResult::Write(0)))
 }
 
-/// Checks the targets that are new since `known`: each must exist, be of the declared kind, and
-/// not be finalizing. Required references must be there.
+/// Checks the targets that are not in `known`: each must exist, be of the declared kind, and not be finalizing.
+/// Required references must be present.
 ///
-/// What an active resource refers to exists and is active, whichever ref type holds it. So a JSON
-/// Patch may move a target that the command does not name, and that nobody therefore loaded.
+/// Targets in `known` exist and are active, because the resource refers to them already. They need no check, and may
+/// not be loaded: a JSON Patch can move a target to another ref type without naming its id.
 pub(super) fn check_targets(
     entity: &Entity,
     set: &WorkingSet,
     references: &References,
     known: &References,
-    sight: &Sight,
+    scope: &AccessScope,
 ) -> Result<(), Error> {
     let rule_of = |ref_type: &str| entity.references.iter().find(|r| r.ref_type == ref_type);
     let known: HashSet<_> = known
@@ -93,7 +94,7 @@ pub(super) fn check_targets(
             if known.contains(&(&rule.target_kind, id)) {
                 continue;
             }
-            match seen(set, &id.to_string(), sight)?.filter(|target| target.kind == rule.target_kind) {
+            match visible(set, &id.to_string(), scope)?.filter(|target| target.kind == rule.target_kind) {
                 None => faults.push(no_such_target(rule, position, &id.to_string())),
                 Some(target) if !target.is_active() => {
                     finalizing.push(format!("{} '{}' ({ref_type})", target.kind, target.id));

@@ -1,14 +1,14 @@
-//! Delete: the wish that a resource and everything it owns go away. The whole tree is decided at
-//! once: one active child of a `restrict` kind, or one referrer outside the tree, refuses it all.
+//! Delete: a resource and everything it owns shall go away. The whole tree is decided at once: one active child of a
+//! `restrict` kind, or one referrer outside the tree, refuses it all.
 
 use serde_json::Value;
 
-use super::aggregate::Known;
+use super::aggregate::AggregationInput;
 use super::removal::{children_left, refuse_hidden, settle_owners};
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::{
-    Action, Caller, Delete, Entry, Error, FieldChange, IdSet, OnParentDelete, Phase, RawJson, References,
-    Resource, Sight, Stamp, Timestamp, Verb,
+    AccessScope, Action, Caller, Delete, Entry, Error, FieldChange, IdSet, OnParentDelete, Phase, RawJson,
+    References, Resource, Stamp, Timestamp, Verb,
 };
 
 pub(super) fn decide(
@@ -19,8 +19,8 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let target = find(set, &delete.target, caller, Verb::Delete)?;
-    if let Some(if_match) = &delete.if_match {
-        if_match.check(target)?;
+    if let Some(expected) = &delete.expected {
+        expected.check(target)?;
     }
     if !target.is_active() {
         return Ok(Decision::unchanged(target));
@@ -28,14 +28,14 @@ pub(super) fn decide(
     let mut tree = Vec::new();
     collect(rulebook, set, target, &mut tree)?;
     refuse_hidden(rulebook, set, &tree)?;
-    refuse_referrers(set, &tree, &caller.sight)?;
+    refuse_referrers(set, &tree, &caller.scope)?;
 
     let mut gone = IdSet::default();
     let mut writes = Vec::with_capacity(tree.len());
     for node in &tree {
         writes.push(finalize(rulebook, set, node, &caller.actor, now, &mut gone)?);
     }
-    let answer = Answered::Write(writes.len() - 1);
+    let answer = DecisionResult::Write(writes.len() - 1);
     if gone.contains(&target.id) {
         settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
     }
@@ -70,8 +70,8 @@ fn collect<'a>(
     Ok(())
 }
 
-/// Names the referrers that the caller sees; of the others it is only told that there are some.
-fn refuse_referrers(set: &WorkingSet, tree: &[&Resource], sight: &Sight) -> Result<(), Error> {
+/// Names the referrers that the caller may see, and mentions that there are others.
+fn refuse_referrers(set: &WorkingSet, tree: &[&Resource], scope: &AccessScope) -> Result<(), Error> {
     let inside: IdSet = tree.iter().map(|r| r.id).collect();
     let outside = tree
         .iter()
@@ -79,7 +79,7 @@ fn refuse_referrers(set: &WorkingSet, tree: &[&Resource], sight: &Sight) -> Resu
         .filter(|(_, source)| source.is_active() && !inside.contains(&source.id));
     let mut referrers = Vec::new();
     for (node, source) in outside {
-        referrers.push(match sight.sees(source)? {
+        referrers.push(match scope.sees(source)? {
             true => format!("{} '{}' refers to {} '{}'", source.kind, source.id, node.kind, node.id),
             false => format!("something that you may not read refers to {} '{}'", node.kind, node.id),
         });
@@ -112,7 +112,8 @@ fn finalize(
         phase: Phase::Finalizing(stamp),
         ..node.clone()
     };
-    let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, node, &left, now))?;
+    let refreshed =
+        aggregate::refresh(rulebook, entity, &mut resource, &AggregationInput::of(set, node, &left, now))?;
     let dropped: Vec<_> = (node.references != resource.references)
         .then(|| node.references.parse::<Value>())
         .transpose()?
@@ -121,11 +122,11 @@ fn finalize(
         .collect();
     let mut entries = vec![Entry::new(Action::DeletionRequested, dropped)];
     entries.extend(refreshed.flips);
-    let mut fate = Fate::Kept;
+    let mut kind = WriteKind::Changed;
     if refreshed.gone {
-        fate = Fate::Removed;
+        kind = WriteKind::Removed;
         gone.insert(node.id);
         entries.push(Entry::new(Action::Deleted, Vec::new()));
     }
-    Ok(Write { resource, fate, entries, failures: refreshed.failures })
+    Ok(Write { resource, kind, entries, failures: refreshed.failures })
 }

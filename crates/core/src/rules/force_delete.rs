@@ -1,11 +1,11 @@
-//! Force-delete: a person decides that waiting is over. Only for what is finalizing already; it
-//! takes everything below with it, and leaves a record of who, why and what.
+//! Force-delete: a person ends the wait for adapters. It applies only to a finalizing resource, removes everything
+//! below it too, and records the actor, the reason and the removed resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::aggregate::Known;
+use super::aggregate::AggregationInput;
 use super::removal::{refuse_hidden, settle_owners};
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::diff::diff;
 use crate::{
     Action, Caller, Entry, Error, ForceDelete, IdSet, RawJson, References, Resource, ResourceId, Stamp,
@@ -20,8 +20,8 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let target = find(set, &force.target, caller, Verb::ForceDelete)?;
-    if let Some(if_match) = &force.if_match {
-        if_match.check(target)?;
+    if let Some(expected) = &force.expected {
+        expected.check(target)?;
     }
     if target.is_active() {
         return Err(Error::state_conflict(format!(
@@ -50,12 +50,12 @@ pub(super) fn decide(
         }
         writes.push(Write {
             resource: (*node).clone(),
-            fate: Fate::Removed,
+            kind: WriteKind::Removed,
             entries: vec![entry],
             failures: Vec::new(),
         });
     }
-    let answer = Answered::Write(writes.len() - 1);
+    let answer = DecisionResult::Write(writes.len() - 1);
     settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
     Ok(Decision::new(writes, answer))
 }
@@ -78,7 +78,7 @@ fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], gone: &IdSet) -> Vec<&
     sources.into_values().collect()
 }
 
-/// A referrer without its references to what is gone.
+/// A referrer without its references to the removed resources.
 fn drop_references(
     rulebook: &Rulebook,
     set: &WorkingSet,
@@ -100,8 +100,12 @@ fn drop_references(
     let changes = diff("references", &source.references.parse()?, &resource.references.parse()?);
     let mut entries = vec![Entry::new(Action::ReferencesChanged, changes)];
     let children = set.child_counts(source.id);
-    let refreshed =
-        aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, source, &children, now))?;
+    let refreshed = aggregate::refresh(
+        rulebook,
+        entity,
+        &mut resource,
+        &AggregationInput::of(set, source, &children, now),
+    )?;
     entries.extend(refreshed.flips);
-    Ok(Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures })
+    Ok(Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures })
 }

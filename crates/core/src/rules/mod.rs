@@ -1,47 +1,43 @@
 //! The rules: what a command does, decided on a working set in memory.
 //!
-//! A rule reads the working set and returns a [`Decision`]; it changes nothing itself. So a
-//! command that is refused, or whose rule panics, leaves no trace, and many commands can share
-//! one commit. Both stores load the set that [`Needs`] names and persist what [`WorkingSet`]
-//! ends up with.
+//! A rule reads the working set and returns a [`Decision`] without changing anything. So a refused command, or one
+//! whose rule panics, leaves no trace, and many commands can share one commit. Both stores load the rows that
+//! [`LoadPlan`] names and persist the differences of the [`WorkingSet`].
 
+mod adapter_conditions;
 mod aggregate;
 mod by_adapter;
-mod confirm;
 mod create;
 mod delete;
-mod dossier;
 pub mod explain;
 mod facts;
 mod force_delete;
-mod last_known;
-mod legacy;
-mod mapped;
-mod needs;
+mod last_known_reconciled;
+mod legacy_conditions;
+mod load_plan;
+mod mapped_conditions;
 mod patch;
 mod recompute;
 mod reconciled;
 mod removal;
 mod report;
-mod successful;
 mod working_set;
 
 use std::sync::Arc;
 
 use crate::{
-    Caller, Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report, Resource,
-    ResourceId, Sight, SpecSchemas, Target, Timestamp, Verb, View,
+    AccessScope, Caller, Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report,
+    Resource, ResourceId, ResourcePath, SpecSchemas, Timestamp, Verb, View,
 };
 
-pub use dossier::Dossier;
-pub use needs::Needs;
+pub use load_plan::LoadPlan;
 pub use report::Reported;
-pub use working_set::{LeftOut, Outcome, Subject, WorkingSet};
+pub use working_set::{Outcome, ResourceKey, SkippedCondition, WorkingSet};
 
-/// Counted up when the rules say something else than before of the same reports.
+/// Increased when the rules compute other conditions from the same reports than before.
 const RULES: u32 = 1;
 
-/// What every rule may look at besides the working set.
+/// The configuration that every rule reads besides the working set.
 #[derive(Debug)]
 pub struct Rulebook {
     /// The configured kinds.
@@ -50,22 +46,23 @@ pub struct Rulebook {
     pub schemas: SpecSchemas,
     /// The largest spec that may be stored, in bytes; labels and references may be as large each.
     pub max_member_bytes: usize,
-    /// Whose contract is kept.
+    /// The API contract in force.
     pub contract: Contract,
-    /// Whether the conditions of the first API revision are there too.
+    /// Whether the conditions of the first API revision are computed too.
     pub legacy_conditions: bool,
-    /// Whether tenants are kept apart.
+    /// Whether tenants are isolated from each other.
     pub tenancy: bool,
+    /// The prefix of every `href`.
+    pub base: &'static str,
 }
 
 impl Rulebook {
-    /// How resources are shown by these rules.
+    /// How the API shows resources.
     pub fn view(&self) -> View<'_> {
-        View { catalog: &self.catalog, contract: self.contract, tenancy: self.tenancy }
+        View { catalog: &self.catalog, contract: self.contract, tenancy: self.tenancy, base: self.base }
     }
 
-    /// Everything in the configuration that decides the conditions of a kind, as a text that differs when
-    /// any of it does.
+    /// A text that changes whenever the configuration computes the conditions of a kind differently.
     pub fn basis(&self, entity: &Entity) -> String {
         let mappings: Vec<String> = entity.mappings.iter().map(crate::Mapping::source).collect();
         serde_json::json!({
@@ -84,60 +81,60 @@ impl Rulebook {
     }
 }
 
-/// What a command leads to.
+/// What a command does.
 #[derive(Debug)]
 pub struct Decision {
     /// The resources that change, in the order of their versions.
     writes: Vec<Write>,
-    /// What the caller is told.
-    answer: Answered,
-    /// A report to keep, unless its resource goes.
+    /// What the caller gets.
+    result: DecisionResult,
+    /// A report to store, unless its resource is removed.
     report: Option<(ResourceId, Report)>,
 }
 
 #[derive(Debug)]
-enum Answered {
+enum DecisionResult {
     /// The resource of a write, by its index.
     Write(usize),
-    /// A resource that stays as it is.
+    /// A resource that does not change.
     Unchanged(Box<Resource>),
-    /// What became of a report on a resource.
-    Report(Subject, Reported),
-    /// Nobody asked for more than that it is done.
+    /// The outcome of a report on a resource.
+    Report(ResourceKey, Reported),
+    /// The caller needs no more than the completion.
     Nothing,
 }
 
 impl Decision {
-    fn new(writes: Vec<Write>, answer: Answered) -> Self {
-        Self { writes, answer, report: None }
+    fn new(writes: Vec<Write>, result: DecisionResult) -> Self {
+        Self { writes, result, report: None }
     }
 
     /// Nothing changes.
     fn unchanged(resource: &Resource) -> Self {
-        Self::new(Vec::new(), Answered::Unchanged(Box::new(resource.clone())))
+        Self::new(Vec::new(), DecisionResult::Unchanged(Box::new(resource.clone())))
     }
 }
 
-/// One changed resource: its new state (the version comes when it is applied) and its history.
+/// One changed resource: its new state, without the version that `apply` assigns, and its timeline entries.
 #[derive(Debug)]
 struct Write {
     resource: Resource,
-    fate: Fate,
+    kind: WriteKind,
     entries: Vec<Entry>,
     failures: Vec<MappingFailure>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It changed: a new version, with its history.
-    Kept,
-    /// Only times moved: no version, no history.
-    Touched,
-    /// It is gone.
+enum WriteKind {
+    /// The resource gets a new version and a change row.
+    Changed,
+    /// Only times of conditions moved, so there is no version and no change row.
+    TimesOnly,
+    /// The resource is removed.
     Removed,
 }
 
-/// Decides a command. Pure: the working set stays as it is.
+/// Decides a command without changing the working set.
 pub fn decide(
     rulebook: &Rulebook,
     set: &WorkingSet,
@@ -155,96 +152,88 @@ pub fn decide(
     }
 }
 
-/// What was answered to a command before, if it is one that comes again. Rights may have changed since: whoever lost
-/// those that it takes is told what they would be told without a key, and it is not done again.
-pub fn answered(
+/// Replays the recorded response of a command with an idempotency key. If the caller has lost the right since, the
+/// command is decided again for its error, and never executed twice.
+pub fn replay(
     rulebook: &Rulebook,
     set: &WorkingSet,
     command: &Command,
     now: Timestamp,
 ) -> Option<Result<Outcome, Error>> {
-    // Whoever only tries does so anew each time.
-    let retry = command.retry.as_ref().filter(|_| !command.dry_run)?;
-    let sight = &command.caller.sight;
+    // A dry run records nothing, so there is nothing to replay.
+    let idempotency = command.idempotency.as_ref().filter(|_| !command.dry_run)?;
+    let scope = &command.caller.scope;
     let verb = match &command.intent {
         Intent::ForceDelete(_) => Verb::ForceDelete,
         _ => Verb::Write,
     };
-    let again = |kept: Resource| {
-        // It shows what this very caller has been shown before: there is nothing in it to be hidden from them.
-        let permitted = sight.permit(verb, &kept);
+    let replay = |recorded: Resource| {
+        // The same caller has seen this response before, so read access is not checked again.
+        let permitted = scope.permit(verb, &recorded);
         if permitted.is_err() {
             decide(rulebook, set, command, now)?;
         }
-        permitted.map(|()| Outcome::Again(Box::new(kept)))
+        permitted.map(|()| Outcome::Replayed(Box::new(recorded)))
     };
-    Some(set.answered(&rulebook.catalog, retry)?.and_then(again))
+    Some(set.recorded_response(&rulebook.catalog, idempotency)?.and_then(replay))
 }
 
-/// The resource that a path names, if the caller may do this to it, or the error that names the first part of the
-/// path that is not there.
+/// The resource at a path, if the caller may apply `verb` to it. The error names the first part of the path that
+/// does not exist.
 fn find<'a>(
     set: &'a WorkingSet,
-    target: &Target,
+    target: &ResourcePath,
     caller: &Caller,
     verb: Verb,
 ) -> Result<&'a Resource, Error> {
-    let owner = check_path(set, &target.ancestors, &caller.sight)?;
-    let found = seen(set, &target.id, &caller.sight)?
+    let owner = check_path(set, &target.ancestors, &caller.scope)?;
+    let found = visible(set, &target.id, &caller.scope)?
         .filter(|r| target.kind.as_ref().is_none_or(|kind| *kind == r.kind))
         .filter(|r| target.ancestors.is_empty() || r.owner() == owner);
     permitted(found, target, caller, verb)
 }
 
-/// The resource with this id, if it exists for the caller. The one way in which a rule comes from an id of a request
-/// to a resource.
-fn seen<'a>(set: &'a WorkingSet, id: &str, sight: &Sight) -> Result<Option<&'a Resource>, Error> {
+/// The resource with this id, if it is in the caller's access scope. Every rule looks up ids of a request here.
+fn visible<'a>(set: &'a WorkingSet, id: &str, scope: &AccessScope) -> Result<Option<&'a Resource>, Error> {
     match set.get(id) {
-        Some(resource) if sight.sees(resource)? => Ok(Some(resource)),
+        Some(resource) if scope.sees(resource)? => Ok(Some(resource)),
         _ => Ok(None),
     }
 }
 
 fn permitted<'a>(
     found: Option<&'a Resource>,
-    target: &Target,
+    target: &ResourcePath,
     caller: &Caller,
     verb: Verb,
 ) -> Result<&'a Resource, Error> {
     let missing = || Error::not_found(target.kind.as_deref().unwrap_or("Resource"), &target.id);
     let found = found.ok_or_else(missing)?;
-    caller.sight.permit(verb, found)?;
+    caller.scope.permit(verb, found)?;
     Ok(found)
 }
 
-/// The resource that a path names, by its own ancestry: nothing but the resource has to be loaded. Which part
-/// of a path is wrong it cannot tell.
-fn find_alone<'a>(
+/// The resource at a path, checked against its own ancestors, so that no owner has to be loaded. The error cannot
+/// name the part of the path that is wrong.
+fn find_without_owners<'a>(
     set: &'a WorkingSet,
-    target: &Target,
+    target: &ResourcePath,
     caller: &Caller,
     verb: Verb,
 ) -> Result<&'a Resource, Error> {
-    let named = |r: &&Resource| {
-        let owners = r.ancestors.iter().rev().zip(target.ancestors.iter().rev());
-        target.kind.as_ref().is_none_or(|kind| *kind == r.kind)
-            && r.ancestors.len() >= target.ancestors.len()
-            && owners.into_iter().all(|(is, (_, named))| is.to_string() == *named)
-    };
-    permitted(seen(set, &target.id, &caller.sight)?.filter(named), target, caller, verb)
+    let found = visible(set, &target.id, &caller.scope)?.filter(|resource| target.names(resource));
+    permitted(found, target, caller, verb)
 }
 
 /// Walks the owners that a path names, outermost first, and returns the last one.
 fn check_path(
     set: &WorkingSet,
     ancestors: &[(Arc<str>, String)],
-    sight: &Sight,
+    scope: &AccessScope,
 ) -> Result<Option<ResourceId>, Error> {
     let mut owner = None;
-    for (position, (kind, id)) in ancestors.iter().enumerate() {
-        let found =
-            seen(set, id, sight)?.filter(|r| r.kind == *kind && (position == 0 || r.owner() == owner));
-        owner = Some(found.ok_or_else(|| Error::not_found(kind, id))?.id);
+    for named in ancestors {
+        owner = Some(ResourcePath::check_owner(named, owner, visible(set, &named.1, scope)?)?);
     }
     Ok(owner)
 }

@@ -1,11 +1,11 @@
-//! Patch: merge or JSON Patch on spec, labels and references. A patch that changes nothing
-//! changes nothing at all; a change of spec or references is a new generation.
+//! Patch: merge patch or JSON Patch on spec, labels and references. A change of spec or references is a new
+//! generation; a patch without effect writes nothing.
 
 use serde_json::{Value, json};
 
-use super::aggregate::Known;
+use super::aggregate::AggregationInput;
 use super::create::check_targets;
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate, find};
+use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::diff::{diff, text_diff};
 use crate::merge_patch::merge;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The three members that a caller may change.
-struct Wish {
+struct DesiredState {
     spec: Value,
     labels: Labels,
     references: References,
@@ -29,30 +29,30 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let current = find(set, &patch.target, caller, Verb::Write)?;
-    if let Some(if_match) = &patch.if_match {
-        if_match.check(current)?;
+    if let Some(expected) = &patch.expected {
+        expected.check(current)?;
     }
     refuse_finalizing(set, current)?;
     let entity = rulebook.entity(&current.kind)?;
 
     let spec_before: Value = current.spec.parse()?;
     let references_before: References = current.references.parse()?;
-    let wish = patched(rulebook, current, &spec_before, &references_before, &patch.body)?;
-    let spec_changes = diff("spec", &spec_before, &wish.spec);
-    let labels = RawJson::from_value(&wish.labels);
+    let desired = patched(rulebook, current, &spec_before, &references_before, &patch.body)?;
+    let spec_changes = diff("spec", &spec_before, &desired.spec);
+    let labels = RawJson::from_value(&desired.labels);
     let label_changes = text_diff("labels", &current.labels, &labels)?;
-    let references = RawJson::from_value(&wish.references);
+    let references = RawJson::from_value(&desired.references);
     let reference_changes = text_diff("references", &current.references, &references)?;
 
     if !spec_changes.is_empty() {
-        Faults::from(rulebook.schemas.check(&entity.kind, &wish.spec)).or(())?;
+        Faults::from(rulebook.schemas.check(&entity.kind, &desired.spec)).or(())?;
     }
-    let spec = RawJson::from_value(&wish.spec);
+    let spec = RawJson::from_value(&desired.spec);
     for (member, raw) in [("spec", &spec), ("labels", &labels), ("references", &references)] {
         check_size(rulebook, member, raw)?;
     }
     if !reference_changes.is_empty() {
-        check_targets(entity, set, &wish.references, &references_before, &caller.sight)?;
+        check_targets(entity, set, &desired.references, &references_before, &caller.scope)?;
     }
 
     let entries: Vec<Entry> = [
@@ -68,8 +68,9 @@ pub(super) fn decide(
         return Ok(Decision::unchanged(current));
     }
 
-    let is_wish = |e: &Entry| e.action != Action::LabelsChanged || rulebook.contract.labels_are_wish;
-    let new_generation = entries.iter().any(is_wish);
+    let changes_generation =
+        |e: &Entry| e.action != Action::LabelsChanged || rulebook.contract.labels_change_generation;
+    let new_generation = entries.iter().any(changes_generation);
     let mut resource = Resource {
         generation: current.generation + i64::from(new_generation),
         spec,
@@ -78,15 +79,15 @@ pub(super) fn decide(
         updated: Stamp { at: now.max(current.updated.at), by: caller.actor.clone() },
         ..current.clone()
     };
-    // Nobody can label a resource into what is not theirs.
-    caller.sight.permit(Verb::Write, &resource)?;
-    caller.sight.permit_relabelling(current, &resource)?;
+    // A caller must not label a resource into or out of its own access scope.
+    caller.scope.permit(Verb::Write, &resource)?;
+    caller.scope.permit_relabelling(current, &resource)?;
     let children = set.child_counts(current.id);
-    let known = Known::of(set, current, &children, now);
+    let known = AggregationInput::of(set, current, &children, now);
     let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &known)?;
     let entries = [entries, refreshed.flips].concat();
-    let write = Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures };
-    Ok(Decision::new(vec![write], Answered::Write(0)))
+    let write = Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures };
+    Ok(Decision::new(vec![write], DecisionResult::Write(0)))
 }
 
 fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> {
@@ -105,14 +106,14 @@ fn refuse_finalizing(set: &WorkingSet, current: &Resource) -> Result<(), Error> 
     }
 }
 
-/// The wish after the patch, checked as a whole.
+/// The desired state after the patch, checked as a whole.
 fn patched(
     rulebook: &Rulebook,
     current: &Resource,
     spec: &Value,
     references: &References,
     body: &PatchBody,
-) -> Result<Wish, Error> {
+) -> Result<DesiredState, Error> {
     let entity = rulebook.entity(&current.kind)?;
     let untouched = spelled_out(entity, references);
     let mut document = json!({
@@ -144,14 +145,14 @@ fn patched(
         faults.push(Fault::wrong_type("spec", "an object", &spec));
     }
     let labels = check_labels(&labels, &mut faults);
-    // References that stay as they are may break rules that were made after them.
+    // Unchanged references are not checked, because they may predate a rule that they break.
     let references = if patched == untouched {
         references.clone()
     } else {
         check_references(entity, &patched, &mut faults)
     };
     faults.extend(members.keys().map(Fault::unknown_member));
-    Faults::from(faults).or(Wish { spec, labels, references })
+    Faults::from(faults).or(DesiredState { spec, labels, references })
 }
 
 /// References as a caller writes them, so that a JSON Patch can address their entries.
@@ -170,7 +171,7 @@ fn spelled_out(entity: &Entity, references: &References) -> Value {
         .into()
 }
 
-/// A member may not grow without end by one patch after the other.
+/// Bounds each member, because repeated patches could otherwise grow it without end.
 fn check_size(rulebook: &Rulebook, member: &str, raw: &RawJson) -> Result<(), Error> {
     let (size, max) = (raw.as_str().len(), rulebook.max_member_bytes);
     if size <= max {

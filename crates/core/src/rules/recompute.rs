@@ -1,9 +1,9 @@
-//! Recompute: the configuration says something else than when the conditions were made. What waits for an
-//! adapter that is not asked for any more goes; everything that stays the same costs nothing.
+//! Recompute: updates conditions after a change of configuration. A resource that waits only for adapters that are no
+//! longer required is removed; conditions that stay the same are not written.
 
-use super::aggregate::Known;
+use super::aggregate::AggregationInput;
 use super::removal::{children_left, settle_owners};
-use super::{Answered, Decision, Fate, Rulebook, WorkingSet, Write, aggregate};
+use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate};
 use crate::{Action, Entry, Error, IdSet, ResourceId, Timestamp};
 
 pub(super) fn decide(
@@ -24,19 +24,23 @@ pub(super) fn decide(
         let entity = rulebook.entity(&current.kind)?;
         let children = children_left(set, current.id, &gone);
         let mut resource = current.clone();
-        let refreshed =
-            aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, current, &children, now))?;
+        let refreshed = aggregate::refresh(
+            rulebook,
+            entity,
+            &mut resource,
+            &AggregationInput::of(set, current, &children, now),
+        )?;
         let mut entries = refreshed.flips;
         if refreshed.gone {
             gone.insert(current.id);
             entries.push(Entry::new(Action::Deleted, Vec::new()));
             writes.retain(|write| write.resource.id != current.id);
-            writes.push(Write { resource, fate: Fate::Removed, entries, failures: refreshed.failures });
+            writes.push(Write { resource, kind: WriteKind::Removed, entries, failures: refreshed.failures });
             settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
-        } else if aggregate::says_something_new(current, &resource)? {
+        } else if aggregate::differs_beyond_times(current, &resource)? {
             writes.retain(|write| write.resource.id != current.id);
-            writes.push(Write { resource, fate: Fate::Kept, entries, failures: refreshed.failures });
+            writes.push(Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures });
         }
     }
-    Ok(Decision::new(writes, Answered::Nothing))
+    Ok(Decision::new(writes, DecisionResult::Nothing))
 }

@@ -1,15 +1,15 @@
-//! `Reconciled`: whether the world matches the present wish.
+//! `Reconciled`: whether the world matches the present spec.
 
 use std::borrow::Cow;
 
-use super::facts::{Claim, Facts, join};
+use super::facts::{ConditionContent, Facts, join};
 use crate::Status;
 
 pub(super) const TYPE: &str = "Reconciled";
 pub(super) const NO_ADAPTERS: (&str, &str) = ("NoRequiredAdapters", "No adapters are required for this kind");
 
 /// The table of the contract, row by row; the first that fits.
-pub(super) fn claim(facts: &Facts<'_>) -> Claim<'static> {
+pub(super) fn content(facts: &Facts<'_>) -> ConditionContent<'static> {
     let generation = facts.generation;
     let (status, reason, message) = if facts.finalizing {
         finalizing(facts)
@@ -24,8 +24,8 @@ pub(super) fn claim(facts: &Facts<'_>) -> Claim<'static> {
             format!("Required adapters have not yet reported status at generation {generation}: {missing}")
                 .into(),
         )
-    } else if facts.snapshots().any(|s| !s.is_available()) {
-        let unavailable = facts.adapters.iter().filter(|a| a.snapshot.is_some_and(|s| !s.is_available()));
+    } else if facts.summaries().any(|s| !s.is_available()) {
+        let unavailable = facts.adapters.iter().filter(|a| a.summary.is_some_and(|s| !s.is_available()));
         let unavailable = join(unavailable.map(super::facts::Adapter::with_reason));
         (
             Status::False,
@@ -35,7 +35,7 @@ pub(super) fn claim(facts: &Facts<'_>) -> Claim<'static> {
     } else {
         all()
     };
-    Claim {
+    ConditionContent {
         status,
         reason: reason.into(),
         message,

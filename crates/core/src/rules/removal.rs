@@ -1,11 +1,11 @@
-//! What happens around a disappearance: a finalizing owner with nothing left to wait for goes
-//! too, and so on upwards; one that still waits says so in its conditions.
+//! The effects of a removal on the owners: a finalizing owner without further blockers is removed too, and so on
+//! upwards; one that still waits gets new conditions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::aggregate::Known;
-use super::{Fate, Rulebook, WorkingSet, Write, aggregate};
+use super::aggregate::AggregationInput;
+use super::{Rulebook, WorkingSet, Write, WriteKind, aggregate};
 use crate::{Action, Entry, Error, IdSet, Resource, ResourceId, Timestamp};
 
 /// Children of `owner` by kind that are left once `gone` are removed.
@@ -64,8 +64,12 @@ pub(super) fn settle_owners(
         let entity = rulebook.entity(&owner.kind)?;
         let left = children_left(set, owner.id, gone);
         let mut resource = owner.clone();
-        let refreshed =
-            aggregate::refresh(rulebook, entity, &mut resource, &Known::of(set, owner, &left, now))?;
+        let refreshed = aggregate::refresh(
+            rulebook,
+            entity,
+            &mut resource,
+            &AggregationInput::of(set, owner, &left, now),
+        )?;
         let mut entries = refreshed.flips;
         let failures = refreshed.failures;
         // A batch of recomputations may have written it already, before this child was gone.
@@ -73,11 +77,11 @@ pub(super) fn settle_owners(
         if refreshed.gone {
             gone.insert(owner.id);
             entries.push(Entry::new(Action::Deleted, Vec::new()));
-            writes.push(Write { resource, fate: Fate::Removed, entries, failures });
+            writes.push(Write { resource, kind: WriteKind::Removed, entries, failures });
             continue;
         }
-        if aggregate::says_something_new(owner, &resource)? {
-            writes.push(Write { resource, fate: Fate::Kept, entries, failures });
+        if aggregate::differs_beyond_times(owner, &resource)? {
+            writes.push(Write { resource, kind: WriteKind::Changed, entries, failures });
         }
         return Ok(());
     }

@@ -1,14 +1,17 @@
-//! Report: what an adapter says about a resource. The table of outcomes decides whether it is kept and whether
-//! it counts; the report that completes a deletion removes the resource.
+//! Report: an adapter's status of a resource. The contract's table of outcomes decides whether the report is stored
+//! and aggregated; the report that completes a deletion removes the resource.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::aggregate::{Known, Refreshed};
+use super::aggregate::{AggregationInput, Refreshed};
 use super::facts::{Facts, Latest};
 use super::removal::{children_left, settle_owners};
-use super::{Answered, Decision, Fate, Rulebook, Subject, WorkingSet, Write, aggregate, confirm, find_alone};
+use super::{
+    Decision, DecisionResult, ResourceKey, Rulebook, WorkingSet, Write, WriteKind, aggregate,
+    find_without_owners,
+};
 use crate::diff::{MAX_PATH, diff};
 use crate::json::member;
 use crate::{
@@ -16,23 +19,23 @@ use crate::{
     ReportedCondition, ReportedStatus, Resource, Submission, SubmitReport, Timestamp, Verb,
 };
 
-/// What became of a report.
+/// The outcome of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reported {
-    /// It said something new.
+    /// The report was stored and changed something.
     Stored(Report),
-    /// It only moved times.
+    /// The report was stored and only moved times.
     Unchanged(Report),
-    /// It speaks of a generation that the resource has not reached.
+    /// Discarded: the resource has not reached the report's generation.
     FutureGeneration,
-    /// Something newer is stored.
+    /// Discarded: a newer report is stored.
     Stale,
-    /// The adapter cannot tell, and once could.
+    /// Discarded: the adapter reports `Available=Unknown` after an earlier definite status.
     Unknown,
 }
 
-/// What the table of outcomes says.
-enum Verdict {
+/// What the contract's table of outcomes does with a report.
+enum Disposition {
     Discard(Reported),
     Keep,
     KeepAndAggregate,
@@ -46,34 +49,38 @@ pub(super) fn decide(
     now: Timestamp,
 ) -> Result<Decision, Error> {
     let SubmitReport { target, submission } = submit;
-    let current = find_alone(set, target, caller, Verb::Report)?;
+    let current = find_without_owners(set, target, caller, Verb::Report)?;
     let entity = rulebook.entity(&current.kind)?;
     let stored = set.report(current.id, &submission.adapter);
-    let aggregates = match judge(current, stored, submission)? {
-        Verdict::Discard(discarded) => {
-            return Ok(Decision::new(Vec::new(), Answered::Report(Subject::of(current), discarded)));
+    let aggregates = match disposition(current, stored, submission)? {
+        Disposition::Discard(discarded) => {
+            return Ok(Decision::new(
+                Vec::new(),
+                DecisionResult::Report(ResourceKey::of(current), discarded),
+            ));
         }
-        Verdict::Keep => false,
-        Verdict::KeepAndAggregate => true,
+        Disposition::Keep => false,
+        Disposition::KeepAndAggregate => true,
     };
     let Recorded { report, changes: documents } = submission.record(stored);
-    let says_more = stored.is_none_or(|stored| !report.says_the_same(stored));
+    let changes_report = stored.is_none_or(|stored| !report.has_same_content(stored));
 
-    let standing = report.standing();
-    let standings = Latest { stored: set.standings(current.id), newest: Some(&standing) };
+    let summary = report.summary();
+    let summaries = Latest { stored: set.summaries(current.id), newest: Some(&summary) };
     let children = children_left(set, current.id, &IdSet::default());
     let mut entries = Vec::new();
-    if says_more {
+    if changes_report {
         entries.push(entry(stored, &report, documents)?);
     }
     if aggregates && entity.mappings.is_empty() && !rulebook.legacy_conditions {
-        let facts = Facts::of(entity, current, standings, &children, Some(submission), now);
-        if let Some(confirmed) = confirm::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
+        let facts = Facts::of(entity, current, summaries, &children, Some(submission), now);
+        if let Some(confirmed) =
+            aggregate::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
         {
-            let changes = says_more || confirmed.says_more;
+            let changes = changes_report || confirmed.restated;
             let resource = current.with_conditions(confirmed.conditions);
-            let fate = if changes { Fate::Kept } else { Fate::Touched };
-            let write = Write { resource, fate, entries, failures: Vec::new() };
+            let kind = if changes { WriteKind::Changed } else { WriteKind::TimesOnly };
+            let write = Write { resource, kind, entries, failures: Vec::new() };
             return Ok(decision(vec![write], current, report, changes));
         }
     }
@@ -83,23 +90,24 @@ pub(super) fn decide(
         let others = set.reports(current.id).filter(|other| other.adapter != report.adapter);
         let mut reports: Vec<&Report> = others.chain([&report]).collect();
         reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
-        let known = Known { standings, reports, children: &children, cause: Some(submission), now };
-        aggregate::refresh(rulebook, entity, &mut resource, &known)?
+        let input =
+            AggregationInput { summaries, reports, children: &children, cause: Some(submission), now };
+        aggregate::refresh(rulebook, entity, &mut resource, &input)?
     } else {
         Refreshed::default()
     };
 
-    let changes = says_more || aggregate::says_something_new(current, &resource)?;
+    let changes = changes_report || aggregate::differs_beyond_times(current, &resource)?;
     entries.extend(refreshed.flips);
-    let fate = match (refreshed.gone, changes) {
-        (true, _) => Fate::Removed,
-        (false, true) => Fate::Kept,
-        (false, false) => Fate::Touched,
+    let kind = match (refreshed.gone, changes) {
+        (true, _) => WriteKind::Removed,
+        (false, true) => WriteKind::Changed,
+        (false, false) => WriteKind::TimesOnly,
     };
     if refreshed.gone {
         entries.push(Entry::new(Action::Deleted, Vec::new()));
     }
-    let mut writes = vec![Write { resource, fate, entries, failures: refreshed.failures }];
+    let mut writes = vec![Write { resource, kind, entries, failures: refreshed.failures }];
     if refreshed.gone {
         let mut gone = IdSet::from_iter([current.id]);
         settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
@@ -107,35 +115,40 @@ pub(super) fn decide(
     Ok(decision(writes, current, report, changes))
 }
 
-/// The decision to keep a report.
+/// The decision to store a report.
 fn decision(writes: Vec<Write>, about: &Resource, report: Report, changes: bool) -> Decision {
-    let answer = if changes { Reported::Stored(report.clone()) } else { Reported::Unchanged(report.clone()) };
-    let answer = Answered::Report(Subject::of(about), answer);
-    Decision { writes, answer, report: Some((about.id, report)) }
+    let reported =
+        if changes { Reported::Stored(report.clone()) } else { Reported::Unchanged(report.clone()) };
+    let result = DecisionResult::Report(ResourceKey::of(about), reported);
+    Decision { writes, result, report: Some((about.id, report)) }
 }
 
-/// The table of outcomes: the first row that fits. Rows 1 and 2 are behind us: the body is valid, and the
-/// resource is there.
-fn judge(resource: &Resource, stored: Option<&Report>, report: &Submission) -> Result<Verdict, Error> {
+/// The first row of the table of outcomes that fits. The caller has checked rows 1 and 2: the body is valid and the
+/// resource exists.
+fn disposition(
+    resource: &Resource,
+    stored: Option<&Report>,
+    report: &Submission,
+) -> Result<Disposition, Error> {
     if report.observed_generation > resource.generation {
-        return Ok(Verdict::Discard(Reported::FutureGeneration));
+        return Ok(Disposition::Discard(Reported::FutureGeneration));
     }
     if let Some(stored) = stored {
         let same_generation = report.observed_generation == stored.observed_generation;
         if report.observed_generation < stored.observed_generation
             || (same_generation && report.observed_time < stored.last_report_time)
         {
-            return Ok(Verdict::Discard(Reported::Stale));
+            return Ok(Disposition::Discard(Reported::Stale));
         }
     }
     refuse_missing_conditions(report)?;
     if !resource.is_active() && report.is_finalized() {
-        return Ok(Verdict::KeepAndAggregate);
+        return Ok(Disposition::KeepAndAggregate);
     }
     Ok(match (report.available(), stored) {
-        (Some(ReportedStatus::Unknown), Some(_)) => Verdict::Discard(Reported::Unknown),
-        (Some(ReportedStatus::Unknown), None) => Verdict::Keep,
-        _ => Verdict::KeepAndAggregate,
+        (Some(ReportedStatus::Unknown), Some(_)) => Disposition::Discard(Reported::Unknown),
+        (Some(ReportedStatus::Unknown), None) => Disposition::Keep,
+        _ => Disposition::KeepAndAggregate,
     })
 }
 
@@ -149,7 +162,7 @@ fn refuse_missing_conditions(report: &Submission) -> Result<(), Error> {
     Err(Faults::one(fault).into_error())
 }
 
-/// What the timeline tells of a report.
+/// The timeline entry of a report.
 fn entry(before: Option<&Report>, after: &Report, documents: Vec<FieldChange>) -> Result<Entry, Error> {
     let mut changes = Vec::new();
     let generation = before.map(|report| report.observed_generation);
@@ -165,26 +178,26 @@ fn entry(before: Option<&Report>, after: &Report, documents: Vec<FieldChange>) -
     Ok(Entry { adapter: Some(after.adapter.clone()), ..Entry::new(Action::ReportChanged, changes) })
 }
 
-/// What differs between two lists of conditions, by type and member.
+/// The differences between two lists of conditions, by type and member.
 fn condition_changes(before: &[ReportedCondition], after: &[ReportedCondition]) -> Vec<FieldChange> {
     if before.iter().map(|c| &c.kind).eq(after.iter().map(|c| &c.kind)) {
         return before.iter().zip(after).flat_map(|(before, after)| changes_of_one(before, after)).collect();
     }
     let by_type = |list: &[ReportedCondition]| -> Value {
-        let by_type: BTreeMap<_, _> = list.iter().map(|c| (c.kind.to_string(), said(c))).collect();
+        let by_type: BTreeMap<_, _> = list.iter().map(|c| (c.kind.to_string(), condition_value(c))).collect();
         Value::Object(by_type.into_iter().collect())
     };
     diff("conditions", &by_type(before), &by_type(after))
 }
 
-/// What differs between two conditions of one type, as it would be told of them as values.
+/// The differences between two conditions of one type, equal to those of their JSON values.
 fn changes_of_one(before: &ReportedCondition, after: &ReportedCondition) -> Vec<FieldChange> {
     if (before.status, &before.reason, &before.message) == (after.status, &after.reason, &after.message) {
         return Vec::new();
     }
     let path = member("conditions", &before.kind);
     if path.len() > MAX_PATH {
-        return diff(&path, &said(before), &said(after));
+        return diff(&path, &condition_value(before), &condition_value(after));
     }
     let change = |name: &str, from: Option<&str>, to: Option<&str>| {
         let value = |text: Option<&str>| text.map(Value::from);
@@ -200,7 +213,7 @@ fn changes_of_one(before: &ReportedCondition, after: &ReportedCondition) -> Vec<
     there.into_iter().chain(new).collect()
 }
 
-fn said(condition: &ReportedCondition) -> Value {
+fn condition_value(condition: &ReportedCondition) -> Value {
     let mut said = serde_json::Map::new();
     said.insert("status".into(), condition.status.name().into());
     said.extend(condition.reason.as_deref().map(|reason| ("reason".into(), reason.into())));

@@ -1,28 +1,32 @@
-//! Whether what a query asks of a field makes sense for the field's type. A mistake is refused here, before any
-//! store sees it; what a spec holds is not known here, so a spec field may be asked anything.
+//! Checks that a predicate fits the type of its field, before any store sees it. The types of spec fields are unknown
+//! here, so they accept any predicate.
 
 use std::mem::discriminant;
 
 use super::LikePattern;
-use super::error::Mistake;
+use super::error::QueryFault;
 use super::tree::{Comparison, DataType, Field, Literal, Predicate};
 use crate::Timestamp;
 
-/// A value as it was written: a text, a number or a boolean.
-pub(super) struct Written {
+/// A literal of the query before it is typed: a text, a number or a boolean.
+pub(super) struct SourceLiteral {
     pub(super) value: Literal,
     /// Its first byte in the query.
     pub(super) at: usize,
 }
 
-/// The field that a test is about, and the words in which the query names it.
-pub(super) struct Subject<'a> {
+/// The field of a test, and its name in the query.
+pub(super) struct TestedField<'a> {
     pub(super) field: Field,
     pub(super) name: &'a str,
 }
 
-impl Subject<'_> {
-    pub(super) fn compared(&self, comparison: Comparison, literal: Written) -> Result<Predicate, Mistake> {
+impl TestedField<'_> {
+    pub(super) fn compared(
+        &self,
+        comparison: Comparison,
+        literal: SourceLiteral,
+    ) -> Result<Predicate, QueryFault> {
         let at = literal.at;
         let value = self.typed(literal)?;
         if !matches!(comparison, Comparison::Equal | Comparison::NotEqual) {
@@ -31,17 +35,22 @@ impl Subject<'_> {
         Ok(Predicate::Compare(comparison, value))
     }
 
-    pub(super) fn among(&self, list: Vec<Written>, negated: bool) -> Result<Predicate, Mistake> {
+    pub(super) fn among(&self, list: Vec<SourceLiteral>, negated: bool) -> Result<Predicate, QueryFault> {
         let values = list.into_iter().map(|literal| self.typed(literal)).collect::<Result<_, _>>()?;
         Ok(Predicate::In { values, negated })
     }
 
-    pub(super) fn between(&self, low: Written, high: Written, negated: bool) -> Result<Predicate, Mistake> {
+    pub(super) fn between(
+        &self,
+        low: SourceLiteral,
+        high: SourceLiteral,
+        negated: bool,
+    ) -> Result<Predicate, QueryFault> {
         let (low_at, high_at) = (low.at, high.at);
         let (low, high) = (self.typed(low)?, self.typed(high)?);
         ordered(&low, low_at)?;
         if discriminant(&low) != discriminant(&high) {
-            return Err(Mistake::wrong_type(
+            return Err(QueryFault::wrong_type(
                 high_at,
                 format!("expected {}, as the lower bound is", kind(&low)),
             ));
@@ -53,16 +62,16 @@ impl Subject<'_> {
     pub(super) fn like(
         &self,
         operator: usize,
-        pattern: Written,
+        pattern: SourceLiteral,
         ignores_case: bool,
         negated: bool,
-    ) -> Result<Predicate, Mistake> {
+    ) -> Result<Predicate, QueryFault> {
         if !matches!(self.field.data_type(), DataType::Text | DataType::Json) {
             let message = format!("expected another operator: {}, and `like` is for texts", self.is_a());
-            return Err(Mistake::wrong_type(operator, message));
+            return Err(QueryFault::wrong_type(operator, message));
         }
         let Literal::Text(text) = pattern.value else {
-            return Err(Mistake::wrong_type(pattern.at, "expected a pattern in quotes, as in 'prod-%'"));
+            return Err(QueryFault::wrong_type(pattern.at, "expected a pattern in quotes, as in 'prod-%'"));
         };
         let pattern = LikePattern::parse(&text);
         let pattern = if ignores_case { pattern.in_lower_case() } else { pattern };
@@ -70,7 +79,7 @@ impl Subject<'_> {
     }
 
     /// The literal as a value of the field's type.
-    fn typed(&self, literal: Written) -> Result<Literal, Mistake> {
+    fn typed(&self, literal: SourceLiteral) -> Result<Literal, QueryFault> {
         let expected = match (self.field.data_type(), literal.value) {
             (DataType::Text, value @ Literal::Text(_))
             | (DataType::Integer, value @ Literal::Number(_))
@@ -83,7 +92,7 @@ impl Subject<'_> {
             (DataType::Integer, _) => "a number without quotes",
             (DataType::Time, _) => "a time in quotes, such as '2026-01-31T12:00:00Z'",
         };
-        Err(Mistake::wrong_type(literal.at, format!("expected {expected}: {}", self.is_a())))
+        Err(QueryFault::wrong_type(literal.at, format!("expected {expected}: {}", self.is_a())))
     }
 
     fn is_a(&self) -> String {
@@ -97,11 +106,11 @@ impl Subject<'_> {
     }
 }
 
-/// Refuses what has no order.
-fn ordered(value: &Literal, at: usize) -> Result<(), Mistake> {
+/// Refuses values without an order.
+fn ordered(value: &Literal, at: usize) -> Result<(), QueryFault> {
     match value {
         Literal::Bool(_) => {
-            Err(Mistake::wrong_type(at, "expected a number or a text: booleans go with =, != and in only"))
+            Err(QueryFault::wrong_type(at, "expected a number or a text: booleans go with =, != and in only"))
         }
         _ => Ok(()),
     }

@@ -1,17 +1,16 @@
-//! What is wrong with a query, told so that the caller can mend it: where, what was expected there, and the
-//! part of the query around the place with a caret under it.
+//! The error of a query: the position, what was expected there, and the part of the query around it with a caret.
 
 use std::fmt;
 
 use crate::{Error, ErrorKind, Fault, FaultKind};
 
-/// How many characters of the query are shown on either side of the place.
+/// How many characters of the query are shown on either side of the position.
 const SHOWN: usize = 40;
 
-/// What is wrong at a place of the query, found while reading it.
+/// A fault of the query, found by the parser.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Mistake {
-    /// The place, in bytes from the start of the query.
+pub(super) struct QueryFault {
+    /// The position, in bytes from the start of the query.
     at: usize,
     rule: &'static str,
     message: String,
@@ -19,29 +18,29 @@ pub(super) struct Mistake {
     limit: Option<usize>,
 }
 
-impl Mistake {
-    /// Something that is not written as the language is.
+impl QueryFault {
+    /// A violation of the grammar.
     pub(super) fn syntax(at: usize, message: impl Into<String>) -> Self {
         Self { at, rule: "format", message: message.into(), allowed: Vec::new(), limit: None }
     }
 
-    /// A value or an operator that does not go with the type of its field.
+    /// A value or an operator that does not fit the type of its field.
     pub(super) fn wrong_type(at: usize, message: impl Into<String>) -> Self {
         Self { rule: "type", ..Self::syntax(at, message) }
     }
 
-    /// A name that nobody knows, among these that somebody does.
+    /// An unknown name, with the known ones.
     pub(super) fn unknown(at: usize, message: impl Into<String>, known: Vec<&'static str>) -> Self {
         Self { rule: "unknown", allowed: known, ..Self::syntax(at, message) }
     }
 
-    /// More of something than there may be.
+    /// More of something than the limit.
     pub(super) fn too_much(at: usize, limit: usize, message: impl Into<String>) -> Self {
         Self { rule: "max", limit: Some(limit), ..Self::syntax(at, message) }
     }
 }
 
-/// Why a query is refused. One mistake is told, the first.
+/// The first fault of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchError {
     position: usize,
@@ -50,24 +49,24 @@ pub struct SearchError {
 }
 
 impl SearchError {
-    pub(super) fn new(query: &str, mistake: Mistake) -> Self {
-        let before = query[..mistake.at].chars().count();
+    pub(super) fn new(query: &str, query_fault: QueryFault) -> Self {
+        let before = query[..query_fault.at].chars().count();
         let position = before + 1;
-        let message = format!("search at position {position}: {}", mistake.message);
-        let fault = Fault::new(FaultKind::Query, "search", message)
-            .rule(mistake.rule)
+        let message = format!("search at position {position}: {}", query_fault.message);
+        let fault = Fault::new(FaultKind::Parameter, "search", message)
+            .rule(query_fault.rule)
             .given(&query.into())
-            .allowed(mistake.allowed)
-            .bounds(None, mistake.limit.map(|limit| limit as u64));
+            .allowed(query_fault.allowed)
+            .bounds(None, query_fault.limit.map(|limit| limit as u64));
         Self { position, fault: Box::new(fault), excerpt: excerpt(query, before) }
     }
 
-    /// Where, in characters from 1; right behind the last one where something is lacking at the end.
+    /// The position in characters from 1; after the last character where the query ends too early.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// The fault of the parameter, for an answer that lists others beside it.
+    /// The fault of the parameter, for a response that lists others beside it.
     pub fn fault(&self) -> &Fault {
         &self.fault
     }

@@ -1,5 +1,5 @@
-//! A filter applied to a resource in memory. It is what the translations into SQL are measured by, so it does the
-//! obvious thing and nothing clever: find the field's value, compare it by type.
+//! Evaluates a filter on a resource in memory. Tests compare the translations into SQL with it, so it is as simple as
+//! possible: find the field's value, compare it by type.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -16,8 +16,8 @@ use crate::{
     Condition, Decimal, Error, Labels, Phase, RawJson, References, Resource, ResourceId, Timestamp, View,
 };
 
-/// A resource that may be what a search is after. What is kept as JSON is read when a filter first asks for it,
-/// and once for all filters.
+/// A resource that filters are evaluated on. Its JSON members are parsed when a filter first reads them, once for all
+/// filters.
 #[derive(Debug)]
 pub struct Candidate<'a> {
     view: View<'a>,
@@ -38,7 +38,7 @@ impl<'a> Candidate<'a> {
         self.resource.id
     }
 
-    /// What it is sorted by.
+    /// The sort key of a field.
     pub(super) fn sort_key(&self, field: SortField) -> Option<SortKey> {
         match field {
             SortField::Text(column) => self.text(column).map(|text| SortKey::Text(text.into_owned())),
@@ -52,23 +52,26 @@ impl<'a> Candidate<'a> {
         Ok(references.get(ref_type).is_some_and(|targets| targets.contains(&target)))
     }
 
-    /// What the resource has in a field, if it has the field.
-    fn value(&self, field: &Field) -> Result<Option<Found<'_>>, Error> {
+    /// The value of a field, if the resource has it.
+    fn value(&self, field: &Field) -> Result<Option<FieldValue<'_>>, Error> {
         Ok(match field {
-            Field::Text(column) => self.text(*column).map(Found::Text),
-            Field::Generation => Some(Found::Number(self.resource.generation.into())),
-            Field::Time(column) => self.time(*column).map(Found::Time),
-            Field::Label(key) => read(&self.labels, &self.resource.labels)?.get(key).map(Found::text),
+            Field::Text(column) => self.text(*column).map(FieldValue::Text),
+            Field::Generation => Some(FieldValue::Number(self.resource.generation.into())),
+            Field::Time(column) => self.time(*column).map(FieldValue::Time),
+            Field::Label(key) => read(&self.labels, &self.resource.labels)?.get(key).map(FieldValue::text),
             Field::Spec(path) => {
-                spec_value(read(&self.spec, &self.resource.spec)?, path).and_then(Found::json)
+                spec_value(read(&self.spec, &self.resource.spec)?, path).and_then(FieldValue::json)
             }
             Field::Condition { kind, part } => {
                 let conditions = read(&self.conditions, &self.resource.conditions)?;
-                conditions.iter().find(|condition| condition.kind == *kind).map(|c| Found::part(c, *part))
+                conditions
+                    .iter()
+                    .find(|condition| condition.kind == *kind)
+                    .map(|c| FieldValue::part(c, *part))
             }
             Field::Tenancy(key) => {
                 let value = self.resource.tenancy.as_ref().and_then(|tenant| tenant.dimension(key));
-                value.map(|value| Found::Text(value.into()))
+                value.map(|value| FieldValue::Text(value.into()))
             }
         })
     }
@@ -104,7 +107,7 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Reads what is kept as JSON, unless it has been read before.
+/// Parses a JSON member, unless it has been parsed before.
 fn read<'c, T: DeserializeOwned>(known: &'c OnceLock<T>, json: &RawJson) -> Result<&'c T, Error> {
     match known.get() {
         Some(value) => Ok(value),
@@ -129,7 +132,7 @@ fn descend<'v>(spec: &'v Value, path: &[Segment]) -> Option<&'v Value> {
 }
 
 /// The value of a field.
-enum Found<'a> {
+enum FieldValue<'a> {
     Text(Cow<'a, str>),
     Number(Decimal),
     Bool(bool),
@@ -138,7 +141,7 @@ enum Found<'a> {
     Structure,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FieldValue<'a> {
     fn text(text: &'a String) -> Self {
         Self::Text(text.into())
     }
@@ -165,7 +168,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// How it stands to a literal; `None` when that is of another type.
+    /// Compares with a literal; `None` if that has another type.
     fn compare(&self, literal: &Literal) -> Option<Ordering> {
         match (self, literal) {
             (Self::Text(text), Literal::Text(literal)) => Some((**text).cmp(literal)),
@@ -213,7 +216,7 @@ impl Comparison {
 }
 
 impl Filter {
-    /// Whether the candidate is meant. Fails only when the store holds something that was not written by us.
+    /// Whether the candidate matches. Fails only if a stored member is not valid.
     pub fn matches(&self, candidate: &Candidate<'_>) -> Result<bool, Error> {
         match self {
             Self::And(parts) => {

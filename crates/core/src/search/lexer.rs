@@ -1,8 +1,8 @@
-//! Splits a query into tokens. Each knows the bytes it was written in, so that a mistake can point at it. What is
-//! no token becomes one that carries the mistake, and the parser trips over it when it gets there: of all that is
-//! wrong with a query, the first is told.
+//! Splits a query into tokens with their byte ranges, so that a fault can point at its place. Text that is no token
+//! becomes a token that carries the fault; the parser reports it when it gets there, so the first fault of a query is
+//! the one reported.
 
-use super::error::Mistake;
+use super::error::QueryFault;
 use super::tree::Comparison;
 use crate::Decimal;
 
@@ -30,7 +30,7 @@ pub(super) enum TokenKind {
     CloseBracket,
     Comma,
     /// What the lexer could not read. Nothing can be read behind it.
-    Malformed(Mistake),
+    Malformed(QueryFault),
     /// The end of the query.
     End,
 }
@@ -48,7 +48,7 @@ pub(super) struct PathSegment {
     pub(super) text: String,
     /// Its first byte in the query.
     pub(super) at: usize,
-    /// Written `['…']` or `[0]` and not behind a dot.
+    /// SourceLiteral `['…']` or `[0]` and not behind a dot.
     pub(super) bracketed: bool,
 }
 
@@ -125,19 +125,19 @@ impl<'a> Lexer<'a> {
         Token { kind, start, end: self.at }
     }
 
-    fn kind(&mut self) -> Result<TokenKind, Mistake> {
+    fn kind(&mut self) -> Result<TokenKind, QueryFault> {
         match self.peek() {
             None => Ok(TokenKind::End),
             Some(c) if c.is_alphabetic() || c == '_' => self.word(),
             Some(c) if c.is_ascii_digit() => self.number(),
             Some('-') if self.rest()[1..].starts_with(|c: char| c.is_ascii_digit()) => self.number(),
             Some(c) if is_quote(c) => self.quoted(c).map(TokenKind::Text),
-            Some(c) => self.symbol().ok_or_else(|| Mistake::syntax(self.at, stray(c))),
+            Some(c) => self.symbol().ok_or_else(|| QueryFault::syntax(self.at, stray(c))),
         }
     }
 
     /// A keyword, or the path of a field. A keyword takes no part in a path: `in['a']` starts a list.
-    fn word(&mut self) -> Result<TokenKind, Mistake> {
+    fn word(&mut self) -> Result<TokenKind, QueryFault> {
         let root = self.bare_segment();
         if let Some(keyword) = Keyword::named(&root.text) {
             return Ok(TokenKind::Keyword(keyword));
@@ -159,23 +159,23 @@ impl<'a> Lexer<'a> {
         PathSegment { at: self.at, text: self.take_while(is_word).to_owned(), bracketed: false }
     }
 
-    fn bracketed_segment(&mut self) -> Result<PathSegment, Mistake> {
+    fn bracketed_segment(&mut self) -> Result<PathSegment, QueryFault> {
         let at = self.at;
         let text = match self.peek() {
             Some(quote) if is_quote(quote) => self.quoted(quote)?,
             _ => self.take_while(|c| c.is_ascii_digit()).to_owned(),
         };
         if self.at == at {
-            return Err(Mistake::syntax(at, "expected a key in quotes or the number of an element"));
+            return Err(QueryFault::syntax(at, "expected a key in quotes or the number of an element"));
         }
         if !self.eat(']') {
-            return Err(Mistake::syntax(self.at, "expected a `]` behind the key"));
+            return Err(QueryFault::syntax(self.at, "expected a `]` behind the key"));
         }
         Ok(PathSegment { text, at, bracketed: true })
     }
 
     /// A text in quotes. A doubled quote stands for one; a backslash that makes no escape is itself.
-    fn quoted(&mut self, quote: char) -> Result<String, Mistake> {
+    fn quoted(&mut self, quote: char) -> Result<String, QueryFault> {
         let start = self.at;
         let mut text = String::new();
         self.bump();
@@ -192,14 +192,14 @@ impl<'a> Lexer<'a> {
                 c => text.push(c),
             }
         }
-        Err(Mistake::syntax(start, format!("expected a closing {quote} for the text that starts here")))
+        Err(QueryFault::syntax(start, format!("expected a closing {quote} for the text that starts here")))
     }
 
     /// `-12.5e3`, `4Gi`.
-    fn number(&mut self) -> Result<TokenKind, Mistake> {
+    fn number(&mut self) -> Result<TokenKind, QueryFault> {
         let start = self.at;
         let malformed = || {
-            Mistake::syntax(
+            QueryFault::syntax(
                 start,
                 "expected a number such as 5, -0.5, 1e3 or 4Gi; texts and times are quoted",
             )
@@ -221,7 +221,7 @@ impl<'a> Lexer<'a> {
             return Err(malformed());
         }
         let number = Decimal::parse(written)
-            .ok_or_else(|| Mistake::syntax(start, "expected a number with a smaller exponent"))?;
+            .ok_or_else(|| QueryFault::syntax(start, "expected a number with a smaller exponent"))?;
         Ok(TokenKind::Number(number.times(factor)))
     }
 

@@ -1,6 +1,5 @@
-//! The pattern of a `like`: texts, `%` for any run of characters, `_` for any one. It is kept in pieces and not
-//! as text, because each database has its own way to escape, and a caller's backslash must mean the same on
-//! all of them.
+//! The pattern of a `like`: texts, `%` for any run of characters, `_` for any one. It is kept in pieces and not as
+//! text, because each database escapes differently, and a caller's backslash must mean the same on all of them.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_takes_the_meaning_from_what_it_stands_before_and_is_itself_elsewhere() {
+    fn a_backslash_escapes_wildcards_and_is_literal_elsewhere() {
         use Piece::{AnyOne, AnyRun, Text};
         for (pattern, pieces) in [
             (r"100\%", vec![Text("100%".into())]),

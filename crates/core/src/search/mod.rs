@@ -36,7 +36,7 @@ pub use tree::{
     TimeColumn,
 };
 
-use error::Mistake;
+use error::QueryFault;
 
 /// The longest query, in bytes.
 pub const MAX_BYTES: usize = 4096;
@@ -58,17 +58,17 @@ pub struct Options {
 pub fn parse(query: &str, options: Options) -> Result<Filter, SearchError> {
     refuse_outright(query)
         .and_then(|()| parser::parse(query, options))
-        .map_err(|mistake| SearchError::new(query, mistake))
+        .map_err(|query_fault| SearchError::new(query, query_fault))
 }
 
-/// What is wrong whatever the query says: its length, and the character that PostgreSQL cannot take.
-fn refuse_outright(query: &str) -> Result<(), Mistake> {
+/// Faults of the text itself: its length, and the character that PostgreSQL cannot store.
+fn refuse_outright(query: &str) -> Result<(), QueryFault> {
     if query.len() > MAX_BYTES {
         let message = format!("expected at most {MAX_BYTES} bytes, not {}", query.len());
-        return Err(Mistake::too_much(query.floor_char_boundary(MAX_BYTES), MAX_BYTES, message));
+        return Err(QueryFault::too_much(query.floor_char_boundary(MAX_BYTES), MAX_BYTES, message));
     }
     match query.find('\0') {
-        Some(at) => Err(Mistake::syntax(at, "expected no character U+0000")),
+        Some(at) => Err(QueryFault::syntax(at, "expected no character U+0000")),
         None => Ok(()),
     }
 }

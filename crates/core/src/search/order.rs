@@ -1,5 +1,5 @@
-//! What a list can be sorted by, and where a resource stands in it. A page that continues another begins behind
-//! the position of its last resource, so that it costs the same however deep it is.
+//! What a list can be sorted by, and the position of a resource in it. A further page starts after the position of the
+//! last resource, so that its cost does not grow with its depth.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ pub enum SortKey {
     Text(String),
 }
 
-/// Where a resource stands in an order.
+/// The position of a resource in an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
     /// Its value of each field of the order.
@@ -74,7 +74,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Where a resource stands.
+    /// The position of a resource.
     pub fn of(candidate: &Candidate<'_>, order: &Order) -> Self {
         let keys = order.iter().map(|(field, _)| candidate.sort_key(*field)).collect();
         Self { keys, id: candidate.id() }

@@ -16,15 +16,15 @@
 //! Only parentheses and `not` recurse, and they are counted; a chain of `and` or `or` is a loop. Each token is
 //! looked at once.
 
-use super::check::{Subject, Written};
-use super::error::Mistake;
+use super::check::{SourceLiteral, TestedField};
+use super::error::QueryFault;
 use super::lexer::{Keyword, Lexer, Token, TokenKind};
 use super::tree::{Filter, Literal, Predicate, Test};
 use super::{MAX_LIST, MAX_NESTING, Options, fields};
 use crate::echo;
 
 /// Reads a whole query.
-pub(super) fn parse(query: &str, options: Options) -> Result<Filter, Mistake> {
+pub(super) fn parse(query: &str, options: Options) -> Result<Filter, QueryFault> {
     let mut lexer = Lexer::new(query);
     let next = lexer.token();
     let mut parser = Parser { query, lexer, next, nesting: 0, options };
@@ -39,7 +39,7 @@ pub(super) fn parse(query: &str, options: Options) -> Result<Filter, Mistake> {
 struct Parser<'a> {
     query: &'a str,
     lexer: Lexer<'a>,
-    /// The one token that is known before it is taken.
+    /// The next token.
     next: Token,
     /// How many parentheses and `not`s are open.
     nesting: usize,
@@ -47,7 +47,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn disjunction(&mut self) -> Result<Filter, Mistake> {
+    fn disjunction(&mut self) -> Result<Filter, QueryFault> {
         let first = self.conjunction()?;
         if !self.at(Keyword::Or) {
             return Ok(first);
@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
         Ok(Filter::Or(parts))
     }
 
-    fn conjunction(&mut self) -> Result<Filter, Mistake> {
+    fn conjunction(&mut self) -> Result<Filter, QueryFault> {
         let first = self.negation()?;
         if !self.at(Keyword::And) {
             return Ok(first);
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         Ok(Filter::And(parts))
     }
 
-    fn negation(&mut self) -> Result<Filter, Mistake> {
+    fn negation(&mut self) -> Result<Filter, QueryFault> {
         match self.next.kind {
             TokenKind::Keyword(Keyword::Not) => {
                 self.nested(|parser| Ok(Filter::Not(Box::new(parser.negation()?))))
@@ -88,12 +88,12 @@ impl<'a> Parser<'a> {
     /// What follows the next token, one level deeper.
     fn nested(
         &mut self,
-        inner: impl FnOnce(&mut Self) -> Result<Filter, Mistake>,
-    ) -> Result<Filter, Mistake> {
+        inner: impl FnOnce(&mut Self) -> Result<Filter, QueryFault>,
+    ) -> Result<Filter, QueryFault> {
         let opening = self.take();
         if self.nesting == MAX_NESTING {
             let message = format!("expected at most {MAX_NESTING} levels of parentheses and `not`");
-            return Err(Mistake::too_much(opening.start, MAX_NESTING, message));
+            return Err(QueryFault::too_much(opening.start, MAX_NESTING, message));
         }
         self.nesting += 1;
         let filter = inner(self)?;
@@ -101,7 +101,7 @@ impl<'a> Parser<'a> {
         Ok(filter)
     }
 
-    fn test(&mut self) -> Result<Filter, Mistake> {
+    fn test(&mut self) -> Result<Filter, QueryFault> {
         let subject = self.subject()?;
         let negated = self.eat(Keyword::Not);
         let operator = self.take();
@@ -128,7 +128,7 @@ impl<'a> Parser<'a> {
         Ok(Filter::Test(Test { field: subject.field, predicate }))
     }
 
-    fn subject(&mut self) -> Result<Subject<'a>, Mistake> {
+    fn subject(&mut self) -> Result<TestedField<'a>, QueryFault> {
         let Token { kind, start, end } = &self.next;
         let TokenKind::Path(path) = kind else {
             return Err(match kind {
@@ -141,10 +141,10 @@ impl<'a> Parser<'a> {
         let field = fields::resolve(path, *end, self.options)?;
         let name = &self.query[*start..*end];
         self.take();
-        Ok(Subject { field, name })
+        Ok(TestedField { field, name })
     }
 
-    fn list(&mut self) -> Result<Vec<Written>, Mistake> {
+    fn list(&mut self) -> Result<Vec<SourceLiteral>, QueryFault> {
         let (close, or_close) = match self.take() {
             Token { kind: TokenKind::OpenBracket, .. } => (TokenKind::CloseBracket, "`,` or `]`"),
             Token { kind: TokenKind::OpenParenthesis, .. } => (TokenKind::CloseParenthesis, "`,` or `)`"),
@@ -155,7 +155,7 @@ impl<'a> Parser<'a> {
             self.expect(&TokenKind::Comma, or_close)?;
             if list.len() == MAX_LIST {
                 let message = format!("expected at most {MAX_LIST} values in a list");
-                return Err(Mistake::too_much(self.next.start, MAX_LIST, message));
+                return Err(QueryFault::too_much(self.next.start, MAX_LIST, message));
             }
             list.push(self.literal()?);
         }
@@ -163,7 +163,7 @@ impl<'a> Parser<'a> {
         Ok(list)
     }
 
-    fn literal(&mut self) -> Result<Written, Mistake> {
+    fn literal(&mut self) -> Result<SourceLiteral, QueryFault> {
         let token = self.take();
         let at = token.start;
         let value = match token.kind {
@@ -172,7 +172,7 @@ impl<'a> Parser<'a> {
             TokenKind::Keyword(Keyword::True) => Literal::Bool(true),
             TokenKind::Keyword(Keyword::False) => Literal::Bool(false),
             TokenKind::Keyword(Keyword::Null) => {
-                return Err(Mistake::syntax(
+                return Err(QueryFault::syntax(
                     at,
                     "expected a value: ask for none with `is null` or `is not null`",
                 ));
@@ -182,7 +182,7 @@ impl<'a> Parser<'a> {
             }
             _ => return Err(self.expected(&token, "a value such as 'text', 5 or true")),
         };
-        Ok(Written { value, at })
+        Ok(SourceLiteral { value, at })
     }
 
     /// The next token, which is then behind.
@@ -202,18 +202,18 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn expect(&mut self, kind: &TokenKind, described: &str) -> Result<(), Mistake> {
+    fn expect(&mut self, kind: &TokenKind, described: &str) -> Result<(), QueryFault> {
         let found = self.take();
         if found.kind == *kind { Ok(()) } else { Err(self.expected(&found, described)) }
     }
 
-    /// The mistake of a token that is not what it should be.
-    fn expected(&self, found: &Token, described: &str) -> Mistake {
+    /// The fault of an unexpected token.
+    fn expected(&self, found: &Token, described: &str) -> QueryFault {
         let written = match &found.kind {
-            TokenKind::Malformed(mistake) => return mistake.clone(),
+            TokenKind::Malformed(query_fault) => return query_fault.clone(),
             TokenKind::End => "the end of the query".to_owned(),
             _ => format!("`{}`", echo(&self.query[found.start..found.end])),
         };
-        Mistake::syntax(found.start, format!("expected {described}, not {written}"))
+        QueryFault::syntax(found.start, format!("expected {described}, not {written}"))
     }
 }

@@ -1,5 +1,5 @@
-//! What a route lists, whatever the caller searches for. It is joined to the search as parts of the same tree: there
-//! is no text in which a caller could close a parenthesis and step out of it.
+//! What a route lists, whatever the caller searches for. It is joined to the search as a tree and not as text, so a
+//! caller cannot escape it with a parenthesis.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ pub struct Scope {
     pub owner: Option<ResourceId>,
     /// Finalizing resources too.
     pub finalizing: bool,
-    /// Only those that refer to this one by this ref type.
+    /// Only resources that refer to this one by this ref type.
     pub referring_to: Option<(String, ResourceId)>,
 }
 
 impl Scope {
-    /// Those in scope that `search` means.
+    /// The resources in scope that match `search`.
     pub fn confine(&self, search: Option<Filter>) -> Filter {
         let kinds = self.kinds.iter().map(|kind| Literal::Text(kind.to_string())).collect();
         let mut parts =

@@ -1,8 +1,7 @@
-//! The checked filter: what a query means, with nothing left to doubt. Every field exists, every literal has
-//! the type of its field, and no part of it is text to be read again, so whoever translates it cannot be
-//! talked into anything.
+//! The checked filter. Every field exists, every literal has the type of its field, and no part of it is text that is
+//! parsed again, so a translation to SQL cannot be injected.
 //!
-//! Logic is two-valued. A test of a field that the resource does not have is false, whatever it asks, except
+//! Logic is two-valued. A test of a field that the resource does not have is false, whatever its predicate, except
 //! [`Predicate::IsNull`]; so is a test of a spec value whose type is not the literal's.
 
 use super::LikePattern;
@@ -11,22 +10,22 @@ use crate::{Decimal, ResourceId, Tenant, Timestamp};
 /// Which resources are meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Filter {
-    /// Those that fit all of these.
+    /// Resources that match all of these.
     And(Vec<Filter>),
-    /// Those that fit any of these.
+    /// Resources that match any of these.
     Or(Vec<Filter>),
-    /// Those that do not fit this.
+    /// Resources that do not match this.
     Not(Box<Filter>),
-    /// Those whose field passes.
+    /// Resources whose field passes a test.
     Test(Test),
-    /// Those that refer to a resource. No query can say this; it comes from the route.
+    /// Resources that refer to a resource. It comes from a parameter; no query can express it.
     RefersTo {
         /// By this ref type.
         ref_type: String,
         /// To this one.
         target: ResourceId,
     },
-    /// Those of a tenant. No query can say this either.
+    /// Resources of a tenant. It comes from the access scope; no query can express it.
     OfTenant(Tenant),
 }
 
@@ -67,12 +66,12 @@ impl Filter {
     }
 }
 
-/// One field and what is asked of it.
+/// A predicate on one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Test {
     /// The field.
     pub field: Field,
-    /// What is asked.
+    /// The predicate.
     pub predicate: Predicate,
 }
 
@@ -224,10 +223,10 @@ impl Segment {
     }
 }
 
-/// What is asked of a field.
+/// A predicate on a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Predicate {
-    /// The value stands so to the literal. Booleans are compared for equality only.
+    /// The value compares like this with the literal. Booleans are compared for equality only.
     Compare(Comparison, Literal),
     /// The value is one of these, or none of them. There is at least one.
     In {
@@ -261,7 +260,7 @@ pub enum Predicate {
     },
 }
 
-/// How a value stands to a literal.
+/// A comparison of a value with a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Comparison {

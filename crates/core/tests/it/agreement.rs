@@ -6,12 +6,11 @@
 //! remembers what was reported on. From what is there in the end, undoing must lead to all that was.
 
 mod older;
-mod remembering;
 mod translate;
 mod world;
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Caller, Catalog, Command, Contract, Intent, ResourceId, Sight, SpecSchemas};
+use hyperfleet_core::{AccessScope, Caller, Catalog, Command, Contract, Intent, ResourceId, SpecSchemas};
 use hyperfleet_testkit::model::{Kinds, Model, Operation, operations};
 use older::Older;
 use proptest::prelude::*;
@@ -29,7 +28,7 @@ const ADAPTERS: [&str; 6] = ["validator", "b", "observer", "a", "my-dns", "dns"]
 /// One thing that happens.
 #[derive(Debug, Clone)]
 enum Event {
-    /// Somebody asks for something.
+    /// A request.
     Asked(Operation),
     /// A restart with other required adapters for the n-th kind.
     Restarted(usize, Vec<&'static str>),
@@ -44,6 +43,7 @@ fn rulebook(kinds: &Kinds, legacy_conditions: bool) -> Rulebook {
         contract: Contract::DOCUMENTED,
         legacy_conditions,
         tenancy: false,
+        base: "/api/hyperfleet/v1",
     }
 }
 
@@ -52,9 +52,9 @@ fn recompute(ids: Vec<ResourceId>) -> Command {
     let caller = Caller {
         actor: "system@hyperfleet.local".to_owned(),
         request_id: "restart".to_owned(),
-        sight: Sight::everything(),
+        scope: AccessScope::everything(),
     };
-    Command { caller, dry_run: false, intent: Intent::Recompute(ids), retry: None }
+    Command { caller, dry_run: false, intent: Intent::Recompute(ids), idempotency: None }
 }
 
 /// Histories in batches: mostly single commands, sometimes some that one commit carries.

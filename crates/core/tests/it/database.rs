@@ -1,11 +1,11 @@
-//! A store in a map. It hands the rules exactly what `Needs` names and nothing else, so that a rule that looks
+//! A store in a map. It hands the rules exactly what `LoadPlan` names and nothing else, so that a rule that looks
 //! at more is found out; and it keeps exactly what the working set ends up with, in the narrow writes that a
 //! store makes of it, so that a rule that changes more than such a write carries is found out too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hyperfleet_core::rules::{LeftOut, Needs, Outcome, Rulebook, WorkingSet, decide};
+use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, SkippedCondition, WorkingSet, decide};
 use hyperfleet_core::{
     Action, Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId,
     Status, Timestamp, Version, last_updated_times, with_last_updated_times,
@@ -24,13 +24,13 @@ pub(crate) struct Database {
     /// What was stored with each version.
     states: BTreeMap<Version, Resource>,
     /// The mapped conditions that the last commit left out.
-    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) skipped_conditions: Vec<SkippedCondition>,
 }
 
 /// What is loaded for a batch.
 pub(crate) struct Loaded {
     pub(crate) set: WorkingSet,
-    /// Resources without spec, labels and references: nobody may write these.
+    /// Resources without spec, labels and references, which must not be written.
     pub(crate) light: BTreeSet<ResourceId>,
 }
 
@@ -43,13 +43,13 @@ impl Database {
             version: Version(0),
             history: Vec::new(),
             states: BTreeMap::new(),
-            left_out: Vec::new(),
+            skipped_conditions: Vec::new(),
         }
     }
 
     /// Decides the commands on one working set, as a committer does, and keeps the result.
     pub(crate) fn run(&mut self, commands: &[Command], now: Timestamp) -> Vec<Result<Outcome, Error>> {
-        let mut loaded = self.load(&Needs::of(commands), WorkingSet::new(self.version));
+        let mut loaded = self.load(&LoadPlan::of(commands));
         self.commit(commands, &mut loaded, now)
     }
 
@@ -66,7 +66,7 @@ impl Database {
             .map(|command| {
                 let decision = decide(&self.rulebook, set, command, now)?;
                 Ok(if command.dry_run {
-                    set.rehearse(decision)
+                    set.dry_run(decision)
                 } else {
                     set.apply(decision, &command.caller, now)
                 })
@@ -91,7 +91,7 @@ impl Database {
                 assert_eq!(lasting(&state), lasting(stored), "before {change:#?}");
             }
             match &change.undo {
-                Some(undo) => drop(states.insert(state.id, kept(undo).of(&state))),
+                Some(undo) => drop(states.insert(state.id, kept(undo).apply(&state))),
                 None => assert_eq!(change.entries[0].action, Action::Created),
             }
         }
@@ -110,9 +110,9 @@ impl Database {
             "unchanged, and yet a difference"
         );
         for (id, before, after) in set.differences() {
-            assert_eq!(set.is_light(id), light.contains(&id), "the set knows what it was given");
+            assert_eq!(set.lacks_spec(id), light.contains(&id), "the set knows what it was given");
             let stored = self.rows.get(&id).cloned();
-            let loaded = stored.clone().map(|row| if light.contains(&id) { without_wish(row) } else { row });
+            let loaded = stored.clone().map(|row| if light.contains(&id) { without_spec(row) } else { row });
             assert_eq!(loaded.as_ref(), before, "a difference starts from what was stored");
             let Some(after) = after.cloned() else {
                 self.rows.remove(&id);
@@ -127,8 +127,8 @@ impl Database {
             }
             let row = match stored.filter(|_| light.contains(&id)) {
                 Some(stored) => {
-                    let same_wish = before.is_some_and(|before| before.same_wish(&after));
-                    assert!(same_wish, "a wish that was not loaded is not written: {after:#?}");
+                    let same_desired_state = before.is_some_and(|before| before.same_desired_state(&after));
+                    assert!(same_desired_state, "a spec that was not loaded is not written: {after:#?}");
                     Resource { spec: stored.spec, references: stored.references, ..after }
                 }
                 None => after,
@@ -144,7 +144,7 @@ impl Database {
             // A repeated report is written as its time alone. One that changed its mind twice within a batch says
             // the same in the end, but since another moment.
             let repeats =
-                |before: &&Report| after.says_the_same(before) && after.conditions == before.conditions;
+                |before: &&Report| after.has_same_content(before) && after.conditions == before.conditions;
             let report = match before.filter(repeats) {
                 Some(before) => Report { last_report_time: after.last_report_time, ..before.clone() },
                 None => after.clone(),
@@ -153,15 +153,14 @@ impl Database {
         }
         self.version = set.version();
         self.history.extend_from_slice(set.changes());
-        self.left_out = set.left_out().to_vec();
+        self.skipped_conditions = set.skipped_conditions().to_vec();
     }
 
-    /// Loads into `set` what a batch needs besides what is there.
-    pub(crate) fn load(&self, needs: &Needs, mut set: WorkingSet) -> Loaded {
+    /// Loads what a batch needs.
+    pub(crate) fn load(&self, needs: &LoadPlan) -> Loaded {
+        let mut set = WorkingSet::new(self.version);
         let catalog = self.rulebook.catalog.clone();
         let mut whole = needs.ids.clone();
-        let recalled: Vec<ResourceId> =
-            set.loaded().map(|row| row.id).filter(|id| set.is_light(*id)).collect();
         self.load_rows(&catalog, &whole, &BTreeSet::new(), &mut set);
         let mut counted = BTreeSet::new();
         let mut computed = needs.statuses.clone();
@@ -199,14 +198,13 @@ impl Database {
             let holder = self
                 .rows
                 .values()
-                .find(|r| r.is_active() && r.kind == *kind && r.place() == *place && r.name == *name);
+                .find(|r| r.is_active() && r.kind == *kind && r.name_scope() == *place && r.name == *name);
             if let Some(holder) = holder {
                 set.load_name(kind.clone(), place.clone(), name.clone(), holder.id);
             }
         }
         self.load_reports(&catalog, &needs.reports, &computed, &mut set);
-        let mut light = if catalog.has_mappings() { BTreeSet::new() } else { light };
-        light.extend(recalled.into_iter().filter(|id| !whole.contains(id)));
+        let light = if catalog.has_mappings() { BTreeSet::new() } else { light };
         Loaded { set, light }
     }
 
@@ -221,7 +219,7 @@ impl Database {
             if whole.contains(&row.id) || (light.contains(&row.id) && catalog.has_mappings()) {
                 set.load(row.clone());
             } else if light.contains(&row.id) {
-                set.load_light(without_wish(row.clone()));
+                set.load_without_spec(without_spec(row.clone()));
             }
         }
     }
@@ -242,7 +240,7 @@ impl Database {
                 set.load_report(*id, report.clone());
             } else if computed.contains(id) && entity.required_adapters.iter().any(|name| **name == **adapter)
             {
-                set.load_standing(*id, report.standing());
+                set.load_summary(*id, report.summary());
             }
         }
     }
@@ -268,8 +266,8 @@ fn lasting(state: &Resource) -> Resource {
     Resource { conditions, pending_since: None, ..state.clone() }
 }
 
-/// A resource as it is loaded where nobody may look at its wish.
-fn without_wish(resource: Resource) -> Resource {
+/// A resource as it is loaded where spec and references are not read.
+fn without_spec(resource: Resource) -> Resource {
     let nothing = RawJson::from_value(&json!({}));
     Resource { spec: nothing.clone(), references: nothing, ..resource }
 }

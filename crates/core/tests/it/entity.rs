@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(cases(3_000))]
 
     #[test]
-    fn exactly_what_is_wrong_is_named_by_its_path(all in prop::collection::vec(descriptor(), 0..5)) {
+    fn each_fault_is_named_by_its_path(all in prop::collection::vec(descriptor(), 0..5)) {
         let kinds: BTreeSet<_> = all.iter().map(|d| d.kind.to_lowercase()).collect();
         let expected = wrong(&all);
         let found: BTreeSet<_> = Catalog::new(all.clone()).err().unwrap_or_default().iter().map(|f| path(f)).collect();

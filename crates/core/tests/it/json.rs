@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_comes_back_as_it_was_stored(value in value()) {
+    fn any_value_survives_storing_and_parsing(value in value()) {
         let stored = RawJson::from_value(&value);
         prop_assert!(naive::equal(&stored.parse().unwrap(), &value), "{:?} is not {}", stored, value);
         prop_assert_eq!(RawJson::from_value(&stored.parse::<Value>().unwrap()), stored);

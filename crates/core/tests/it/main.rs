@@ -9,7 +9,6 @@ mod entity;
 mod json;
 mod naive;
 mod patch;
-mod precondition;
 mod rules;
 mod search;
 mod status;

@@ -4,12 +4,12 @@
 //! commit must lead where the same commands lead one by one, and from what is there in the end undoing
 //! must lead to all that was.
 
+mod access_scope;
 mod document;
 mod histories;
 mod kinds;
 mod model;
 mod request;
-mod sights;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,6 +56,7 @@ fn empty_database() -> Database {
         contract: Contract::DOCUMENTED,
         legacy_conditions: false,
         tenancy: false,
+        base: "/api/hyperfleet/v1",
     }))
 }
 
@@ -99,7 +100,7 @@ impl World {
 
         let alone: Vec<_> = requests.iter().map(|(actor, request)| self.live(request, actor, now)).collect();
 
-        let (left, right) = (Places::of(&together, &rows), Places::of(&self.database, &rows));
+        let (left, right) = (ComparableIds::of(&together, &rows), ComparableIds::of(&self.database, &rows));
         assert_eq!(left.contents(&together), right.contents(&self.database), "of {requests:#?}");
         for (shared, alone) in shared.iter().zip(&alone) {
             assert_eq!(left.answer(shared), right.answer(alone), "of {requests:#?}");
@@ -118,7 +119,7 @@ impl World {
         assert_eq!(self.database.history, before.history, "a dry run has no history: {request:#?}");
 
         let real = self.database.run(&[request.command(actor, false)], now).remove(0);
-        let foretold = Places { known: &before.rows, fresh: Vec::new() };
+        let foretold = ComparableIds { known: &before.rows, fresh: Vec::new() };
         assert_eq!(foretold.answer(&rehearsed), foretold.answer(&real), "of {request:#?}");
 
         let fresh = real.as_ref().map_or_else(|_| ResourceId::generate(), |outcome| shown(outcome).id);
@@ -278,12 +279,12 @@ fn check_nothing_goes_back(before: &Database, after: &Database) {
 
 /// Two runs give new resources other ids. Each new id becomes its place among the new ones, in the
 /// order of their creation, so that the runs can be compared.
-struct Places<'a> {
+struct ComparableIds<'a> {
     known: &'a BTreeMap<ResourceId, Resource>,
     fresh: Vec<ResourceId>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> ComparableIds<'a> {
     fn of(database: &Database, known: &'a BTreeMap<ResourceId, Resource>) -> Self {
         let created = |change: &&Change| change.entries.iter().any(|e| e.action == Action::Created);
         Self { known, fresh: database.history.iter().filter(created).map(|c| c.resource).collect() }

@@ -3,9 +3,9 @@
 
 mod agreement;
 mod bounds;
+mod faults;
 mod generate;
 mod meaning;
-mod mistakes;
 mod model;
 mod spelling;
 
@@ -26,7 +26,7 @@ fn catalog() -> Catalog {
 }
 
 fn view(catalog: &Catalog) -> View<'_> {
-    View { catalog, contract: Contract::DOCUMENTED, tenancy: false }
+    View { catalog, contract: Contract::DOCUMENTED, tenancy: false, base: "/api/hyperfleet/v1" }
 }
 
 fn time(text: &str) -> Timestamp {

@@ -4,6 +4,7 @@
 mod adapters;
 mod deletion;
 mod field;
+mod fixture;
 mod freshness;
 mod last_known;
 mod legacy;
@@ -13,11 +14,10 @@ mod recompute;
 mod reconciled;
 mod records;
 mod removal;
-mod said;
-mod stage;
+mod test_report;
 
+use fixture::at;
 use serde_json::{Value, json};
-use stage::at;
 
 /// A condition as the API shows it; `times` are those of creation, last update and last transition.
 fn condition(kind: &str, status: &str, words: (&str, &str), generation: i64, times: [i64; 3]) -> Value {

@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_accepted_is_returned_as_it_came(labels in prop::collection::btree_map(key(), text(), 0..4)) {
+    fn accepted_values_are_returned_unchanged(labels in prop::collection::btree_map(key(), text(), 0..4)) {
         let members = labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
         let mut faults = Vec::new();
         let read = check_labels(&members.collect::<Map<_, _>>().into(), &mut faults);

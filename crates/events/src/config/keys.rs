@@ -1,15 +1,13 @@
-//! Every setting of a broker in one table, for the roles to put into theirs. The names are those of the Go broker
-//! library where it has one; what it has and this has no use for is understood and named as without effect.
+//! Every setting of a broker in one table, which the roles join to theirs. The names are those of the Go broker library
+//! where it has one. Its settings without a meaning here are accepted, so that its files can be used as they are.
 
 use std::time::Duration;
 
-use hyperfleet_service::settings::{Form, Key, Secret};
+use hyperfleet_service::settings::{Form, Key, NO_EFFECT, Secret, key};
 
-const SOME_TIME: Form = Form::Duration { min: Duration::from_millis(1) };
-const ANY_TIME: Form = Form::Duration { min: Duration::ZERO };
-
-const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
-    Key { path, form, default, doc, secret: Secret::No }
+/// A setting of the Go broker library that has no meaning here.
+const fn accepted(path: &'static str, form: Form, default: &'static str) -> Key {
+    key(path, form, default, NO_EFFECT)
 }
 
 const fn url(path: &'static str, default: &'static str, doc: &'static str) -> Key {
@@ -34,15 +32,15 @@ pub const KEYS: &[Key] = &[
         "Stream that keeps events; its dead letters are kept in one with `_DLQ` behind its name.",
     ),
     key("broker.nats.subject_prefix", Form::NonEmpty, "events", "First part of every subject."),
-    key("broker.nats.max_age", SOME_TIME, "7d", "How long a stream that is made here keeps events."),
+    key("broker.nats.max_age", Form::SOME_TIME, "7d", "How long a stream that is made here keeps events."),
     key(
         "broker.nats.ack_wait",
         Form::Duration { min: Duration::from_secs(1) },
         "30s",
-        "After this time without a sign of its process an event is handed to another.",
+        "If the process that works on an event is silent for this long, another gets the event.",
     ),
     key("broker.nats.replicas", number(1, 5), "1", "Copies that a stream made here has in a cluster."),
-    key("broker.nats.ca_file", Form::Text, "", "Authorities that the server's certificate may be of."),
+    key("broker.nats.ca_file", Form::Text, "", "File of certificate authorities to trust, in PEM."),
     url("broker.rabbitmq.url", "amqp://localhost:5672", "Address of RabbitMQ, `amqp://`; without TLS."),
     key("broker.rabbitmq.exchange", Form::Text, "", "Exchange; the topic when empty."),
     key(
@@ -59,14 +57,14 @@ pub const KEYS: &[Key] = &[
         "0",
         "Events that a process takes ahead; 0 for twice `subscriber.parallelism`.",
     ),
-    key("broker.rabbitmq.prefetch_size", number(0, i64::MAX), "0", "Without effect."),
-    key("broker.rabbitmq.consumer_tag", Form::Text, "", "Without effect."),
     key(
-        "broker.rabbitmq.publisher_confirm",
-        Form::Bool,
-        "true",
-        "Without effect: confirms are always awaited.",
+        "broker.rabbitmq.consumer_tag",
+        Form::Text,
+        "",
+        "Tag of the consumer; the server's choice when empty.",
     ),
+    accepted("broker.rabbitmq.prefetch_size", number(0, i64::MAX), "0"),
+    accepted("broker.rabbitmq.publisher_confirm", Form::Bool, "true"),
     key("broker.googlepubsub.project_id", Form::Text, "", "Project of topics and subscriptions."),
     key(
         "broker.googlepubsub.create_topic_if_missing",
@@ -84,7 +82,7 @@ pub const KEYS: &[Key] = &[
         "broker.googlepubsub.ack_deadline_seconds",
         number(10, 600),
         "60",
-        "After this time without a sign of its process an event is handed to another.",
+        "If the process that works on an event is silent for this long, another gets the event.",
     ),
     key(
         "broker.googlepubsub.message_retention_duration",
@@ -100,7 +98,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "broker.googlepubsub.topic_retention_duration",
-        ANY_TIME,
+        Form::ANY_DURATION,
         "0s",
         "How long a topic that is made here keeps events; 0s for not at all.",
     ),
@@ -108,42 +106,37 @@ pub const KEYS: &[Key] = &[
         "broker.googlepubsub.retry_min_backoff",
         Form::Text,
         "",
-        "In place of `subscriber.backoff_initial` for subscriptions made here.",
+        "Replaces `subscriber.backoff_initial` for subscriptions that this process creates.",
     ),
     key(
         "broker.googlepubsub.retry_max_backoff",
         Form::Text,
         "",
-        "In place of `subscriber.backoff_max` for subscriptions made here.",
+        "Replaces `subscriber.backoff_max` for subscriptions that this process creates.",
     ),
     key(
         "broker.googlepubsub.dead_letter_max_attempts",
         number(0, 100),
         "0",
-        "In place of `subscriber.max_deliveries`, from 5; 0 for that.",
+        "Replaces `subscriber.max_deliveries`; at least 5, or 0 to use that one.",
     ),
-    key(
-        "broker.googlepubsub.dead_letter_topic",
-        Form::Text,
-        "",
-        "Without effect: it is `<subscription>-dlq`.",
-    ),
-    key("broker.googlepubsub.topic", Form::Text, "", "Without effect: the role names its topic."),
-    key(
-        "broker.googlepubsub.subscription",
-        Form::Text,
-        "",
-        "Without effect: the role names its subscription.",
-    ),
-    key("broker.googlepubsub.enable_message_ordering", Form::Bool, "false", "Without effect."),
     key(
         "broker.googlepubsub.max_outstanding_messages",
         number(0, 1_000_000),
         "0",
         "Events that a process takes ahead; 0 for twice `subscriber.parallelism`.",
     ),
-    key("broker.googlepubsub.max_outstanding_bytes", number(0, i64::MAX), "0", "Without effect."),
-    key("broker.googlepubsub.num_goroutines", number(0, 1_000_000), "0", "Without effect."),
+    key(
+        "broker.googlepubsub.max_outstanding_bytes",
+        number(0, i64::MAX),
+        "0",
+        "Bytes of events that a process takes ahead; 0 for the client library's default.",
+    ),
+    accepted("broker.googlepubsub.dead_letter_topic", Form::Text, ""),
+    accepted("broker.googlepubsub.topic", Form::Text, ""),
+    accepted("broker.googlepubsub.subscription", Form::Text, ""),
+    accepted("broker.googlepubsub.enable_message_ordering", Form::Bool, "false"),
+    accepted("broker.googlepubsub.num_goroutines", number(0, 1_000_000), "0"),
     key("subscriber.parallelism", number(1, 10_000), "10", "Events that are worked on at one time."),
     key(
         "subscriber.max_deliveries",
@@ -153,10 +146,10 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "subscriber.backoff_initial",
-        SOME_TIME,
+        Form::SOME_TIME,
         "1s",
         "Wait before a failed event comes again; then doubled.",
     ),
-    key("subscriber.backoff_max", SOME_TIME, "5m", "Longest such wait."),
-    key("log_config", Form::Bool, "false", "Without effect: `hyperfleet config` shows the settings."),
+    key("subscriber.backoff_max", Form::SOME_TIME, "5m", "Longest such wait."),
+    accepted("log_config", Form::Bool, "false"),
 ];

@@ -1,5 +1,4 @@
-//! Topics and subscriptions of Pub/Sub: what they are called, and how those are made that are missing. Whoever
-//! has no right to make them leaves both settings off and makes them by other means.
+//! Names of topics and subscriptions of Pub/Sub, and the creation of missing ones where the settings allow it.
 
 use std::time::Duration;
 
@@ -10,23 +9,23 @@ use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_pubsub::model::{DeadLetterPolicy, ExpirationPolicy, RetryPolicy, Subscription, Topic};
 use tokio::time::timeout;
 
-use super::{PATIENCE, PubSub, failure, is_missing};
+use super::{PubSub, TIMEOUT, failure, is_missing};
 use crate::error::BrokerError;
 use crate::subscription::Options;
 
-/// What the service allows for the deliveries before it makes a dead letter itself.
+/// Bounds of the service for `max_delivery_attempts`.
 const DELIVERIES: std::ops::RangeInclusive<i32> = 5..=100;
-/// The longest wait that a retry policy may have.
+/// The longest back-off of a retry policy.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
-/// The shortest life that the service allows for what should be gone sooner.
+/// The shortest expiration that the service allows.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What is to be made for a message that found no topic.
+/// What to make for a message whose topic is missing.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Making {
+pub(super) enum Missing {
     Topic,
-    /// With a subscription of the same name, without which it would keep nothing.
-    TopicForLetters,
+    /// With a subscription of the same name, without which the topic would keep nothing.
+    DeadLetterTopic,
 }
 
 /// Full names within one project.
@@ -48,22 +47,22 @@ impl Names {
 }
 
 impl PubSub {
-    pub(super) async fn make(&self, making: Making, name: &str) -> Result<(), BrokerError> {
+    pub(super) async fn make(&self, missing: Missing, name: &str) -> Result<(), BrokerError> {
         let mut topic = Topic::new().set_name(self.0.names.topic(name));
         topic.message_retention_duration =
             self.0.config.topic_retention.and_then(|time| time.try_into().ok());
         let make = self.0.topics.create_topic().with_request(topic).with_retry_policy(NeverRetry);
-        made(timeout(PATIENCE, make.send()).await)?;
-        match making {
-            Making::Topic => Ok(()),
-            Making::TopicForLetters => {
-                let letters = self.subscription_of(name, name);
-                self.create(letters).await
+        made(timeout(TIMEOUT, make.send()).await)?;
+        match missing {
+            Missing::Topic => Ok(()),
+            Missing::DeadLetterTopic => {
+                let dead_letters = self.subscription_of(name, name);
+                self.create(dead_letters).await
             }
         }
     }
 
-    /// A subscription that counts and waits, with a place for its dead letters.
+    /// Makes a subscription with a retry policy, and with a topic for its dead letters.
     pub(super) async fn make_subscription(
         &self,
         topic: &str,
@@ -71,18 +70,18 @@ impl PubSub {
         options: &Options,
     ) -> Result<(), BrokerError> {
         if self.0.config.create_topic_if_missing {
-            self.make(Making::Topic, topic).await?;
+            self.make(Missing::Topic, topic).await?;
         }
         if !self.0.config.create_subscription_if_missing || self.has_subscription(name).await? {
             return Ok(());
         }
-        let letters = format!("{name}-dlq");
-        self.make(Making::TopicForLetters, &letters).await?;
+        let dead_letters = format!("{name}-dlq");
+        self.make(Missing::DeadLetterTopic, &dead_letters).await?;
         let mut subscription = self.subscription_of(topic, name);
         let deliveries = i32::try_from(options.max_deliveries).unwrap_or(i32::MAX);
         subscription.dead_letter_policy = Some(
             DeadLetterPolicy::new()
-                .set_dead_letter_topic(self.0.names.topic(&letters))
+                .set_dead_letter_topic(self.0.names.topic(&dead_letters))
                 .set_max_delivery_attempts(deliveries.clamp(*DELIVERIES.start(), *DELIVERIES.end())),
         );
         let mut waits = RetryPolicy::new();
@@ -92,11 +91,15 @@ impl PubSub {
         self.create(subscription).await
     }
 
-    pub(super) async fn make_passing_subscription(&self, topic: &str, name: &str) -> Result<(), BrokerError> {
+    pub(super) async fn make_temporary_subscription(
+        &self,
+        topic: &str,
+        name: &str,
+    ) -> Result<(), BrokerError> {
         let mut subscription = self.subscription_of(topic, name);
-        let mut passing = ExpirationPolicy::new();
-        passing.ttl = DAY.try_into().ok();
-        subscription.expiration_policy = Some(passing);
+        let mut expiration = ExpirationPolicy::new();
+        expiration.ttl = DAY.try_into().ok();
+        subscription.expiration_policy = Some(expiration);
         subscription.message_retention_duration = Duration::from_secs(600).try_into().ok();
         self.create(subscription).await
     }
@@ -104,14 +107,14 @@ impl PubSub {
     pub(super) async fn remove_subscription(&self, name: &str) {
         let name = self.0.names.subscription(name);
         let delete = self.0.subscriptions.delete_subscription().set_subscription(name);
-        // It expires by itself otherwise.
-        let _ = timeout(PATIENCE, delete.send()).await;
+        // It would expire otherwise.
+        let _ = timeout(TIMEOUT, delete.send()).await;
     }
 
     pub(super) async fn has_subscription(&self, name: &str) -> Result<bool, BrokerError> {
         let name = self.0.names.subscription(name);
         let get = self.0.subscriptions.get_subscription().set_subscription(name);
-        match timeout(PATIENCE, get.with_retry_policy(NeverRetry).send()).await {
+        match timeout(TIMEOUT, get.with_retry_policy(NeverRetry).send()).await {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(error)) if is_missing(&error) => Ok(false),
             Ok(Err(error)) => Err(failure(&error)),
@@ -134,11 +137,11 @@ impl PubSub {
 
     async fn create(&self, subscription: Subscription) -> Result<(), BrokerError> {
         let make = self.0.subscriptions.create_subscription().with_request(subscription);
-        made(timeout(PATIENCE, make.with_retry_policy(NeverRetry).send()).await)
+        made(timeout(TIMEOUT, make.with_retry_policy(NeverRetry).send()).await)
     }
 }
 
-/// Made by somebody else is made.
+/// A topic or subscription that exists already counts as made.
 fn made<T>(result: Result<Result<T, Error>, tokio::time::error::Elapsed>) -> Result<(), BrokerError> {
     match result {
         Ok(Ok(_)) => Ok(()),

@@ -1,6 +1,5 @@
-//! Publishing with confirms. A channel carries one message at a time: the client library hands a returned message
-//! to whichever confirmation comes next, so with two on one channel an event that no queue took could pass for
-//! one that was taken. Many channels make up for it.
+//! Publishing with confirms, one message at a time on a channel: the client library attaches a returned message to the
+//! next confirm of its channel, so with two in flight an unroutable event could pass for a published one.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,13 +14,13 @@ use super::{RabbitMq, declare_queue, properties, unavailable};
 use crate::error::BrokerError;
 use crate::message::Message;
 
-/// Longest wait for the server, for one message.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// Messages that are on their way at one time.
+/// Longest wait for an answer of the server.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
+/// Messages in flight at one time.
 const CHANNELS: usize = 64;
 
 pub(super) struct Publishing {
-    room: Semaphore,
+    permits: Semaphore,
     state: Mutex<State>,
 }
 
@@ -34,11 +33,11 @@ struct State {
 
 impl Default for Publishing {
     fn default() -> Self {
-        Self { room: Semaphore::new(CHANNELS), state: Mutex::default() }
+        Self { permits: Semaphore::new(CHANNELS), state: Mutex::default() }
     }
 }
 
-/// What must be there before a message is published.
+/// What to declare before a message is published.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Declare<'a> {
     Exchange(&'a str),
@@ -47,7 +46,7 @@ pub(super) enum Declare<'a> {
 }
 
 impl Publishing {
-    /// Keeps a channel for the next message.
+    /// Returns a channel to the pool.
     pub(super) async fn keep(&self, channel: Channel) {
         let mut state = self.state.lock().await;
         if state.idle.len() < CHANNELS {
@@ -57,7 +56,7 @@ impl Publishing {
 }
 
 impl RabbitMq {
-    /// A channel with confirms, on a connection that is made anew when it broke.
+    /// A channel with confirms of the pool, or a new one. A broken connection is replaced.
     pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
         let mut state = self.0.publishing.state.lock().await;
         while let Some(channel) = state.idle.pop() {
@@ -72,7 +71,7 @@ impl RabbitMq {
             Some(connection) => connection,
             None => state.connection.insert(self.connect().await?),
         };
-        let channel = timeout(PATIENCE, async {
+        let channel = timeout(TIMEOUT, async {
             let channel = connection.create_channel().await?;
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
             Ok(channel)
@@ -90,9 +89,9 @@ impl RabbitMq {
         headers: FieldTable,
     ) -> Result<(), BrokerError> {
         let publishing = &self.0.publishing;
-        let _room = publishing.room.acquire().await.map_err(unavailable)?;
-        // After this time the channel is dropped, and with it whatever might come late on it.
-        let confirmed = timeout(PATIENCE, async {
+        let _permit = publishing.permits.acquire().await.map_err(unavailable)?;
+        // After this time the channel is dropped, and a late confirm with it.
+        let confirmed = timeout(TIMEOUT, async {
             let channel = self.channel().await?;
             self.declare(&channel, declare).await?;
             let mandatory = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
@@ -114,7 +113,7 @@ impl RabbitMq {
             Ok(Err(error)) => error,
             Err(_) => BrokerError::TimedOut,
         };
-        // What was declared may be gone.
+        // Exchange or queue may have been deleted.
         publishing.state.lock().await.declared.clear();
         Err(error)
     }

@@ -1,6 +1,5 @@
-//! A subscription's queue. The server gives a consumer no more than it may hold unacknowledged; messages that
-//! wait for another try would fill that up, so when they take half of it the consumer is replaced by a fresh one
-//! on the same channel, where the old messages can still be settled.
+//! A subscription's queue. Delayed messages stay unacknowledged and count against the prefetch of their consumer. When
+//! they take half of it, a new consumer replaces it on the same channel, where the old messages can still be settled.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,85 +11,85 @@ use lapin::message::Delivery;
 use lapin::options::{
     BasicAckOptions, BasicCancelOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions,
 };
-use lapin::types::{AMQPValue, FieldTable};
+use lapin::types::{AMQPValue, FieldTable, ShortString};
 use lapin::{Acker, Channel, Connection, Consumer};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::publishing::{Declare, PATIENCE};
+use super::publishing::{Declare, TIMEOUT};
 use super::{ATTEMPT, RabbitMq, declare_queue, read, unavailable};
-use crate::broker::{Raw, Receipt as AnyReceipt};
+use crate::broker::{RawMessage, Receipt as AnyReceipt};
 use crate::error::BrokerError;
 use crate::message::Message;
 
-/// Most messages that wait here for another try; with more the consumer is not replaced and takes no new ones.
-const HELD_AT_MOST: usize = 1_000;
+/// With more delayed messages than this the consumer is not replaced, and gets no new messages.
+const MAX_DELAYED: usize = 1_000;
 
-/// Where a subscription's messages come from.
+/// A consumer with a connection of its own.
 #[derive(Debug)]
 pub(crate) struct Source {
-    link: RabbitMq,
+    backend: RabbitMq,
     topic: String,
     queue: Arc<str>,
     window: usize,
-    at: Option<At>,
+    at: Option<Attachment>,
 }
 
 #[derive(Debug)]
-struct At {
+struct Attachment {
     connection: Connection,
     channel: Channel,
     consumer: Consumer,
-    /// Came to a consumer that was replaced, and not given on yet.
+    /// Deliveries to consumers that were replaced.
     left: VecDeque<Delivery>,
-    held: Arc<Held>,
-    /// Ends the waits when the channel goes: the server then has the messages back.
-    gone: CancellationToken,
-    /// Those who wait, or put what they held behind the queue.
-    holding: TaskTracker,
+    delayed: Arc<Delayed>,
+    /// Cancelled with the channel, whose unacknowledged messages the server requeues.
+    closed: CancellationToken,
+    /// Tasks of delayed messages.
+    delaying: TaskTracker,
 }
 
-impl Drop for At {
+impl Drop for Attachment {
     fn drop(&mut self) {
-        self.gone.cancel();
+        self.closed.cancel();
     }
 }
 
-/// Messages that wait here for another try.
+/// Counts of messages that wait for their redelivery.
 #[derive(Debug, Default)]
-struct Held {
+struct Delayed {
     total: AtomicUsize,
-    /// Of the present consumer, whose number is `consumer`.
+    /// Those of the current consumer, whose number is `consumer`.
     of_consumer: AtomicUsize,
     consumer: AtomicU64,
     changed: Notify,
 }
 
 impl Source {
-    pub(super) fn new(link: RabbitMq, topic: &str, queue: String, window: usize) -> Self {
-        Self { link, topic: topic.to_owned(), queue: queue.into(), window, at: None }
+    pub(super) fn new(backend: RabbitMq, topic: &str, queue: String, window: usize) -> Self {
+        Self { backend, topic: topic.to_owned(), queue: queue.into(), window, at: None }
     }
 
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         self.at = None;
-        let connection = self.link.connect().await?;
+        let connection = self.backend.connect().await?;
         let channel = connection.create_channel().await.map_err(unavailable)?;
-        let exchange = self.link.exchange(&self.topic);
-        self.link.declare_exchange(&channel, exchange).await?;
+        let exchange = self.backend.exchange(&self.topic);
+        self.backend.declare_exchange(&channel, exchange).await?;
         declare_queue(&channel, &self.queue).await?;
-        self.link.bind(&channel, &self.queue, exchange).await?;
+        self.backend.bind(&channel, &self.queue, exchange).await?;
         let window = u16::try_from(self.window).unwrap_or(u16::MAX);
         channel.basic_qos(window, BasicQosOptions::default()).await.map_err(unavailable)?;
-        let consumer = consume(&channel, &self.queue).await?;
-        let (left, held) = (VecDeque::new(), Arc::default());
-        let (gone, holding) = (CancellationToken::new(), TaskTracker::new());
-        self.at = Some(At { connection, channel, consumer, left, held, gone, holding });
+        let consumer = consume(&channel, &self.queue, self.backend.consumer_tag(0)).await?;
+        let (left, delayed) = (VecDeque::new(), Arc::default());
+        let (closed, delaying) = (CancellationToken::new(), TaskTracker::new());
+        self.at = Some(Attachment { connection, channel, consumer, left, delayed, closed, delaying });
         Ok(())
     }
 
-    pub(crate) async fn next(&mut self, _room: usize) -> Result<Raw, BrokerError> {
+    pub(crate) async fn next(&mut self, _prefetch: usize) -> Result<RawMessage, BrokerError> {
         loop {
             let Some(at) = &mut self.at else { return Err(unavailable("not attached")) };
             let delivery = match at.left.pop_front() {
@@ -100,76 +99,76 @@ impl Source {
                         Some(delivery) => delivery.map_err(unavailable)?,
                         None => return Err(unavailable("the server ended the delivery")),
                     },
-                    () = at.held.changed.notified() => {
-                        if at.held.crowds(self.window) {
-                            at.replace_consumer(&self.queue).await?;
+                    () = at.delayed.changed.notified() => {
+                        if at.delayed.exceed_half_of(self.window) {
+                            at.replace_consumer(&self.backend, &self.queue).await?;
                         }
                         continue;
                     }
                 },
             };
-            let receipt = at.receipt(&self.link, &self.queue, &delivery);
-            // The server says only that it handed the message out before, not how often. So the count is put into
-            // the message before anybody works on it, or one that kills its process would come for ever.
+            let receipt = at.receipt(&self.backend, &self.queue, &delivery);
+            // The server tells that this is a redelivery, but no count. The count is put into the message before it is
+            // delivered, because an event that kills its process would be redelivered without end otherwise.
             if delivery.redelivered {
-                receipt.put_behind(receipt.attempt.saturating_add(1)).await?;
+                receipt.republish(receipt.attempt.saturating_add(1)).await?;
                 continue;
             }
             let (message, attempt) = (receipt.message.clone(), receipt.attempt);
-            return Ok(Raw { message, attempt, receipt: AnyReceipt::RabbitMq(receipt) });
+            return Ok(RawMessage { message, attempt, receipt: AnyReceipt::RabbitMq(receipt) });
         }
     }
 
-    pub(crate) async fn stop_taking(&mut self) -> Vec<Raw> {
+    pub(crate) async fn stop_consuming(&mut self) -> Vec<RawMessage> {
         let Some(at) = &mut self.at else { return Vec::new() };
-        if !matches!(timeout(PATIENCE, at.end_consumer()).await, Ok(Ok(()))) {
-            // Without its channel nothing can be settled; the server has everything back when it is gone.
+        if !matches!(timeout(TIMEOUT, at.end_consumer()).await, Ok(Ok(()))) {
+            // Without its channel nothing can be settled, and the server requeues everything.
             return Vec::new();
         }
-        let ahead = std::mem::take(&mut at.left);
+        let prefetched = std::mem::take(&mut at.left);
         let raw = |delivery: Delivery| {
-            let mut receipt = at.receipt(&self.link, &self.queue, &delivery);
-            // It was out before, and nobody has put that into it yet.
+            let mut receipt = at.receipt(&self.backend, &self.queue, &delivery);
+            // The earlier delivery is not in the count yet.
             receipt.attempt = receipt.attempt.saturating_add(u32::from(delivery.redelivered));
             let (message, attempt) = (receipt.message.clone(), receipt.attempt);
-            Raw { message, attempt, receipt: AnyReceipt::RabbitMq(receipt) }
+            RawMessage { message, attempt, receipt: AnyReceipt::RabbitMq(receipt) }
         };
-        ahead.into_iter().map(raw).collect()
+        prefetched.into_iter().map(raw).collect()
     }
 
     pub(crate) async fn close(mut self) {
         if let Some(at) = self.at.take() {
-            // What only waits goes back with the connection. What is on its way behind the queue is let go there
-            // first, or the server would have it twice.
-            at.gone.cancel();
-            at.holding.close();
-            let _ = timeout(PATIENCE, at.holding.wait()).await;
-            let _ = timeout(PATIENCE, at.connection.close(200, "drained".into())).await;
+            // Closing the connection requeues delayed messages. Those that are being republished are acknowledged first,
+            // because the server would have them twice otherwise.
+            at.closed.cancel();
+            at.delaying.close();
+            let _ = timeout(TIMEOUT, at.delaying.wait()).await;
+            let _ = timeout(TIMEOUT, at.connection.close(200, "drained".into())).await;
         }
     }
 }
 
-impl At {
-    fn receipt(&self, link: &RabbitMq, queue: &Arc<str>, delivery: &Delivery) -> Receipt {
+impl Attachment {
+    fn receipt(&self, backend: &RabbitMq, queue: &Arc<str>, delivery: &Delivery) -> Receipt {
         let attempt =
             match delivery.properties.headers().as_ref().and_then(|table| table.inner().get(ATTEMPT)) {
                 Some(AMQPValue::LongInt(attempt)) => u32::try_from(*attempt).unwrap_or(1),
                 _ => 1,
             };
         Receipt {
-            link: link.clone(),
+            backend: backend.clone(),
             queue: Arc::clone(queue),
             message: read(delivery),
             attempt,
             acker: delivery.acker.clone(),
-            held: Arc::clone(&self.held),
-            consumer: self.held.consumer.load(Ordering::Relaxed),
-            gone: self.gone.clone(),
-            holding: self.holding.clone(),
+            delayed: Arc::clone(&self.delayed),
+            consumer: self.delayed.consumer.load(Ordering::Relaxed),
+            closed: self.closed.clone(),
+            delaying: self.delaying.clone(),
         }
     }
 
-    /// The server hands out nothing more to the consumer; what it had handed out is in `left`.
+    /// Cancels the consumer, and moves what was delivered to `left`.
     async fn end_consumer(&mut self) -> Result<(), BrokerError> {
         let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
         cancelled.await.map_err(unavailable)?;
@@ -179,21 +178,21 @@ impl At {
         Ok(())
     }
 
-    async fn replace_consumer(&mut self, queue: &str) -> Result<(), BrokerError> {
+    async fn replace_consumer(&mut self, backend: &RabbitMq, queue: &str) -> Result<(), BrokerError> {
         self.end_consumer().await?;
-        self.held.consumer.fetch_add(1, Ordering::Relaxed);
-        self.held.of_consumer.store(0, Ordering::Relaxed);
-        self.consumer = consume(&self.channel, queue).await?;
+        let number = self.delayed.consumer.fetch_add(1, Ordering::Relaxed) + 1;
+        self.delayed.of_consumer.store(0, Ordering::Relaxed);
+        self.consumer = consume(&self.channel, queue, backend.consumer_tag(number)).await?;
         Ok(())
     }
 }
 
-async fn consume(channel: &Channel, queue: &str) -> Result<Consumer, BrokerError> {
+async fn consume(channel: &Channel, queue: &str, tag: ShortString) -> Result<Consumer, BrokerError> {
     let options = BasicConsumeOptions::default();
-    channel.basic_consume(queue.into(), "".into(), options, FieldTable::default()).await.map_err(unavailable)
+    channel.basic_consume(queue.into(), tag, options, FieldTable::default()).await.map_err(unavailable)
 }
 
-impl Held {
+impl Delayed {
     fn add(&self, consumer: u64) {
         self.total.fetch_add(1, Ordering::Relaxed);
         if self.consumer.load(Ordering::Relaxed) == consumer {
@@ -205,89 +204,88 @@ impl Held {
     fn remove(&self, consumer: u64) {
         self.total.fetch_sub(1, Ordering::Relaxed);
         if self.consumer.load(Ordering::Relaxed) == consumer {
-            // A consumer may be replaced in between; its successor starts from nothing and stays there.
+            // The consumer may have been replaced in between, and the count of its successor starts at zero.
             let _ = self
                 .of_consumer
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| held.checked_sub(1));
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |delayed| delayed.checked_sub(1));
         }
         self.changed.notify_one();
     }
 
-    /// Whether they take too much of what the present consumer may hold.
-    fn crowds(&self, window: usize) -> bool {
+    /// Whether to replace the consumer.
+    fn exceed_half_of(&self, window: usize) -> bool {
         self.of_consumer.load(Ordering::Relaxed) * 2 >= window
-            && self.total.load(Ordering::Relaxed) < HELD_AT_MOST
+            && self.total.load(Ordering::Relaxed) < MAX_DELAYED
     }
 }
 
-/// The right to settle one message.
+/// Settles one message.
 #[derive(Debug)]
 pub(crate) struct Receipt {
-    link: RabbitMq,
+    backend: RabbitMq,
     queue: Arc<str>,
     message: Message,
     attempt: u32,
     acker: Acker,
-    held: Arc<Held>,
+    delayed: Arc<Delayed>,
     consumer: u64,
-    gone: CancellationToken,
-    holding: TaskTracker,
+    closed: CancellationToken,
+    delaying: TaskTracker,
 }
 
 impl Receipt {
     pub(crate) async fn acknowledge(self) -> Result<(), BrokerError> {
-        said(self.acker.ack(BasicAckOptions::default()).await)
+        settled(self.acker.ack(BasicAckOptions::default()).await)
     }
 
-    /// The server would say of a message that it takes back only that it was out before, so this is put behind the queue
-    /// too, with its count as it was.
-    pub(crate) async fn give_back(self) -> Result<(), BrokerError> {
-        if let Err(error) = self.put_behind(self.attempt).await {
-            self.let_go().await?;
+    /// Republishes the message with its count unchanged, because a requeue by the server would count as a delivery.
+    pub(crate) async fn requeue(self) -> Result<(), BrokerError> {
+        if let Err(error) = self.republish(self.attempt).await {
+            self.nack().await?;
             return Err(error);
         }
         Ok(())
     }
 
-    /// The server has it back, and it counts as handed out.
-    pub(crate) async fn let_go(&self) -> Result<(), BrokerError> {
+    /// The server requeues the message, and this delivery counts.
+    pub(crate) async fn nack(&self) -> Result<(), BrokerError> {
         let back = BasicNackOptions { requeue: true, ..BasicNackOptions::default() };
-        said(self.acker.nack(back).await)
+        settled(self.acker.nack(back).await)
     }
 
-    pub(crate) async fn retry(self, after: Duration) -> Result<(), BrokerError> {
-        self.held.add(self.consumer);
-        let holding = self.holding.clone();
-        holding.spawn(async move {
-            let waited = self.gone.run_until_cancelled(tokio::time::sleep(after)).await.is_some();
-            let (held, consumer) = (Arc::clone(&self.held), self.consumer);
-            if waited && let Err(error) = self.put_behind(self.attempt.saturating_add(1)).await {
-                tracing::warn!(queue = &*self.queue, %error, "an event could not be put behind its queue");
-                let _ = self.let_go().await;
+    pub(crate) async fn redeliver_after(self, after: Duration) -> Result<(), BrokerError> {
+        self.delayed.add(self.consumer);
+        let delaying = self.delaying.clone();
+        delaying.spawn(async move {
+            let waited = self.closed.run_until_cancelled(tokio::time::sleep(after)).await.is_some();
+            let (delayed, consumer) = (Arc::clone(&self.delayed), self.consumer);
+            if waited && let Err(error) = self.republish(self.attempt.saturating_add(1)).await {
+                tracing::warn!(queue = &*self.queue, %error, "an event could not be republished to its queue");
+                let _ = self.nack().await;
             }
-            held.remove(consumer);
+            delayed.remove(consumer);
         });
         Ok(())
     }
 
-    /// Puts the message behind the queue with its count, and only then lets go of it here.
-    async fn put_behind(&self, attempt: u32) -> Result<(), BrokerError> {
+    /// Publishes the message to the tail of the queue with its count, and acknowledges it after the confirm.
+    async fn republish(&self, attempt: u32) -> Result<(), BrokerError> {
         if !self.acker.usable() {
-            // The channel is gone, so the server has the message back.
+            // The channel is closed, so the server has requeued the message.
             return Ok(());
         }
         let mut headers = FieldTable::default();
         let attempt = i32::try_from(attempt).unwrap_or(i32::MAX);
         headers.insert(ATTEMPT.into(), AMQPValue::LongInt(attempt));
-        self.link.put(Declare::Nothing, "", &self.queue, &self.message, headers).await?;
-        said(self.acker.ack(BasicAckOptions::default()).await)
+        self.backend.put(Declare::Nothing, "", &self.queue, &self.message, headers).await?;
+        settled(self.acker.ack(BasicAckOptions::default()).await)
     }
 }
 
-fn said(result: lapin::Result<bool>) -> Result<(), BrokerError> {
+fn settled(result: lapin::Result<bool>) -> Result<(), BrokerError> {
     match result {
         Ok(true) => Ok(()),
-        Ok(false) => Err(unavailable("the connection ended before")),
+        Ok(false) => Err(unavailable("the connection ended before the acknowledgement")),
         Err(error) => Err(unavailable(error)),
     }
 }

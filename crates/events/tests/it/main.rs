@@ -1,4 +1,4 @@
-//! One suite, run over every broker against a real server of it, and what is special to one of them.
+//! One suite for every broker, against a real server of it, and tests of what is special to one broker.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 

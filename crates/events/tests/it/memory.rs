@@ -10,7 +10,7 @@ use crate::world::{World, event};
 suite!(World::of(&[], None));
 
 #[tokio::test]
-async fn a_subscription_that_nobody_works_on_is_full_at_some_point() {
+async fn a_publish_is_refused_when_a_subscription_has_100_000_events_waiting() {
     let broker = Broker::memory(Metrics::default());
     let idle = Options { parallelism: 1, ..broker.options() };
     let _subscription = broker.subscribe("t", "s", idle);
@@ -26,7 +26,7 @@ async fn a_subscription_that_nobody_works_on_is_full_at_some_point() {
 }
 
 #[tokio::test]
-async fn clones_are_the_same_broker_and_others_are_not() {
+async fn clones_of_a_memory_broker_share_their_events() {
     let broker = Broker::memory(Metrics::default());
     let mut subscription = broker.clone().subscribe("t", "s", broker.options());
     Broker::memory(Metrics::default()).publish("t", &event("elsewhere")).await.unwrap();

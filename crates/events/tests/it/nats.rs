@@ -8,12 +8,12 @@ use crate::world::{World, event, next, options, resource};
 suite!(world(&Nats::shared().url()));
 
 async fn world(url: &str) -> World {
-    World::of(&[("broker.type", "nats"), ("broker.nats.url", url), ("broker.nats.ack_wait", "2s")], None)
+    World::of(&[("broker.type", "nats"), ("broker.nats.url", url), ("broker.nats.ack_wait", "4s")], None)
         .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_is_published_twice_comes_once() {
+async fn an_event_that_is_published_twice_is_delivered_once() {
     let world = world(&Nats::shared().url()).await;
     let mut subscription = world.subscribe("s", &options()).await;
     let twice = event("a");
@@ -25,7 +25,7 @@ async fn an_event_that_is_published_twice_comes_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn events_are_in_a_file_backed_stream_under_the_prefix_and_the_topic() {
+async fn events_are_in_a_file_backed_stream_under_prefix_and_topic() {
     let url = Nats::shared().url();
     let world = world(&url).await;
     let published = world.publish("a").await;
@@ -38,10 +38,10 @@ async fn events_are_in_a_file_backed_stream_under_the_prefix_and_the_topic() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_confirmed_is_lost_when_the_server_is_killed_under_publishers() {
+async fn no_confirmed_event_is_lost_when_the_server_is_killed() {
     let server = Nats::start().await.unwrap();
     let world = world(&server.url()).await;
-    crate::restart::nothing_confirmed_is_lost(&world, async || {
+    crate::restart::no_confirmed_event_is_lost(&world, async || {
         server.kill();
         server.start_again().await.unwrap();
     })
@@ -49,10 +49,12 @@ async fn nothing_that_was_confirmed_is_lost_when_the_server_is_killed_under_publ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broker_can_be_opened_and_subscribed_to_before_its_server_is_there() {
+async fn a_broker_can_be_opened_and_subscribed_to_before_its_server_is_up() {
     let server = Nats::start().await.unwrap();
     server.kill();
     let world = world(&server.url()).await;
-    crate::restart::it_works_once_the_server_is_there(&world, async || server.start_again().await.unwrap())
-        .await;
+    crate::restart::the_broker_works_once_its_server_is_up(&world, async || {
+        server.start_again().await.unwrap();
+    })
+    .await;
 }

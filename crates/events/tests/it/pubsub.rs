@@ -19,14 +19,14 @@ async fn world(makes: bool) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn topics_are_not_made_unless_the_settings_say_so() {
+async fn topics_are_made_only_if_the_settings_allow_it() {
     let world = world(false).await;
     let refused = world.broker.publish(&world.topic, &event("a")).await;
     assert!(matches!(refused, Err(BrokerError::Refused(_))), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_than_a_thousand_dead_letters_are_found_and_dropped() {
+async fn more_than_a_thousand_dead_letters_are_listed_and_dropped() {
     let world = world(true).await;
     world.subscribe("s", &options()).await.drain().await;
     let destination = format!("{}-dlq", world.named("s"));

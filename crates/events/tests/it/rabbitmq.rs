@@ -18,7 +18,7 @@ async fn world(url: &str) -> World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_event_that_no_queue_takes_is_an_error_also_among_events_that_are_taken() {
+async fn an_unroutable_event_is_an_error_also_among_routable_ones() {
     let world = world(&RabbitMq::shared().url()).await;
     let _subscription = world.subscribe("s", &options()).await;
     let unheard = format!("{}-unheard", world.topic);
@@ -71,10 +71,10 @@ async fn names_and_headers_are_those_of_the_go_library() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_was_confirmed_is_lost_when_the_node_is_killed_and_who_came_before_it_waits_for_it() {
+async fn no_confirmed_event_is_lost_when_the_node_is_killed_and_early_clients_connect_when_it_is_up() {
     let node = RabbitMq::start().await.unwrap();
     let world = world(&node.url()).await;
-    crate::restart::nothing_confirmed_is_lost(&world, async || {
+    crate::restart::no_confirmed_event_is_lost(&world, async || {
         node.kill();
         node.start_again().await.unwrap();
     })
@@ -82,6 +82,8 @@ async fn nothing_that_was_confirmed_is_lost_when_the_node_is_killed_and_who_came
     // Starting a node takes long, so the same one serves for this too.
     node.kill();
     let early = self::world(&node.url()).await;
-    crate::restart::it_works_once_the_server_is_there(&early, async || node.start_again().await.unwrap())
-        .await;
+    crate::restart::the_broker_works_once_its_server_is_up(&early, async || {
+        node.start_again().await.unwrap();
+    })
+    .await;
 }

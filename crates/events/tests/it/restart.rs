@@ -1,4 +1,4 @@
-//! Servers that go and come, the same for every broker that has one.
+//! Servers that are killed and started again.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use crate::world::{DEADLINE, World, event, next, options, ready};
 
 /// Publishers go on while the server is killed and started again; every event whose publish returned without an
 /// error is received.
-pub(crate) async fn nothing_confirmed_is_lost(world: &World, restart: impl AsyncFn()) {
+pub(crate) async fn no_confirmed_event_is_lost(world: &World, restart: impl AsyncFn()) {
     let mut subscription = world.subscribe("s", &options()).await;
     let (confirmed, received) = (Mutex::new(BTreeSet::new()), Mutex::new(BTreeSet::new()));
     let (failed, stop) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -35,7 +35,7 @@ pub(crate) async fn nothing_confirmed_is_lost(world: &World, restart: impl Async
     let worker = async {
         while let Some(delivery) = subscription.next().await {
             received.lock().unwrap().insert(delivery.event.id.clone());
-            // Where the server is gone this fails, and the event comes again.
+            // While the server is down this fails, and the event is redelivered.
             let _ = delivery.acknowledge().await;
         }
     };
@@ -61,7 +61,7 @@ pub(crate) async fn nothing_confirmed_is_lost(world: &World, restart: impl Async
     assert!(failed.load(Ordering::Relaxed), "the server was away, and publishers noticed");
 }
 
-pub(crate) async fn it_works_once_the_server_is_there(world: &World, start: impl AsyncFn()) {
+pub(crate) async fn the_broker_works_once_its_server_is_up(world: &World, start: impl AsyncFn()) {
     let early = event("early");
     assert!(world.broker.health().await.is_err());
     world.broker.publish(&world.topic, &early).await.unwrap_err();
@@ -69,7 +69,7 @@ pub(crate) async fn it_works_once_the_server_is_there(world: &World, start: impl
     start().await;
     tokio::time::timeout(DEADLINE, subscription.ready()).await.expect("the subscription must be made");
     let delivery = loop {
-        // Not before the publisher's own connection is back.
+        // The publisher reconnects on its own.
         if world.broker.publish(&world.topic, &early).await.is_ok() {
             break next(&mut subscription).await;
         }

@@ -1,4 +1,4 @@
-//! What every broker promises, said once. Each test gets a world of its own.
+//! The guarantees of every broker. Each test gets a world of its own.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,24 +22,24 @@ macro_rules! suite {
     ($world:expr) => {
         crate::suite::suite! { $world;
             every_subscription_gets_every_event_as_it_was_published
-            those_who_use_the_same_subscription_share_its_events
-            what_is_acknowledged_does_not_come_again
-            a_failed_event_comes_again_with_its_count_and_is_then_a_dead_letter_with_the_reason
-            a_delivery_dropped_without_an_answer_counts_as_failed
-            a_message_that_is_no_event_is_a_dead_letter_at_once
-            one_resource_is_out_once_in_order_and_no_more_are_out_than_may_be
-            events_that_wait_for_another_try_do_not_hold_up_others
-            draining_waits_for_what_is_out_and_gives_back_the_rest
-            what_a_process_gives_back_when_it_ends_it_does_not_take_again
-            what_is_given_back_comes_again_and_no_try_is_lost
-            the_count_of_deliveries_survives_the_process
-            what_a_crashed_process_held_comes_again_and_is_counted
+            consumers_of_one_subscription_share_its_events
+            an_acknowledged_event_is_not_redelivered
+            a_nacked_event_is_redelivered_with_its_count_and_then_becomes_a_dead_letter_with_the_reason
+            a_dropped_delivery_is_nacked
+            a_message_that_is_no_event_becomes_a_dead_letter_at_once
+            a_resource_has_one_unsettled_delivery_in_order_and_parallelism_bounds_all
+            delayed_redeliveries_do_not_hold_up_other_events
+            a_drain_waits_for_unsettled_deliveries_and_requeues_the_rest
+            a_draining_process_does_not_consume_its_requeued_events_again
+            a_requeued_event_is_redelivered_and_uses_up_no_delivery
+            the_delivery_count_survives_the_process
+            events_of_a_crashed_process_are_redelivered_and_counted
             an_event_that_kills_every_process_becomes_a_dead_letter
             a_dead_letter_is_replayed_to_its_own_subscription_alone
             a_dead_letter_can_be_dropped
-            many_dead_letters_tell_their_topics_and_go_at_once
-            a_look_sees_what_is_published_and_takes_nothing
-            everything_is_counted
+            dead_letters_have_topics_and_are_replayed_and_dropped_in_bulk
+            a_tail_shows_published_events_and_takes_none
+            metrics_count_every_step_of_an_event
         }
     };
 }
@@ -62,20 +62,20 @@ pub(crate) async fn every_subscription_gets_every_event_as_it_was_published(worl
     assert_eq!(world.broker.health().await, Ok(()));
 }
 
-pub(crate) async fn those_who_use_the_same_subscription_share_its_events(world: World) {
-    let alone = Options { parallelism: 1, take_ahead: Some(1), ..options() };
+pub(crate) async fn consumers_of_one_subscription_share_its_events(world: World) {
+    let alone = Options { parallelism: 1, prefetch: Some(1), ..options() };
     let mut one = world.subscribe("shared", &alone).await;
     let mut other = ready(&world.another().await, &world.topic, &world.named("shared"), &alone).await;
     world.publish("a").await;
     world.publish("b").await;
-    // Neither lets go before both have one.
+    // Neither acknowledges before both have one.
     let (first, second) = (next(&mut one).await, next(&mut other).await);
     assert_ne!(resource(&first.event), resource(&second.event));
     first.acknowledge().await.unwrap();
     second.acknowledge().await.unwrap();
 }
 
-pub(crate) async fn what_is_acknowledged_does_not_come_again(world: World) {
+pub(crate) async fn an_acknowledged_event_is_not_redelivered(world: World) {
     let mut subscription = world.subscribe("s", &options()).await;
     world.publish("a").await;
     next(&mut subscription).await.acknowledge().await.unwrap();
@@ -85,7 +85,7 @@ pub(crate) async fn what_is_acknowledged_does_not_come_again(world: World) {
     assert_eq!(resource(&next(&mut subscription).await.event), "b");
 }
 
-pub(crate) async fn a_failed_event_comes_again_with_its_count_and_is_then_a_dead_letter_with_the_reason(
+pub(crate) async fn a_nacked_event_is_redelivered_with_its_count_and_then_becomes_a_dead_letter_with_the_reason(
     world: World,
 ) {
     let mut subscription = world.subscribe("s", &options()).await;
@@ -93,7 +93,7 @@ pub(crate) async fn a_failed_event_comes_again_with_its_count_and_is_then_a_dead
     for attempt in 1..=3 {
         let delivery = next(&mut subscription).await;
         assert_eq!((delivery.attempt, &delivery.event), (attempt, &published));
-        delivery.reject(format!("no\nluck {attempt}")).await.unwrap();
+        delivery.nack(format!("no\nluck {attempt}")).await.unwrap();
     }
     let letter = first_letter(&world, "s").await;
     assert_eq!((letter.reason.as_str(), letter.attempts), ("no luck 3", 3));
@@ -101,7 +101,7 @@ pub(crate) async fn a_failed_event_comes_again_with_its_count_and_is_then_a_dead
     assert!(letter.time.is_some());
 }
 
-pub(crate) async fn a_delivery_dropped_without_an_answer_counts_as_failed(world: World) {
+pub(crate) async fn a_dropped_delivery_is_nacked(world: World) {
     let mut subscription = world.subscribe("s", &options()).await;
     world.publish("a").await;
     drop(next(&mut subscription).await);
@@ -110,7 +110,7 @@ pub(crate) async fn a_delivery_dropped_without_an_answer_counts_as_failed(world:
     again.acknowledge().await.unwrap();
 }
 
-pub(crate) async fn a_message_that_is_no_event_is_a_dead_letter_at_once(world: World) {
+pub(crate) async fn a_message_that_is_no_event_becomes_a_dead_letter_at_once(world: World) {
     let mut subscription = world.subscribe("s", &options()).await;
     let poison = Event { source: String::new(), ..event("poison") };
     world.broker.publish(&world.topic, &poison).await.unwrap();
@@ -121,33 +121,35 @@ pub(crate) async fn a_message_that_is_no_event_is_a_dead_letter_at_once(world: W
     assert_eq!(resource(&next(&mut subscription).await.event), "a");
 }
 
-pub(crate) async fn one_resource_is_out_once_in_order_and_no_more_are_out_than_may_be(world: World) {
+pub(crate) async fn a_resource_has_one_unsettled_delivery_in_order_and_parallelism_bounds_all(world: World) {
     let mut subscription = world.subscribe("s", &Options { parallelism: 2, ..options() }).await;
     let first = world.publish("a").await;
     let second = world.publish("a").await;
     world.publish("b").await;
     world.publish("c").await;
-    eventually("all four are here", DEADLINE, async || (world.metric("received_total") == 4).then_some(()))
-        .await;
+    eventually("all four are prefetched", DEADLINE, async || {
+        (world.metric("received_total") == 4).then_some(())
+    })
+    .await;
 
     let a = next(&mut subscription).await;
     assert_eq!(a.event, first);
     let b = next(&mut subscription).await;
     assert_eq!(resource(&b.event), "b", "the second of `a` waits for the first");
-    assert!(subscription.next().now_or_never().is_none(), "two are out, which is all that may be");
+    assert!(subscription.next().now_or_never().is_none(), "parallelism is 2");
     b.acknowledge().await.unwrap();
     let c = next(&mut subscription).await;
     assert_eq!(resource(&c.event), "c");
     c.acknowledge().await.unwrap();
-    assert!(subscription.next().now_or_never().is_none(), "`a` is still out");
+    assert!(subscription.next().now_or_never().is_none(), "`a` is not settled yet");
     a.acknowledge().await.unwrap();
     assert_eq!(next(&mut subscription).await.event, second);
 }
 
-pub(crate) async fn events_that_wait_for_another_try_do_not_hold_up_others(world: World) {
+pub(crate) async fn delayed_redeliveries_do_not_hold_up_other_events(world: World) {
     let patient = Options {
         parallelism: 1,
-        take_ahead: Some(2),
+        prefetch: Some(2),
         backoff_initial: Duration::from_secs(300),
         backoff_max: Duration::from_secs(300),
         ..options()
@@ -163,26 +165,27 @@ pub(crate) async fn events_that_wait_for_another_try_do_not_hold_up_others(world
         if resource(&delivery.event) == "good" {
             break;
         }
-        delivery.reject("not now").await.unwrap();
+        delivery.nack("not now").await.unwrap();
     }
 }
 
-pub(crate) async fn draining_waits_for_what_is_out_and_gives_back_the_rest(world: World) {
+pub(crate) async fn a_drain_waits_for_unsettled_deliveries_and_requeues_the_rest(world: World) {
     let one_by_one = Options { parallelism: 1, ..options() };
     let mut subscription = world.subscribe("s", &one_by_one).await;
     for resource in ["a", "b", "c"] {
         world.publish(resource).await;
     }
-    eventually("all are here", DEADLINE, async || (world.metric("received_total") == 3).then_some(())).await;
+    eventually("all are prefetched", DEADLINE, async || (world.metric("received_total") == 3).then_some(()))
+        .await;
     let out = next(&mut subscription).await;
     assert_eq!(resource(&out.event), "a");
     let mut drain = std::pin::pin!(subscription.drain());
-    assert!((&mut drain).now_or_never().is_none(), "one is still out");
+    assert!((&mut drain).now_or_never().is_none(), "one delivery is not settled yet");
     out.acknowledge().await.unwrap();
     drain.await;
 
     let mut successor = ready(&world.another().await, &world.topic, &world.named("s"), &one_by_one).await;
-    // One may come twice where the broker had not heard yet that it was given back.
+    // One may come twice if the broker has not processed its requeue yet.
     let mut left = BTreeSet::new();
     while left != BTreeSet::from(["b".to_owned(), "c".to_owned()]) {
         let delivery = next(&mut successor).await;
@@ -191,21 +194,21 @@ pub(crate) async fn draining_waits_for_what_is_out_and_gives_back_the_rest(world
     }
 }
 
-pub(crate) async fn what_a_process_gives_back_when_it_ends_it_does_not_take_again(world: World) {
+pub(crate) async fn a_draining_process_does_not_consume_its_requeued_events_again(world: World) {
     let one_by_one = Options { parallelism: 1, ..options() };
     let counted_here = matches!(world.broker.kind(), "memory" | "rabbitmq");
     let mut subscription = world.subscribe("s", &one_by_one).await;
     for resource in ["a", "b", "c"] {
         world.publish(resource).await;
     }
-    // More often than they may be handed out.
+    // More often than max_deliveries.
     for restart in 1..=6 {
         let out = next(&mut subscription).await;
         assert!(out.attempt == 1 || !counted_here, "{} after {restart}", out.attempt);
         let here = async || (world.metric("received_total") >= 3 * restart).then_some(());
-        eventually("one is out and two wait", DEADLINE, here).await;
-        let ((), given_back) = tokio::join!(subscription.drain(), out.give_back());
-        given_back.unwrap();
+        eventually("one is delivered and two are prefetched", DEADLINE, here).await;
+        let ((), requeued) = tokio::join!(subscription.drain(), out.requeue());
+        requeued.unwrap();
         subscription = world.subscribe("s", &one_by_one).await;
     }
     let mut all = BTreeSet::new();
@@ -219,18 +222,18 @@ pub(crate) async fn what_a_process_gives_back_when_it_ends_it_does_not_take_agai
     assert_eq!(letters.list(10).await, Ok(Vec::new()));
 }
 
-pub(crate) async fn what_is_given_back_comes_again_and_no_try_is_lost(world: World) {
+pub(crate) async fn a_requeued_event_is_redelivered_and_uses_up_no_delivery(world: World) {
     let twice = Options { max_deliveries: 2, ..options() };
     let mut subscription = world.subscribe("s", &twice).await;
     let published = world.publish("a").await;
-    // More often than it may be handed out.
+    // More often than max_deliveries.
     for _ in 0..4 {
         let delivery = next(&mut subscription).await;
         assert_eq!(delivery.event, published);
         if matches!(world.broker.kind(), "memory" | "rabbitmq") {
-            assert_eq!(delivery.attempt, 1, "where we count, it does not");
+            assert_eq!(delivery.attempt, 1, "a requeue is not counted");
         }
-        delivery.give_back().await.unwrap();
+        delivery.requeue().await.unwrap();
     }
     let again = next(&mut subscription).await;
     assert_eq!(again.event, published);
@@ -239,24 +242,24 @@ pub(crate) async fn what_is_given_back_comes_again_and_no_try_is_lost(world: Wor
     assert_eq!(letters.list(10).await, Ok(Vec::new()));
 }
 
-pub(crate) async fn the_count_of_deliveries_survives_the_process(world: World) {
-    // Whatever is given back on the way may be counted too.
+pub(crate) async fn the_delivery_count_survives_the_process(world: World) {
+    // Requeues on the way may be counted too.
     let often = Options { max_deliveries: 10, ..options() };
     let mut subscription = world.subscribe("s", &often).await;
     world.publish("a").await;
-    next(&mut subscription).await.reject("no luck").await.unwrap();
+    next(&mut subscription).await.nack("no luck").await.unwrap();
     let second = next(&mut subscription).await;
     assert_eq!(second.attempt, 2);
-    // A server of NATS 2.9 forgets a count that comes due while nobody asks for messages, so somebody does.
+    // NATS 2.9 loses the count of a redelivery that is due while no consumer pulls, so the successor pulls before.
     let mut successor = ready(&world.another().await, &world.topic, &world.named("s"), &often).await;
-    second.reject("no luck").await.unwrap();
+    second.nack("no luck").await.unwrap();
     subscription.drain().await;
     let third = next(&mut successor).await;
     assert!(third.attempt >= 3, "{}", third.attempt);
     third.acknowledge().await.unwrap();
 }
 
-/// A process that takes one delivery and is gone without a word: its runtime ends under it.
+/// A process that takes one delivery and crashes: its runtime ends.
 async fn take_one_and_crash(world: &World, options: &Options) -> u32 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (topic, name) = (world.topic.clone(), world.named("s"));
@@ -274,13 +277,15 @@ async fn take_one_and_crash(world: &World, options: &Options) -> u32 {
     attempt
 }
 
-pub(crate) async fn what_a_crashed_process_held_comes_again_and_is_counted(world: World) {
+pub(crate) async fn events_of_a_crashed_process_are_redelivered_and_counted(world: World) {
     world.subscribe("s", &options()).await.drain().await;
     world.publish("a").await;
     assert_eq!(take_one_and_crash(&world, &options()).await, 1);
     let mut successor = world.subscribe("s", &options()).await;
     let again = next(&mut successor).await;
-    assert_eq!((resource(&again.event).as_str(), again.attempt), ("a", 2));
+    assert_eq!(resource(&again.event), "a");
+    // On a busy machine the ack deadline may pass once more before the successor sees the event.
+    assert!(again.attempt >= 2, "{}", again.attempt);
     again.acknowledge().await.unwrap();
 }
 
@@ -289,10 +294,12 @@ pub(crate) async fn an_event_that_kills_every_process_becomes_a_dead_letter(worl
     world.subscribe("s", &twice).await.drain().await;
     world.publish("a").await;
     assert_eq!(take_one_and_crash(&world, &twice).await, 1);
-    assert_eq!(take_one_and_crash(&world, &twice).await, 2);
+    assert!(take_one_and_crash(&world, &twice).await >= 2);
     let mut successor = world.subscribe("s", &twice).await;
     let letter = first_letter(&world, "s").await;
-    assert_eq!((letter.reason.as_str(), letter.attempts), ("handed out 2 times and never settled", 3));
+    // On a busy machine the successor may let the ack deadline pass once more before it sees the event.
+    assert!(letter.attempts >= 3, "{letter:?}");
+    assert_eq!(letter.reason, format!("delivered {} times and never settled", letter.attempts - 1));
     assert!(successor.next().now_or_never().is_none());
 }
 
@@ -302,7 +309,7 @@ pub(crate) async fn a_dead_letter_is_replayed_to_its_own_subscription_alone(worl
     let mut other = world.subscribe("other", &once).await;
     let published = world.publish("a").await;
     next(&mut other).await.acknowledge().await.unwrap();
-    next(&mut subscription).await.reject("no luck").await.unwrap();
+    next(&mut subscription).await.nack("no luck").await.unwrap();
     let id = first_letter(&world, "s").await.id;
     let letters = world.broker.dead_letters(&world.topic, &world.named("s"));
     letters.replay(&id).await.unwrap();
@@ -312,7 +319,7 @@ pub(crate) async fn a_dead_letter_is_replayed_to_its_own_subscription_alone(worl
     again.acknowledge().await.unwrap();
     assert_eq!(letters.list(10).await, Ok(Vec::new()));
     assert_eq!(letters.replay(&id).await, Err(BrokerError::NoSuchLetter(id)));
-    // What comes next to the other one is what comes next, not the replay.
+    // The other subscription does not get the replay.
     let later = world.publish("b").await;
     assert_eq!(next(&mut other).await.event, later);
 }
@@ -322,7 +329,7 @@ pub(crate) async fn a_dead_letter_can_be_dropped(world: World) {
     let mut subscription = world.subscribe("s", &once).await;
     for resource in ["a", "b"] {
         world.publish(resource).await;
-        next(&mut subscription).await.reject(resource).await.unwrap();
+        next(&mut subscription).await.nack(resource).await.unwrap();
     }
     let letters = world.broker.dead_letters(&world.topic, &world.named("s"));
     let both = eventually("two letters", DEADLINE, async || {
@@ -336,12 +343,12 @@ pub(crate) async fn a_dead_letter_can_be_dropped(world: World) {
     assert_eq!(letters.drop(&both[0].id).await, Err(BrokerError::NoSuchLetter(both[0].id.clone())));
 }
 
-pub(crate) async fn many_dead_letters_tell_their_topics_and_go_at_once(world: World) {
+pub(crate) async fn dead_letters_have_topics_and_are_replayed_and_dropped_in_bulk(world: World) {
     let once = Options { max_deliveries: 1, ..options() };
     let mut subscription = world.subscribe("s", &once).await;
     for resource in ["a", "b", "c"] {
         world.publish(resource).await;
-        next(&mut subscription).await.reject(resource).await.unwrap();
+        next(&mut subscription).await.nack(resource).await.unwrap();
     }
     let letters = world.broker.all_dead_letters(&world.named("s"));
     let three = eventually("three letters", DEADLINE, async || {
@@ -363,30 +370,30 @@ pub(crate) async fn many_dead_letters_tell_their_topics_and_go_at_once(world: Wo
     let same = [&three[..], &three[..]].concat();
     assert_eq!(letters.drop_all(&same).await, Ok(1), "two of them were replayed");
     assert_eq!(letters.list(10).await, Ok(Vec::new()));
-    let nobodys = world.broker.all_dead_letters(&world.named("nobody"));
-    assert_eq!(nobodys.list(10).await, Ok(Vec::new()));
+    let unused = world.broker.all_dead_letters(&world.named("absent"));
+    assert_eq!(unused.list(10).await, Ok(Vec::new()));
 }
 
-pub(crate) async fn a_look_sees_what_is_published_and_takes_nothing(world: World) {
+pub(crate) async fn a_tail_shows_published_events_and_takes_none(world: World) {
     let mut subscription = world.subscribe("s", &options()).await;
-    let mut look = world.broker.tail(&world.topic);
-    tokio::time::timeout(DEADLINE, look.begun()).await.expect("the look must begin").unwrap();
+    let mut tail = world.broker.tail(&world.topic);
+    tokio::time::timeout(DEADLINE, tail.ready()).await.expect("the tail must begin").unwrap();
     let published = world.publish("a").await;
-    let seen = tokio::time::timeout(DEADLINE, look.next()).await.expect("the event must be seen").unwrap();
+    let seen = tokio::time::timeout(DEADLINE, tail.next()).await.expect("the event must be seen").unwrap();
     assert_eq!(seen.event.as_ref(), Ok(&published));
-    tokio::time::timeout(DEADLINE, look.close()).await.expect("the look must end");
+    tokio::time::timeout(DEADLINE, tail.close()).await.expect("the tail must end");
     let delivery = next(&mut subscription).await;
     assert_eq!((delivery.attempt, &delivery.event), (1, &published));
     delivery.acknowledge().await.unwrap();
 }
 
-pub(crate) async fn everything_is_counted(world: World) {
+pub(crate) async fn metrics_count_every_step_of_an_event(world: World) {
     let mut subscription = world.subscribe("s", &Options { max_deliveries: 2, ..options() }).await;
     world.publish("a").await;
     next(&mut subscription).await.acknowledge().await.unwrap();
     world.publish("b").await;
-    next(&mut subscription).await.reject("no luck").await.unwrap();
-    next(&mut subscription).await.reject("no luck").await.unwrap();
+    next(&mut subscription).await.nack("no luck").await.unwrap();
+    next(&mut subscription).await.nack("no luck").await.unwrap();
     let counted: Vec<u64> = [
         "published_total",
         "received_total",

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use serde_json::json;
 use uuid::Uuid;
 
-/// Met only when something is broken.
+/// Reached only when something is broken.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
@@ -31,7 +31,7 @@ impl World {
         Self { config, broker, topic: format!("t-{}", Uuid::new_v4().simple()), registry }
     }
 
-    /// The same broker as another process would have it; in memory there is but one process.
+    /// The broker of another process; in memory it is the same one.
     pub(crate) async fn another(&self) -> Broker {
         match self.broker.kind() {
             "memory" => self.broker.clone(),
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// The same, with everything that belongs to it on another runtime.
+    /// The broker of another process, on its own runtime.
     pub(crate) async fn another_on(&self, runtime: &tokio::runtime::Runtime) -> Broker {
         let (config, here) = (self.config.clone(), self.broker.clone());
         let opened = runtime.spawn(async move {
@@ -96,7 +96,7 @@ pub(crate) fn options() -> Options {
         max_deliveries: 3,
         backoff_initial: Duration::from_millis(20),
         backoff_max: Duration::from_millis(40),
-        take_ahead: Some(10),
+        prefetch: Some(10),
     }
 }
 

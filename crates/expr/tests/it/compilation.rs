@@ -1,4 +1,4 @@
-//! What is refused before anything runs, and in which words.
+//! Which expressions are refused at compilation, with which messages.
 
 use hyperfleet_expr::{Expression, MAX_SOURCE_BYTES};
 

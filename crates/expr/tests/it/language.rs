@@ -62,7 +62,7 @@ fn operators_calculate_and_compare() {
 }
 
 #[test]
-fn what_cannot_be_calculated_fails_without_repeating_the_input() {
+fn failed_calculations_do_not_repeat_the_input() {
     all_fail(&[
         ("x.a + 9223372036854775807", "a number is out of range"),
         ("-9223372036854775807 - 2", "a number is out of range"),

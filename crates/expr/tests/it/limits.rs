@@ -29,7 +29,7 @@ fn nested_loops_over_long_lists_end() {
 }
 
 #[test]
-fn what_grows_with_each_link_of_a_chain_ends() {
+fn values_that_grow_with_each_link_of_a_chain_hit_the_step_limit() {
     let chain = |start: &str, link: &str, links: usize| format!("{start}{}", link.repeat(links));
     for source in [
         chain("['0123456789abcdef']", ".map(y,y+y)", 60),

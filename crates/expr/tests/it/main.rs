@@ -1,4 +1,4 @@
-//! Expressions through their public door.
+//! Expressions through their public interface.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 

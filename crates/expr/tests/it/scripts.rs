@@ -72,7 +72,7 @@ fn time_is_added_subtracted_and_compared() {
 }
 
 #[test]
-fn every_fault_is_told_with_its_name() {
+fn every_fault_is_reported_with_its_name() {
     let faults = script(&[("a", "b"), ("b", "a"), ("now", "1")], "resorce.id == null").unwrap_err();
     let names: Vec<_> = faults.iter().map(|(name, _)| name.as_deref()).collect();
     assert_eq!(names, [Some("now"), Some("a"), Some("b"), None]);

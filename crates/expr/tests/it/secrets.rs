@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{cases, compile, evaluate};
 
 #[test]
-fn whatever_stands_under_a_secret_key_reads_as_redacted() {
+fn any_value_under_a_secret_key_reads_as_redacted() {
     let x = json!({
         "name": "db",
         "password": "hunter2",
@@ -122,7 +122,7 @@ proptest! {
     #![proptest_config(cases(500))]
 
     #[test]
-    fn no_way_through_a_document_leads_to_a_secret(x in with_secrets()) {
+    fn no_path_through_a_document_leads_to_a_secret(x in with_secrets()) {
         for expression in &*PRINTING {
             if let Ok(Outcome::Text(printed)) = expression.evaluate(&Scope::new().with("x", &x)) {
                 prop_assert!(!printed.contains("hunter2"), "{expression:?}: {printed}");

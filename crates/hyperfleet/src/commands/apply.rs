@@ -1,87 +1,88 @@
-//! `hyperfleet apply`: makes what documents wish for, creating what is missing and changing what differs. Owners come
-//! before what they own; everything else goes side by side, within a bound. Whatever ended it, running it again goes on:
-//! what is as wished is left alone, and a creation that nobody heard of is found by its name.
+//! `hyperfleet apply`: creates and changes resources as documents describe. Owners come before the resources that they
+//! own; everything else runs concurrently, within a bound. Running an interrupted apply again continues it: resources in
+//! the desired state are left alone, and a creation whose answer was lost is found by its name.
 
+pub(crate) mod desired;
 pub(crate) mod plan;
 mod progress;
-pub(crate) mod wish;
 pub(crate) mod write;
 
 use std::cell::RefCell;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use hyperfleet_service::shutdown::{Signal, Signals};
 
 use super::{Exit, Failure};
 use crate::output;
-use crate::remote::{Session, documents, session};
-use plan::{Known, Step};
+use crate::remote::Session;
+use crate::remote::documents::Files;
+use plan::{Lookups, Step};
 use progress::Progress;
-use write::Way;
+use write::WriteOptions;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("apply")
-        .about("Create or change resources as documents wish")
-        .long_about(
-            "Create or change resources as documents wish, JSON or YAML, many to a file. What a document does not speak of \
-             stays as it is, null removes a member, and --replace makes spec, labels and references exactly as written. \
-             Owners are made before what they own. It is safe to interrupt and to run again.",
-        )
-        .args(documents::arguments())
-        .args([
-            Arg::new("replace").long("replace").action(ArgAction::SetTrue).help("Remove what the document's spec, labels and references do not have"),
-            Arg::new("parallel").long("parallel").value_name("NUMBER").value_parser(value_parser!(u16).range(1..=64)).default_value("8").help("How many requests may be under way at a time"),
-            dry_run(),
-        ])
-        .after_help("A document:\n  kind: NodePool\n  name: workers\n  owner: cluster/prod-1        # or {kind: Cluster, name: prod-1}\n  labels: {team: blue}\n  spec: {replicas: 3}\n\nTry it:\n  hyperfleet apply -f fleet.yaml\n  hyperfleet get clusters -o yaml | hyperfleet apply -f - --dry-run");
-    session::arguments(command)
+/// Create or change resources as documents describe
+///
+/// Documents are JSON or YAML, many to a file. A member that a document omits stays as it is, null removes a
+/// member, and --replace makes spec, labels and references exactly as written. Owners are created before the
+/// resources that they own. It is safe to interrupt and to run again.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A document:\n  kind: NodePool\n  name: workers\n  owner: cluster/prod-1        # or {kind: Cluster, name: prod-1}\n  labels: {team: blue}\n  spec: {replicas: 3}\n\nTry it:\n  hyperfleet apply -f fleet.yaml\n  hyperfleet get clusters -o yaml | hyperfleet apply -f - --dry-run"
+)]
+pub(crate) struct Apply {
+    #[command(flatten)]
+    files: Files,
+    /// Remove what the document's spec, labels and references do not have
+    #[arg(long)]
+    replace: bool,
+    /// How many requests may be under way at a time
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u16).range(1..=64), default_value = "8")]
+    parallel: u16,
+    #[arg(long, help = DRY_RUN)]
+    dry_run: bool,
 }
 
-/// `--dry-run`.
-pub(crate) fn dry_run() -> Arg {
-    Arg::new("dry-run")
-        .long("dry-run")
-        .action(ArgAction::SetTrue)
-        .help("Let the server check everything and change nothing")
-}
+/// Help of `--dry-run`.
+pub(crate) const DRY_RUN: &str = "Let the server check everything and change nothing";
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let documents = documents::read_all(matches)?;
-    let levels = plan::levels(session.kinds().await?, documents)?;
-    let way = Way { dry_run: matches.get_flag("dry-run"), replace: matches.get_flag("replace") };
-    let parallel = usize::from(matches.get_one::<u16>("parallel").copied().unwrap_or(8));
-    let total = levels.iter().map(Vec::len).sum();
-    let signals = hyperfleet_service::shutdown::signals().map_err(Failure::new)?;
-    let mut run = Run {
-        signals,
-        session,
-        way,
-        parallel,
-        known: RefCell::new(Known::default()),
-        progress: Progress::new(total, way.dry_run),
-        interrupted: None,
-    };
-    for level in levels {
-        if run.interrupted.is_some() {
-            break;
+impl Apply {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let documents = self.files.read()?;
+        let levels = plan::levels(session.kinds().await?, documents)?;
+        let options = WriteOptions { dry_run: self.dry_run, replace: self.replace };
+        let total = levels.iter().map(Vec::len).sum();
+        let signals = hyperfleet_service::shutdown::signals().map_err(Failure::new)?;
+        let mut run = Run {
+            signals,
+            session,
+            options,
+            parallel: self.parallel.into(),
+            lookups: RefCell::new(Lookups::default()),
+            progress: Progress::new(total, options.dry_run),
+            interrupted: None,
+        };
+        for level in levels {
+            if run.interrupted.is_some() {
+                break;
+            }
+            if let Err(failure) = run.level(level).await {
+                run.progress.break_off();
+                return Err(failure);
+            }
         }
-        if let Err(failure) = run.level(level).await {
-            run.progress.break_off();
-            return Err(failure);
-        }
+        Ok(run.progress.finish(run.interrupted))
     }
-    Ok(run.progress.finish(run.interrupted))
 }
 
 struct Run<'a> {
     signals: Signals,
     session: &'a Session,
-    way: Way,
+    options: WriteOptions,
     parallel: usize,
-    known: RefCell<Known>,
+    lookups: RefCell<Lookups>,
     progress: Progress,
     interrupted: Option<Signal>,
 }
@@ -89,23 +90,24 @@ struct Run<'a> {
 impl Run<'_> {
     /// What needs nothing of each other, side by side.
     async fn level(&mut self, steps: Vec<Step>) -> Result<(), Failure> {
-        let (session, way) = (self.session, self.way);
-        // To look changes nothing, so the first signal ends it.
-        let situation = tokio::select! {
-            situation = write::situation(session, &self.known, &steps) => situation?,
+        let (session, options) = (self.session, self.options);
+        // Lookups change nothing, so the first signal ends them.
+        let existing = tokio::select! {
+            existing = write::existing(session, &self.lookups, &steps) => existing?,
             signal = self.signals.next() => {
                 self.interrupted = Some(signal);
                 return Ok(());
             }
         };
-        let known = &self.known;
-        let situation = &situation;
+        let lookups = &self.lookups;
+        let existing = &existing;
         let mut left = steps.iter();
         let mut under_way = FuturesUnordered::new();
         loop {
             while under_way.len() < self.parallel && self.interrupted.is_none() {
                 let Some(step) = left.next() else { break };
-                under_way.push(async move { (step, write::one(session, known, situation, step, way).await) });
+                under_way
+                    .push(async move { (step, write::one(session, lookups, existing, step, options).await) });
             }
             let (step, outcome) = tokio::select! {
                 done = under_way.next() => match done {
@@ -121,7 +123,7 @@ impl Run<'_> {
                     Some(_) => return Ok(()),
                 },
             };
-            self.progress.done(&step.called(), &outcome);
+            self.progress.done(&step.display_name(), &outcome);
         }
     }
 }
@@ -136,6 +138,6 @@ pub(crate) fn common_exit(codes: &[u8]) -> ExitCode {
 }
 
 /// A failure as one of many.
-pub(crate) fn tell_failure(called: &str, failure: &Failure) {
-    output::talk(&format!("{} {called}: {}", output::red("error:"), failure.text));
+pub(crate) fn tell_failure(display_name: &str, failure: &Failure) {
+    output::talk(&format!("{} {display_name}: {}", output::red("error:"), failure.text));
 }

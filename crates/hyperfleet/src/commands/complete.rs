@@ -7,13 +7,14 @@ mod candidates;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Args, CommandFactory as _, ValueEnum};
 
 use super::Failure;
+use crate::cli::Cli;
 use crate::output;
 use crate::output::text::clean;
 use crate::remote::Session;
-use candidates::{Candidate, Question, Wish};
+use candidates::{Candidate, Expected, Question};
 
 /// A person has a finger on the key.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -23,71 +24,75 @@ const ZSH: &str = include_str!("complete/zsh.sh");
 const FISH: &str = include_str!("complete/fish.fish");
 const POWERSHELL: &str = include_str!("complete/powershell.ps1");
 
-/// `hyperfleet completion`.
-pub(crate) fn script_command() -> Command {
-    Command::new("completion")
-        .about("Print a completion script for your shell, with live names of resources")
-        .arg(
-            Arg::new("shell")
-                .value_name("SHELL")
-                .required(true)
-                .value_parser(["bash", "fish", "powershell", "zsh"])
-                .help("The shell"),
-        )
-        .after_help("Try it:\n  source <(hyperfleet completion bash)                                    # or in ~/.bashrc\n  hyperfleet completion zsh > \"${fpath[1]}/_hyperfleet\"\n  hyperfleet completion fish > ~/.config/fish/completions/hyperfleet.fish\n  hyperfleet completion powershell | Out-String | Invoke-Expression")
+/// Print a completion script for your shell, with live names of resources
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  source <(hyperfleet completion bash)                                    # or in ~/.bashrc\n  hyperfleet completion zsh > \"${fpath[1]}/_hyperfleet\"\n  hyperfleet completion fish > ~/.config/fish/completions/hyperfleet.fish\n  hyperfleet completion powershell | Out-String | Invoke-Expression"
+)]
+pub(crate) struct Completion {
+    /// The shell
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Shell,
 }
 
-/// `hyperfleet __complete`, which the scripts call.
-pub(crate) fn command() -> Command {
-    Command::new("__complete").about("What can come next, for completion scripts").hide(true).arg(
-        Arg::new("words")
-            .action(ArgAction::Append)
-            .num_args(0..)
-            .allow_hyphen_values(true)
-            .trailing_var_arg(true),
-    )
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Fish,
+    Powershell,
+    Zsh,
 }
 
-/// Prints a script.
-pub(crate) fn script(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    output::data(match matches.get_one::<String>("shell").map(String::as_str) {
-        Some("bash") => BASH,
-        Some("zsh") => ZSH,
-        Some("fish") => FISH,
-        _ => POWERSHELL,
-    });
-    Ok(ExitCode::SUCCESS)
+impl Completion {
+    /// Prints a script.
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        output::data(match self.shell {
+            Shell::Bash => BASH,
+            Shell::Fish => FISH,
+            Shell::Powershell => POWERSHELL,
+            Shell::Zsh => ZSH,
+        });
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
-/// Prints what can come next, one candidate per line with its meaning behind a tab. It never fails: a person who presses
-/// a key wants no error.
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let words: Vec<String> = matches.get_many("words").into_iter().flatten().cloned().collect();
-    let mut whole = crate::cli::command();
-    whole.build();
-    let question = candidates::question(&whole, &words);
-    let found = match &question.wish {
-        Wish::Known(candidates) => candidates.clone(),
-        wish => live(&question, wish).unwrap_or_default(),
-    };
-    let lines: String = found
-        .iter()
-        .filter(|candidate| candidate.value.starts_with(&question.partial))
-        .map(|Candidate { value, meaning }| match meaning.is_empty() {
-            true => format!("{}\n", clean(value)),
-            false => format!("{}\t{}\n", clean(value), clean(meaning)),
-        })
-        .collect();
-    output::data(&lines);
-    Ok(ExitCode::SUCCESS)
+/// What can come next, for completion scripts
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+    words: Vec<String>,
 }
 
-/// What only the server knows.
-fn live(question: &Question, wish: &Wish) -> Result<Vec<Candidate>, Failure> {
-    let session = Session::hasty(question.server.as_deref(), question.context.as_deref(), PATIENCE)?;
+impl Complete {
+    /// Prints what can come next, one candidate per line with its meaning behind a tab. It never fails: a person who presses
+    /// a key expects no error.
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let mut whole = Cli::command();
+        whole.build();
+        let question = candidates::question(&whole, &self.words);
+        let found = match &question.expected {
+            Expected::Values(candidates) => candidates.clone(),
+            expected => live(&question, expected).unwrap_or_default(),
+        };
+        let lines: String = found
+            .iter()
+            .filter(|candidate| candidate.value.starts_with(&question.partial))
+            .map(|Candidate { value, meaning }| match meaning.is_empty() {
+                true => format!("{}\n", clean(value)),
+                false => format!("{}\t{}\n", clean(value), clean(meaning)),
+            })
+            .collect();
+        output::data(&lines);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Candidates that only the server has.
+fn live(question: &Question, expected: &Expected) -> Result<Vec<Candidate>, Failure> {
+    let session = Session::for_completion(question.server.as_deref(), question.context.as_deref(), PATIENCE)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::new)?;
     runtime.block_on(async {
-        let asked = candidates::ask(&session, wish, &question.partial);
+        let asked = candidates::ask(&session, expected, &question.partial);
         tokio::time::timeout(2 * PATIENCE, asked).await.map_err(Failure::new)?
     })
 }

@@ -1,16 +1,31 @@
-//! `hyperfleet config`, and `--print-config` of whatever serves: the effective configuration, secrets masked.
+//! `hyperfleet config`, and `--print-config` of the servers: the effective configuration, secrets masked.
 
 use std::process::ExitCode;
 
-use clap::ArgMatches;
-use hyperfleet_api::config::Config;
+use clap::Args;
+use hyperfleet_api::config;
 use hyperfleet_service::settings::Settings;
 
 use super::Failure;
-use crate::{cli, output};
+use crate::cli::configuration::{Api, Configuration};
+use crate::output;
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    Ok(print(&Config::load(&cli::sources(matches))?.settings))
+/// Help of `--print-config`.
+pub(super) const PRINT_CONFIG: &str = "Print the effective configuration as YAML, secrets masked, and exit";
+
+/// Print the effective configuration, secrets masked
+///
+/// The output is YAML: every key, with a comment that names the source of each value that is not the default.
+#[derive(Debug, Args)]
+pub(crate) struct Config {
+    #[command(flatten)]
+    configuration: Configuration<Api>,
+}
+
+impl Config {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        Ok(print(&config::Config::load(&self.configuration.sources())?.settings))
+    }
 }
 
 /// The same for every role: what may not serve yet is printed too, so that one sees why.

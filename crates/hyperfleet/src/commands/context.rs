@@ -2,53 +2,68 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Args, Subcommand};
 
 use super::Failure;
 use crate::output;
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
-use crate::remote::contexts::{Context, Contexts};
+use crate::remote::contexts::{self, Contexts};
 
-pub(crate) fn command() -> Command {
-    let name = || Arg::new("name").value_name("NAME").required(true).help("As it was named at login");
-    Command::new("context")
-        .about("List the servers you know, and choose one")
-        .subcommands([
-            Command::new("list").about("List them; * marks the one in use"),
-            Command::new("use").about("Use this one from now on").arg(name()),
-            Command::new("remove").about("Forget one").arg(name()),
-            Command::new("current").about("Print the name of the one in use"),
-        ])
-        .after_help("Try it:\n  hyperfleet login https://fleet.example.com --name prod --token-file ~/.fleet-token\n  hyperfleet context use prod")
+/// List and choose contexts
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet login https://fleet.example.com --name prod --token-file ~/.fleet-token\n  hyperfleet context use prod"
+)]
+pub(crate) struct Context {
+    #[command(subcommand)]
+    command: Option<Command>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut contexts = Contexts::load()?;
-    let name = |matches: &ArgMatches| matches.get_one::<String>("name").cloned().unwrap_or_default();
-    match matches.subcommand() {
-        Some(("use", matches)) => {
-            let name = name(matches);
-            let server = contexts.named(&name)?.server.clone();
-            contexts.current = Some(name.clone());
-            contexts.save()?;
-            output::talk(&format!("using {name} ({server})"));
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List contexts; * marks the current one
+    List,
+    /// Make a context the current one
+    Use(Name),
+    /// Remove a context
+    Remove(Name),
+    /// Print the name of the current context
+    Current,
+}
+
+#[derive(Debug, Args)]
+struct Name {
+    /// Name of the context
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+impl Context {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let mut contexts = Contexts::load()?;
+        match self.command {
+            None | Some(Command::List) => list(&contexts),
+            Some(Command::Use(Name { name })) => {
+                let server = contexts.named(&name)?.server.clone();
+                contexts.current = Some(name.clone());
+                contexts.save()?;
+                output::talk(&format!("using {name} ({server})"));
+            }
+            Some(Command::Remove(Name { name })) => {
+                contexts.named(&name)?;
+                contexts.all.remove(&name);
+                contexts.current = contexts.current.filter(|current| *current != name);
+                contexts.save()?;
+                output::talk(&format!("removed {name}"));
+            }
+            Some(Command::Current) => match &contexts.current {
+                Some(name) => output::data(&format!("{name}\n")),
+                None => return Err(Failure::new("no context is in use")),
+            },
         }
-        Some(("remove", matches)) => {
-            let name = name(matches);
-            contexts.named(&name)?;
-            contexts.all.remove(&name);
-            contexts.current = contexts.current.filter(|current| *current != name);
-            contexts.save()?;
-            output::talk(&format!("forgot {name}"));
-        }
-        Some(("current", _)) => match &contexts.current {
-            Some(name) => output::data(&format!("{name}\n")),
-            None => return Err(Failure::new("no context is in use")),
-        },
-        _ => list(&contexts),
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn list(contexts: &Contexts) {
@@ -69,7 +84,7 @@ fn list(contexts: &Contexts) {
     output::data(&table.render(output::data_colours()));
 }
 
-fn token(context: &Context) -> String {
+fn token(context: &contexts::Context) -> String {
     match (&context.token_file, context.token_command.as_slice()) {
         (Some(file), _) => format!("file {}", file.display()),
         (None, []) => "none".to_owned(),

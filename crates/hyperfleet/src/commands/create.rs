@@ -4,112 +4,125 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::Args;
 use hyperfleet_client::Request;
 use serde_json::{Map, Value, json};
 
-use super::apply::plan::{self, Known, Step};
-use super::apply::{dry_run, wish};
+use super::apply::plan::{self, Lookups, Step};
+use super::apply::{DRY_RUN, desired};
 use super::{Failure, label};
-use crate::output::form::Form;
+use crate::output::format::{self, Format};
 use crate::output::yaml;
+use crate::remote::Session;
 use crate::remote::documents::{self, Document, Pointer};
-use crate::remote::resources::{output_argument, print_outcome};
-use crate::remote::target::{self, Wanted};
-use crate::remote::{Session, session};
+use crate::remote::kinds::singular;
+use crate::remote::resources::print_outcome;
+use crate::remote::target::{self, Wanted, Within};
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("create")
-        .about("Create a resource")
-        .args([
-            Arg::new("what").value_name("WHAT").num_args(1..=2).required_unless_present("file").help("KIND NAME, or KIND OWNER/NAME for what belongs to something"),
-            target::within(),
-            Arg::new("file").short('f').long("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help("A document with the resource, or - for stdin"),
-            Arg::new("label").long("label").value_name("KEY=VALUE").action(ArgAction::Append).help("A label; may be given again"),
-            Arg::new("spec").long("spec").value_name("JSON").help("The spec, as JSON or YAML, or @FILE"),
-            Arg::new("set").long("set").value_name("PATH=VALUE").action(ArgAction::Append).help("A member of the spec, such as region=us-east-1 or pool.size=3; may be given again"),
-            Arg::new("recursive").long("recursive").hide(true).action(ArgAction::SetTrue),
-            dry_run(),
-            output_argument(),
-        ])
-        .after_help("Try it:\n  hyperfleet create cluster prod-1 --label environment=production --set region=us-east-1\n  hyperfleet create nodepool prod-1/workers --spec '{\"replicas\": 3}'");
-    session::arguments(command)
+/// Create a resource
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet create cluster prod-1 --label environment=production --set region=us-east-1\n  hyperfleet create nodepool prod-1/workers --spec '{\"replicas\": 3}'"
+)]
+pub(crate) struct Create {
+    /// KIND NAME, or KIND OWNER/NAME for a child
+    #[arg(value_name = "WHAT", num_args = 1..=2, required_unless_present = "file")]
+    words: Vec<String>,
+    #[command(flatten)]
+    within: Within,
+    /// A document with the resource, or - for stdin
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// A label; may be given again
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// The spec, as JSON or YAML, or @FILE
+    #[arg(long, value_name = "JSON")]
+    spec: Option<String>,
+    /// A member of the spec, such as region=us-east-1 or pool.size=3; may be given again
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    #[arg(long, help = DRY_RUN)]
+    dry_run: bool,
+    #[arg(long, short, value_name = "FORMAT", help = format::HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let document = document(session, matches).await?;
-    let mut levels = plan::levels(session.kinds().await?, vec![document])?;
-    let Some(step) = levels.pop().and_then(|mut level| level.pop()) else {
-        return Err(Failure::usage("there is nothing to create"));
-    };
-    let known = RefCell::new(Known::default());
-    let owner = wish::owner(session, &known, &step).await?;
-    let collection = wish::collection(&step, owner.as_ref());
-    let body = body(session, &known, &step).await?;
-    let dry = matches.get_flag("dry-run");
-    if let Some(answer) = session.call(Request::create(&collection, &body, dry)).await? {
-        let verb = if dry { "would be created (dry run)" } else { "created" };
-        print_outcome(&answer.resource()?, verb, matches.get_one::<Form>("output"))?;
+impl Create {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let document = self.document(session).await?;
+        let mut levels = plan::levels(session.kinds().await?, vec![document])?;
+        let Some(step) = levels.pop().and_then(|mut level| level.pop()) else {
+            return Err(Failure::usage("a kind and a name are required"));
+        };
+        let lookups = RefCell::new(Lookups::default());
+        let owner = desired::owner(session, &lookups, &step).await?;
+        let collection = desired::collection(&step, owner.as_ref());
+        let body = body(session, &lookups, &step).await?;
+        if let Some(answer) = session.call(Request::create(&collection, &body, self.dry_run)).await? {
+            let verb = if self.dry_run { "would be created (dry run)" } else { "created" };
+            print_outcome(&answer.resource()?, verb, self.output.as_ref())?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
+
+    /// The document that the flags describe, on top of the one in the file.
+    async fn document(&self, session: &Session) -> Result<Document, Failure> {
+        let mut document = match &self.file {
+            Some(path) => one_of(path)?,
+            None => Document {
+                source: "the command line".to_owned(),
+                kind: String::new(),
+                name: String::new(),
+                owner: None,
+                labels: None,
+                spec: None,
+                references: None,
+            },
+        };
+        if !self.words.is_empty() {
+            let kinds = session.kinds().await?;
+            let wanted = target::parse(kinds, &self.words)?;
+            let [Wanted { kind, path }] = wanted.as_slice() else {
+                return Err(Failure::usage("create takes one resource; use apply for several"));
+            };
+            let Some((name, owners)) = path.split_last() else {
+                return Err(Failure::usage(format!("a {} name is required", singular(&kind.kind))));
+            };
+            document.kind.clone_from(&kind.kind);
+            document.name.clone_from(name);
+            if !owners.is_empty() {
+                document.owner = Some(Pointer { kind: String::new(), path: owners.to_vec() });
+            }
+        }
+        if let Some(word) = &self.within.owner {
+            let owner = target::slashed(session.kinds().await?, word)?;
+            document.owner = Some(Pointer { kind: owner.kind.kind, path: owner.path });
+        }
+        if !self.labels.is_empty() {
+            let labels =
+                self.labels.iter().map(|text| label::pair(text)).collect::<Result<Map<_, _>, _>>()?;
+            let all = document.labels.get_or_insert_with(|| json!({}));
+            if let Some(all) = all.as_object_mut() {
+                all.extend(labels);
+            }
+        }
+        if let Some(spec) = &self.spec {
+            document.spec = Some(value(spec, "--spec")?);
+        }
+        for text in &self.set {
+            set(document.spec.get_or_insert_with(|| json!({})), text)?;
+        }
+        Ok(document)
+    }
 }
 
-async fn body(session: &Session, known: &RefCell<Known>, step: &Step) -> Result<Value, Failure> {
+async fn body(session: &Session, lookups: &RefCell<Lookups>, step: &Step) -> Result<Value, Failure> {
     let mut body = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
     if let Some(members) = body.as_object_mut() {
-        members.extend(wish::wish(session, known, step).await?.body);
+        members.extend(desired::desired(session, lookups, step).await?.body);
     }
     Ok(body)
-}
-
-/// The document that the flags describe, on top of the one in the file.
-async fn document(session: &Session, matches: &ArgMatches) -> Result<Document, Failure> {
-    let mut document = match matches.get_one::<PathBuf>("file") {
-        Some(path) => one_of(path)?,
-        None => Document {
-            source: "the command line".to_owned(),
-            kind: String::new(),
-            name: String::new(),
-            owner: None,
-            labels: None,
-            spec: None,
-            references: None,
-        },
-    };
-    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    if !words.is_empty() {
-        let kinds = session.kinds().await?;
-        let wanted = target::parse(kinds, &words)?;
-        let [Wanted { kind, path }] = wanted.as_slice() else {
-            return Err(Failure::usage("one resource at a time; `apply` makes many"));
-        };
-        let Some((name, owners)) = path.split_last() else {
-            return Err(Failure::usage(format!("which name shall the {} have?", kind.kind)));
-        };
-        document.kind.clone_from(&kind.kind);
-        document.name.clone_from(name);
-        if !owners.is_empty() {
-            document.owner = Some(Pointer { kind: String::new(), path: owners.to_vec() });
-        }
-    }
-    if let Some(word) = matches.get_one::<String>("in") {
-        let owner = target::slashed(session.kinds().await?, word)?;
-        document.owner = Some(Pointer { kind: owner.kind.kind, path: owner.path });
-    }
-    if let Some(labels) = matches.get_many::<String>("label") {
-        let labels = labels.map(|text| label::pair(text)).collect::<Result<Map<_, _>, _>>()?;
-        let all = document.labels.get_or_insert_with(|| json!({}));
-        if let Some(all) = all.as_object_mut() {
-            all.extend(labels);
-        }
-    }
-    if let Some(spec) = matches.get_one::<String>("spec") {
-        document.spec = Some(value(spec, "--spec")?);
-    }
-    for text in matches.get_many::<String>("set").into_iter().flatten() {
-        set(document.spec.get_or_insert_with(|| json!({})), text)?;
-    }
-    Ok(document)
 }
 
 fn one_of(path: &PathBuf) -> Result<Document, Failure> {
@@ -147,19 +160,19 @@ pub(crate) fn value(text: &str, flag: &str) -> Result<Value, Failure> {
 /// `a.b=value`, where the value is JSON if it can be, else a text.
 fn set(spec: &mut Value, text: &str) -> Result<(), Failure> {
     let (path, value) =
-        text.split_once('=').ok_or_else(|| Failure::usage(format!("--set {text}: say PATH=VALUE")))?;
+        text.split_once('=').ok_or_else(|| Failure::usage(format!("--set {text}: must be PATH=VALUE")))?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-    let mut place = spec;
+    let mut member = spec;
     for name in path.split('.') {
         if name.is_empty() {
-            return Err(Failure::usage(format!("--set {text}: {path:?} is no path")));
+            return Err(Failure::usage(format!("--set {text}: {path:?} is not a path")));
         }
-        if !place.is_object() {
-            *place = json!({});
+        if !member.is_object() {
+            *member = json!({});
         }
-        place = &mut place[name];
+        member = &mut member[name];
     }
-    *place = value;
+    *member = value;
     Ok(())
 }
 

@@ -1,9 +1,9 @@
-//! `hyperfleet describe`: everything about one resource on one page: what it is, how it is doing, who says so, what is in
-//! the way, what is below it, and what happened last.
+//! `hyperfleet describe`: everything about one resource on one page: its desired state, its
+//! conditions with the reports behind them, its blockers, its children and its latest changes.
 
 use std::process::ExitCode;
 
-use clap::{ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::{
     AdapterReport, Condition, Explanation, ListQuery, Page, Request, Resource, TimelineEntry, TimelineQuery,
 };
@@ -15,60 +15,66 @@ use crate::output::paint::{Tone, paint};
 use crate::output::table::{Cell, Table};
 use crate::output::text::clean;
 use crate::output::{self, yaml};
+use crate::remote::Session;
 use crate::remote::kinds::singular;
 use crate::remote::owners::Owners;
 use crate::remote::resources::{moment, since, standing};
-use crate::remote::target::{self, Found, Prefer};
-use crate::remote::{Session, session};
+use crate::remote::target::{self, FoundResource, Prefer};
 
 /// How many children of a kind are named.
 const MAX_CHILDREN: u64 = 20;
 const LAST_ENTRIES: u64 = 8;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("describe")
-        .about("Show everything about a resource: conditions, reports, what is in the way, what happened")
-        .args([target::one(), target::within()])
-        .after_help(
-            "Try it:\n  hyperfleet describe cluster prod-1\n  hyperfleet describe nodepool/prod-1/workers",
-        );
-    session::arguments(command)
+/// Show everything about a resource: conditions, reports, blockers, timeline
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet describe cluster prod-1\n  hyperfleet describe nodepool/prod-1/workers"
+)]
+pub(crate) struct Describe {
+    #[command(flatten)]
+    target: target::One,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let found = target::single(session, matches, Prefer::Active).await?;
-    let item = found.item();
-    let recent = TimelineQuery { page_size: Some(LAST_ENTRIES), ..TimelineQuery::default() };
-    let requests = [
-        Request::get(item.to_string()),
-        Request::get(item.statuses()),
-        Request::explain(&item),
-        Request::timeline(&item, &recent),
-    ];
-    if session.prints_curl() {
-        for request in requests {
-            session.call(request).await?;
+impl Describe {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let found = self.target.find(session, Prefer::Active).await?;
+        let item = found.item();
+        let recent = TimelineQuery { page_size: Some(LAST_ENTRIES), ..TimelineQuery::default() };
+        let requests = [
+            Request::get(item.to_string()),
+            Request::get(item.statuses()),
+            Request::explain(&item),
+            Request::timeline(&item, &recent),
+        ];
+        if session.prints_curl() {
+            for request in requests {
+                session.call(request).await?;
+            }
+            return Ok(ExitCode::SUCCESS);
         }
-        return Ok(ExitCode::SUCCESS);
+        let [read, statuses, explain, history] = requests;
+        let resource = session.fetch(read).await?.resource()?;
+        let reports: Page<AdapterReport> = session.pages(statuses, None).await?;
+        let explanation: Explanation = session.fetch(explain).await?.json()?;
+        let entries: Page<TimelineEntry> = Page::read(&session.fetch(history).await?)?;
+        let owners = Owners::around(session, &resource, &advice::ids(&explanation)).await?;
+        let now = Timestamp::now();
+        let mut page = String::new();
+        page.push_str(&head(&resource, &owners, &explanation, now));
+        section(
+            &mut page,
+            "Conditions",
+            &conditions(&resource.conditions(), now).render(output::data_colours()),
+        );
+        section(&mut page, "Reports", &reports_table(&reports.items, now).render(output::data_colours()));
+        let advice = Advice::new(session.kinds().await?, &owners, &resource, &self.target.words);
+        section(&mut page, "Blockers", &why::blockers(&explanation, &advice, now));
+        section(&mut page, "Below", &children(session, &found).await?);
+        section(&mut page, "Spec", &resource.spec().map(yaml::write).unwrap_or_default());
+        section(&mut page, "Timeline", &timeline::table(&entries.items, now).render(output::data_colours()));
+        output::data(&page);
+        Ok(ExitCode::SUCCESS)
     }
-    let [read, statuses, explain, history] = requests;
-    let resource = session.look(read).await?.resource()?;
-    let reports: Page<AdapterReport> = session.pages(statuses, None).await?;
-    let explanation: Explanation = session.look(explain).await?.json()?;
-    let entries: Page<TimelineEntry> = Page::read(&session.look(history).await?)?;
-    let owners = Owners::around(session, &resource, &advice::ids(&explanation)).await?;
-    let now = Timestamp::now();
-    let mut page = String::new();
-    page.push_str(&head(&resource, &owners, &explanation, now));
-    section(&mut page, "Conditions", &conditions(&resource.conditions(), now).render(output::data_colours()));
-    section(&mut page, "Reports", &reports_table(&reports.items, now).render(output::data_colours()));
-    let advice = Advice::new(session.kinds().await?, &owners, &resource, matches);
-    section(&mut page, "Blockers", &why::blockers(&explanation, &advice, now));
-    section(&mut page, "Below", &children(session, &found).await?);
-    section(&mut page, "Spec", &resource.spec().map(yaml::write).unwrap_or_default());
-    section(&mut page, "Timeline", &timeline::table(&entries.items, now).render(output::data_colours()));
-    output::data(&page);
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A heading with its text indented below it; nothing for an empty text.
@@ -169,7 +175,7 @@ pub(crate) fn reports_table(reports: &[AdapterReport], now: Timestamp) -> Table 
     table
 }
 
-async fn children(session: &Session, found: &Found) -> Result<String, Failure> {
+async fn children(session: &Session, found: &FoundResource) -> Result<String, Failure> {
     let mut text = String::new();
     for kind in session.kinds().await?.children(&found.kind.kind) {
         let query = ListQuery {
@@ -181,7 +187,7 @@ async fn children(session: &Session, found: &Found) -> Result<String, Failure> {
             ..ListQuery::default()
         };
         let list = found.item().below(&kind.plural);
-        let page: Page<Resource> = Page::read(&session.look(Request::list(&list, &query)).await?)?;
+        let page: Page<Resource> = Page::read(&session.fetch(Request::list(&list, &query)).await?)?;
         let total = page.total.unwrap_or(page.items.len() as u64);
         if total == 0 {
             continue;

@@ -3,104 +3,109 @@
 use std::cell::RefCell;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::Resource;
 use hyperfleet_core::{FieldChange, diff, merge};
 use serde_json::{Value, json};
 
-use super::apply::plan::{self, Known, Place, Step};
-use super::apply::{common_exit, tell_failure, wish, write};
+use super::apply::plan::{self, Lookup, Lookups, Step};
+use super::apply::{common_exit, desired, tell_failure, write};
 use super::{Exit, Failure};
-use crate::output::form::Form;
+use crate::output::format::{self, Format};
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::output::{self, json};
+use crate::remote::Session;
 use crate::remote::change::present;
-use crate::remote::resources::data_argument;
-use crate::remote::{Session, documents, session};
+use crate::remote::documents::Files;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("diff")
-        .about("Show what `apply` would change")
-        .args(documents::arguments())
-        .args([
-            Arg::new("replace").long("replace").action(ArgAction::SetTrue).help("As `apply --replace` would"),
-            data_argument(),
-        ])
-        .after_help("It ends with 0 when everything is as wished, and with 8 when something differs.\n\nTry it:\n  hyperfleet diff -f fleet.yaml");
-    session::arguments(command)
+/// Show what `apply` would change
+#[derive(Debug, Args)]
+#[command(
+    after_help = "It ends with 0 when there is no difference, and with 8 when something differs.\n\nTry it:\n  hyperfleet diff -f fleet.yaml"
+)]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    files: Files,
+    /// As `apply --replace` would
+    #[arg(long)]
+    replace: bool,
+    #[arg(long, short, value_name = "FORMAT", value_parser = Format::of_data, help = format::DATA_HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let levels = plan::levels(session.kinds().await?, documents::read_all(matches)?)?;
-    let replace = matches.get_flag("replace");
-    let known = RefCell::new(Known::default());
-    let mut differences = Vec::new();
-    let mut failures = Vec::new();
-    for level in &levels {
-        let situation = write::situation(session, &known, level).await?;
-        for step in level {
-            let owner = step.owner.as_ref().and_then(|(kind, path)| known.borrow().get(kind, path).cloned());
-            let there = situation.resource(step, owner.as_ref());
-            match changes(session, &known, step, there, replace).await {
-                Ok(changes) => {
-                    if there.is_none() {
-                        known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+impl Diff {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let levels = plan::levels(session.kinds().await?, self.files.read()?)?;
+        let lookups = RefCell::new(Lookups::default());
+        let mut differences = Vec::new();
+        let mut failures = Vec::new();
+        for level in &levels {
+            let existing = write::existing(session, &lookups, level).await?;
+            for step in level {
+                let owner =
+                    step.owner.as_ref().and_then(|(kind, path)| lookups.borrow().get(kind, path).cloned());
+                let there = existing.resource(step, owner.as_ref());
+                match changes(session, &lookups, step, there, self.replace).await {
+                    Ok(changes) => {
+                        if there.is_none() {
+                            lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
+                        }
+                        if there.is_none() || !changes.is_empty() {
+                            differences.push((step.display_name(), there.is_none(), changes));
+                        }
                     }
-                    if there.is_none() || !changes.is_empty() {
-                        differences.push((step.called(), there.is_none(), changes));
+                    Err(failure) => {
+                        tell_failure(&step.display_name(), &failure);
+                        failures.push(failure.code);
                     }
-                }
-                Err(failure) => {
-                    tell_failure(&step.called(), &failure);
-                    failures.push(failure.code);
                 }
             }
         }
+        print(&differences, self.output.as_ref())?;
+        Ok(match (failures.is_empty(), differences.is_empty()) {
+            (false, _) => common_exit(&failures),
+            (true, true) => ExitCode::SUCCESS,
+            (true, false) => Exit::Differs.into(),
+        })
     }
-    print(&differences, matches.get_one::<Form>("output"))?;
-    Ok(match (failures.is_empty(), differences.is_empty()) {
-        (false, _) => common_exit(&failures),
-        (true, true) => ExitCode::SUCCESS,
-        (true, false) => Exit::Differs.into(),
-    })
 }
 
 async fn changes(
     session: &Session,
-    known: &RefCell<Known>,
+    lookups: &RefCell<Lookups>,
     step: &Step,
     there: Option<&Resource>,
     replace: bool,
 ) -> Result<Vec<FieldChange>, Failure> {
-    let body = wish::wish(session, known, step).await?.body;
+    let body = desired::desired(session, lookups, step).await?.body;
     let patch = match there {
         Some(resource) => write::patch(resource, &body, replace),
         None => body,
     };
     let mut changes = Vec::new();
-    for (member, wished) in &patch {
+    for (member, desired) in &patch {
         let before = there.map_or_else(|| json!({}), |resource| present(resource, member));
         let mut after = before.clone();
-        merge(&mut after, wished);
+        merge(&mut after, desired);
         changes.extend(diff(member, &before, &after));
     }
     Ok(changes)
 }
 
-fn print(differences: &[(String, bool, Vec<FieldChange>)], form: Option<&Form>) -> Result<(), Failure> {
-    let data = differences
-        .iter()
-        .map(|(called, new, changes)| json!({"resource": called, "new": new, "changes": changes}));
-    if let Some(text) = form.and_then(|form| form.value(&Value::Array(data.collect()))) {
+fn print(differences: &[(String, bool, Vec<FieldChange>)], format: Option<&Format>) -> Result<(), Failure> {
+    let data = differences.iter().map(
+        |(display_name, new, changes)| json!({"resource": display_name, "new": new, "changes": changes}),
+    );
+    if let Some(text) = format.and_then(|format| format.value(&Value::Array(data.collect()))) {
         output::data(&text.map_err(Failure::usage)?);
         return Ok(());
     }
     let colours = output::data_colours();
     let mut out = String::new();
-    for (called, new, changes) in differences {
+    for (display_name, new, changes) in differences {
         let new = if *new { " (new)" } else { "" };
-        out.push_str(&format!("{}{new}\n", paint(called, Tone::Strong, colours)));
+        out.push_str(&format!("{}{new}\n", paint(display_name, Tone::Strong, colours)));
         for change in changes {
             let line = |sign: char, value: &Value| {
                 format!("  {sign} {}: {}", clean(&change.path), json::compact(value))

@@ -1,13 +1,12 @@
 //! `hyperfleet doctor`: whether this machine, the settings and the server go together, one line for each thing that
 //! often does not, with what to do about it. It changes nothing.
 
-mod judgement;
+mod checks;
 
 use std::cell::Cell;
 use std::process::ExitCode;
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::Request;
 use hyperfleet_core::Timestamp;
 use hyperfleet_service::settings;
@@ -15,31 +14,30 @@ use serde_json::{Value, json};
 
 use super::{Exit, Failure};
 use crate::output;
-use crate::output::form::Form;
+use crate::output::format::{self, Format};
 use crate::output::paint::{paint, unpainted};
 use crate::output::text::clean;
 use crate::remote::contexts::{self, Contexts};
-use crate::remote::resources::data_argument;
-use crate::remote::{self, Session, session};
+use crate::remote::{Connection, Remote, Session};
 
-use judgement::{Check, Level, clock, encryption, identity, unreachable, version};
+use checks::{Check, Level, clock, encryption, identity, unreachable, version};
 
 const METADATA: &str = "/api/hyperfleet/metadata";
 const HEALTH: &str = "/api/hyperfleet/health";
 const WHOAMI: &str = "/whoami";
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("doctor")
-        .about("Check that this machine, the settings and the server go together")
-        .arg(data_argument())
-        .after_help("It ends with 0 when nothing is wrong; warnings do not count.");
-    session::arguments(command)
+/// Check that this machine, the settings and the server go together
+#[derive(Debug, Args)]
+#[command(after_help = "It ends with 0 when nothing is wrong; warnings do not count.")]
+pub(crate) struct Doctor {
+    #[arg(long, short, value_name = "FORMAT", value_parser = Format::of_data, help = format::DATA_HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let form = matches.get_one::<Form>("output");
+pub(crate) fn run(remote: &Remote<Doctor>) -> Result<ExitCode, Failure> {
+    let format = remote.command.output.as_ref();
     let opened = Cell::new(false);
-    let ended = remote::run(matches, async |session: &Session, matches: &ArgMatches| {
+    let ended = remote.run(async |_, session| {
         opened.set(true);
         if session.prints_curl() {
             for path in [METADATA, HEALTH, WHOAMI] {
@@ -47,27 +45,26 @@ pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             }
             return Ok(ExitCode::SUCCESS);
         }
-        let mut checks = vec![Check::fine("settings", origin(session, matches))];
-        checks.extend(look(session).await);
-        print(&checks, form)
+        let mut checks = vec![Check::fine("settings", origin(session, &remote.connection))];
+        checks.extend(examine(session).await);
+        print(&checks, format)
     });
     match ended {
         Err(failure) if !opened.get() => {
             let place = contexts::path().map(|path| path.display().to_string()).unwrap_or_default();
             let fix = format!("see `hyperfleet context list`, `hyperfleet login`, and {place}");
-            print(&[Check::fail("settings", Exit::Usage, failure.text, fix)], form)
+            print(&[Check::fail("settings", Exit::Usage, failure.text, fix)], format)
         }
         ended => ended,
     }
 }
 
 /// The server, and what chose it and the token.
-fn origin(session: &Session, matches: &ArgMatches) -> String {
-    let given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+fn origin(session: &Session, connection: &Connection) -> String {
     let set = |name: &str| settings::environment().get(name).is_some_and(|value| !value.is_empty());
     let contexts = Contexts::load().unwrap_or_default();
-    let (by, context) = match (matches.get_one::<String>("context"), &contexts.current) {
-        _ if given("server") => ("--server".to_owned(), None),
+    let (by, context) = match (&connection.context, &contexts.current) {
+        _ if connection.server.is_some() => ("--server".to_owned(), None),
         (Some(name), _) => (format!("--context {name}"), Some(name)),
         _ if set("HYPERFLEET_SERVER") => ("HYPERFLEET_SERVER".to_owned(), None),
         (None, Some(name)) => (format!("the current context, {name}"), Some(name)),
@@ -75,7 +72,7 @@ fn origin(session: &Session, matches: &ArgMatches) -> String {
     };
     let context = context.and_then(|name| contexts.all.get(name));
     let token = match context {
-        _ if given("token-file") => "by --token-file",
+        _ if connection.token_file.is_some() => "by --token-file",
         _ if set("HYPERFLEET_TOKEN") => "by HYPERFLEET_TOKEN",
         Some(context) if context.token_file.is_some() => "by the context's token_file",
         Some(context) if !context.token_command.is_empty() => "by the context's token_command",
@@ -85,9 +82,9 @@ fn origin(session: &Session, matches: &ArgMatches) -> String {
 }
 
 /// Everything about the server. What cannot be known without something that failed is left out.
-async fn look(session: &Session) -> Vec<Check> {
+async fn examine(session: &Session) -> Vec<Check> {
     let mut checks = Vec::new();
-    let answer = match session.look(Request::get(METADATA)).await {
+    let answer = match session.fetch(Request::get(METADATA)).await {
         Ok(answer) => answer,
         Err(error) => return vec![unreachable(&error)],
     };
@@ -95,7 +92,7 @@ async fn look(session: &Session) -> Vec<Check> {
     checks.push(encryption(&session.client.base_url()));
     checks.push(version(&answer));
     checks.extend(clock(&answer, Timestamp::now()));
-    checks.push(match session.look(Request::get(HEALTH)).await {
+    checks.push(match session.fetch(Request::get(HEALTH)).await {
         Ok(_) => Check::fine("readiness", "the server is ready"),
         Err(error) => Check::fail(
             "readiness",
@@ -104,7 +101,7 @@ async fn look(session: &Session) -> Vec<Check> {
             "look at the server's log and at its database",
         ),
     });
-    let who = session.look(Request::get(WHOAMI)).await.and_then(|answer| answer.json());
+    let who = session.fetch(Request::get(WHOAMI)).await.and_then(|answer| answer.json());
     let known = identity(who);
     let is_known = !matches!(known.level, Level::Fail(_));
     checks.push(known);
@@ -126,7 +123,7 @@ async fn look(session: &Session) -> Vec<Check> {
 }
 
 /// Prints every check; the exit code is that of the first that failed.
-fn print(checks: &[Check], form: Option<&Form>) -> Result<ExitCode, Failure> {
+fn print(checks: &[Check], format: Option<&Format>) -> Result<ExitCode, Failure> {
     let worst = checks.iter().find_map(|check| match check.level {
         Level::Fail(exit) => Some(exit),
         Level::Fine | Level::Warn => None,
@@ -138,7 +135,7 @@ fn print(checks: &[Check], form: Option<&Form>) -> Result<ExitCode, Failure> {
             json!({"check": check.what, "level": check.level.word(), "found": check.found, "fix": check.fix})
         })
         .collect();
-    if let Some(text) = form.and_then(|form| form.value(&Value::Array(data))) {
+    if let Some(text) = format.and_then(|format| format.value(&Value::Array(data))) {
         output::data(&text.map_err(Failure::usage)?);
         return Ok(code);
     }

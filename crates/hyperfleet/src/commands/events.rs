@@ -1,5 +1,4 @@
-//! `hyperfleet events`: what goes over the broker, for people: look at it, publish by hand, and deal with what was
-//! given up. The broker is the Sentinel's, found by the same settings; kinds and names are asked of the API.
+//! `hyperfleet events`: follow the events of a broker, publish one by hand, and list, replay or drop dead letters. The broker is the Sentinel's, found by the same settings; kinds and names are asked of the API.
 
 mod dead_letters;
 mod publish;
@@ -8,65 +7,61 @@ mod tail;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
-use hyperfleet_client::Kind;
+use clap::{Args, Subcommand};
 use hyperfleet_events::{Broker, BrokerError, Kind as BrokerKind, Metrics};
 use hyperfleet_sentinel::config::Config;
 
 use super::{Exit, Failure};
+use crate::cli::configuration::{self, Configuration};
+use crate::output;
 use crate::output::text::clean;
-use crate::remote::{self, Session, session};
-use crate::{cli, output};
+use crate::remote::{Remote, Session};
 
-/// A person waits: a broker that does not answer for so long is told of.
+/// A person waits: a broker that does not answer within this time is an error.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 
-pub(crate) fn command() -> Command {
-    Command::new("events")
-        .about("Look at events, publish one, and deal with those that were given up")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands([tail::command(), publish::command(), dead_letters::command()])
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Tail(Brokered<tail::Tail>),
+    Publish(Brokered<publish::Publish>),
+    /// Deal with events that a subscription gave up
+    #[command(subcommand)]
+    DeadLetters(dead_letters::Command),
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("tail", matches)) => remote::run(matches, tail::run),
-        Some(("publish", matches)) => remote::run(matches, publish::run),
-        Some(("dead-letters", matches)) => dead_letters::dispatch(matches),
-        _ => Err(Failure::usage("no such command; see hyperfleet events --help")),
+impl Command {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::Tail(call) => call.run(tail::Tail::run),
+            Self::Publish(call) => call.run(publish::Publish::run),
+            Self::DeadLetters(letters) => letters.run(),
+        }
     }
 }
 
-/// Adds what every one of these commands has: a server to ask for kinds and names, and a broker.
-fn arguments(command: Command) -> Command {
-    // What is asked for is done by the broker, so there is no request to print.
-    session::arguments(command).mut_arg("curl", |curl| curl.hide(true)).args(cli::broker_configuration())
+// A command that needs a broker, and a server for kinds and names. A doc comment would become the help of these commands.
+#[derive(Debug, Args)]
+#[command(mut_arg("curl", |curl| curl.hide(true)))]
+pub(crate) struct Brokered<T: Args> {
+    #[command(flatten)]
+    remote: Remote<T>,
+    #[command(flatten)]
+    configuration: Configuration<configuration::Broker>,
 }
 
-/// `--topic`, and `--kind` in its place.
-fn topics() -> [Arg; 2] {
-    [
-        Arg::new("kind")
-            .long("kind")
-            .value_name("KIND")
-            .action(ArgAction::Append)
-            .help("Only events about this kind; may be given again"),
-        Arg::new("topic")
-            .long("topic")
-            .value_name("TOPIC")
-            .action(ArgAction::Append)
-            .help("Only this topic [default: clients.broker.topic, or hyperfleet-<plural> of every kind]; may be given again"),
-    ]
-}
-
-/// The Sentinel's settings, as far as its flags, file and environment are those of this call.
-fn settings(session: &Session, matches: &ArgMatches) -> Result<Config, Failure> {
-    if session.prints_curl() {
-        return Err(Failure::usage("events go over the broker: there is no curl command for that"));
+impl<T: Args> Brokered<T> {
+    fn run(
+        &self,
+        run: impl AsyncFnOnce(&T, &Session, &Config) -> Result<ExitCode, Failure>,
+    ) -> Result<ExitCode, Failure> {
+        self.remote.run(async |command, session| {
+            if session.prints_curl() {
+                return Err(Failure::usage("--curl does not apply: events go to the broker"));
+            }
+            run(command, session, &Config::load(&self.configuration.sources())?).await
+        })
     }
-    Ok(Config::load(&cli::broker_sources(matches))?)
 }
 
 /// The broker, once it can be reached.
@@ -91,15 +86,6 @@ async fn broker(config: &Config) -> Result<Broker, Failure> {
             Err(_) => tokio::time::sleep(PACE).await,
         }
     }
-}
-
-/// The kinds that `--kind` names.
-async fn kinds(session: &Session, matches: &ArgMatches) -> Result<Vec<Kind>, Failure> {
-    let mut kinds = Vec::new();
-    for word in matches.get_many::<String>("kind").into_iter().flatten() {
-        kinds.push(session.kinds().await?.find(word)?.clone());
-    }
-    Ok(kinds)
 }
 
 impl From<BrokerError> for Failure {

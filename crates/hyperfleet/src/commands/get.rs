@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use hyperfleet_client::{Collection, Kind, ListQuery, Page, Request, Resource, WatchEvent, WatchQuery};
 use hyperfleet_core::Timestamp;
 use serde_json::Value;
@@ -10,67 +10,180 @@ use serde_json::Value;
 use super::apply::common_exit;
 use super::{Exit, Failure};
 use crate::output;
-use crate::output::form::{Each, Form};
+use crate::output::format::{self, Each, Format};
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::remote::owners::Owners;
-use crate::remote::resources::{self, Columns, Look};
-use crate::remote::target::{self, Found, Prefer, Wanted};
-use crate::remote::{Session, selector, session};
+use crate::remote::resources::{self, Columns, TableOptions};
+use crate::remote::target::{self, FoundResource, Prefer, Wanted, Within};
+use crate::remote::{Session, selector};
 
 /// The largest page that the server gives.
 const PAGE: u64 = 500;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("get")
-        .about("Show resources: one, many, or all of a kind")
-        .args([
-            target::words("KIND, KIND NAME..., KIND/NAME... or `all`; an id stands for any name"),
-            target::within(),
-            Arg::new("selector").short('l').long("selector").value_name("LABELS").help("By labels: key=value, key!=value, key in (a,b), key, !key, with commas between"),
-            Arg::new("search").long("search").value_name("QUERY").help("By the filter language, such as \"spec.region='us-east-1' and generation > 2\""),
-            Arg::new("order-by").long("order-by").value_name("FIELDS").default_value("name").help("Order, such as 'created_time desc,name'"),
-            Arg::new("limit").long("limit").value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).help("No more than this many"),
-            Arg::new("show-deleted").long("show-deleted").action(ArgAction::SetTrue).help("Also what is being deleted"),
-            Arg::new("watch").short('w').long("watch").action(ArgAction::SetTrue).help("Then go on with each change, until Ctrl-C"),
-            Arg::new("label-columns").short('L').long("label-columns").value_name("KEYS").action(ArgAction::Append).help("A column for each of these labels, with commas between"),
-            Arg::new("no-headers").long("no-headers").action(ArgAction::SetTrue).help("Tables without their first line"),
-            resources::output_argument().default_value("table"),
-        ])
-        .after_help("Try it:\n  hyperfleet get clusters -l environment=production -o wide\n  hyperfleet get nodepools --in clusters/prod-1 -w\n  hyperfleet get cluster prod-1 -o jsonpath='{.status.conditions[?(@.type==\"Reconciled\")].status}'");
-    session::arguments(command)
+/// Show resources: one, many, or all of a kind
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet get clusters -l environment=production -o wide\n  hyperfleet get nodepools --in clusters/prod-1 -w\n  hyperfleet get cluster prod-1 -o jsonpath='{.status.conditions[?(@.type==\"Reconciled\")].status}'"
+)]
+pub(crate) struct Get {
+    /// KIND, KIND NAME..., KIND/NAME... or `all`; an id stands for any name
+    #[arg(value_name = "WHAT", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    within: Within,
+    /// By labels: key=value, key!=value, key in (a,b), key, !key, with commas between
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    selector: Option<String>,
+    /// By search, such as "spec.region='us-east-1' and generation > 2"
+    #[arg(long, value_name = "QUERY")]
+    search: Option<String>,
+    /// Order, such as 'created_time desc,name'
+    #[arg(long, value_name = "FIELDS", default_value = "name")]
+    order_by: String,
+    /// At most this many
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Include finalizing resources
+    #[arg(long)]
+    show_deleted: bool,
+    /// Then follow changes until Ctrl-C
+    #[arg(long, short)]
+    watch: bool,
+    /// A column for each of these labels, with commas between
+    #[arg(long, short = 'L', value_name = "KEYS", value_delimiter = ',')]
+    label_columns: Vec<String>,
+    /// Tables without their first line
+    #[arg(long)]
+    no_headers: bool,
+    #[arg(long, short, value_name = "FORMAT", default_value = "table", help = format::HELP)]
+    output: Format,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let form = matches.get_one::<Form>("output").cloned().unwrap_or(Form::Table);
-    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    let lists = if words == ["all"] {
-        vec![Collection::any()]
-    } else {
-        let wanted = target::parse(session.kinds().await?, &words)?;
-        if wanted.iter().all(|one| one.path.is_empty()) {
-            let kinds: Vec<Kind> = wanted.into_iter().map(|one| one.kind).collect();
-            lists(session, &kinds, target::owner(session, matches).await?).await?
+impl Get {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let lists = if self.words == ["all"] {
+            vec![Collection::any()]
         } else {
-            let (found, failures) = named(session, matches, &wanted).await?;
-            if found.is_empty() {
-                return Ok(common_exit(&failures));
+            let wanted = target::parse(session.kinds().await?, &self.words)?;
+            if wanted.iter().all(|one| one.path.is_empty()) {
+                let kinds: Vec<Kind> = wanted.into_iter().map(|one| one.kind).collect();
+                lists(session, &kinds, self.within.find(session).await?).await?
+            } else {
+                let (found, failures) = named(session, &wanted, &self.within).await?;
+                if found.is_empty() {
+                    return Ok(common_exit(&failures));
+                }
+                let ended = self.show(session, &found, wanted.len() > 1).await?;
+                return Ok(if failures.is_empty() { ended } else { common_exit(&failures) });
             }
-            let ended = show(session, matches, &form, &found, wanted.len() > 1).await?;
-            return Ok(if failures.is_empty() { ended } else { common_exit(&failures) });
+        };
+        let query = self.query(&lists)?;
+        self.list(session, &lists, &query).await
+    }
+
+    fn table_options(&self) -> TableOptions {
+        TableOptions { labels: self.label_columns.clone(), is_headless: self.no_headers }
+    }
+
+    fn query(&self, lists: &[Collection]) -> Result<ListQuery, Failure> {
+        let mixed = lists == [Collection::any()] && self.order_by == "name";
+        let order = if mixed { "kind,name" } else { &self.order_by };
+        Ok(ListQuery {
+            search: selector::search(self.selector.as_deref(), self.search.as_deref())?,
+            order_by: Some(order.to_owned()).filter(|order| !order.is_empty()),
+            page_size: Some(self.limit.map_or(PAGE, |limit| limit.min(PAGE))),
+            show_deleted: self.show_deleted,
+            ..ListQuery::default()
+        })
+    }
+
+    /// Resources that were named, each found already.
+    async fn show(
+        &self,
+        session: &Session,
+        found: &[FoundResource],
+        many: bool,
+    ) -> Result<ExitCode, Failure> {
+        if session.prints_curl() {
+            for one in found {
+                session.call(Request::get(one.item().to_string())).await?;
+            }
+            return Ok(ExitCode::SUCCESS);
         }
-    };
-    let query = query(matches, &lists)?;
-    list(session, matches, &form, &lists, &query).await
+        let resources: Vec<Resource> = found.iter().map(|one| one.resource.clone()).collect();
+        if !self.watch {
+            resources::print(session, &resources, many, &self.output, &self.table_options()).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let [one] = found else {
+            return Err(Failure::usage("-w watches one resource or a whole list"));
+        };
+        let query = WatchQuery {
+            search: Some(format!("id={}", target::quoted(one.resource.id()))),
+            show_deleted: true,
+            ..WatchQuery::default()
+        };
+        let mut display =
+            Display::new(&self.output, Columns::of(&resources, &self.output, &self.table_options()));
+        display.watch(session, &one.kind.collection(), &query).await
+    }
+
+    async fn list(
+        &self,
+        session: &Session,
+        lists: &[Collection],
+        query: &ListQuery,
+    ) -> Result<ExitCode, Failure> {
+        let limit = self.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        let watch = WatchQuery {
+            search: query.search.clone(),
+            show_deleted: query.show_deleted,
+            ..WatchQuery::default()
+        };
+        if session.prints_curl() {
+            for list in lists {
+                session
+                    .call(if self.watch { Request::watch(list, &watch) } else { Request::list(list, query) })
+                    .await?;
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut found = Vec::new();
+        let mut version = None;
+        for list in lists {
+            let left = limit.map(|limit| limit.saturating_sub(found.len()));
+            if left == Some(0) {
+                break;
+            }
+            let page: Page<Resource> = session.pages(Request::list(list, query), left).await?;
+            version = page.version;
+            found.extend(page.items);
+        }
+        if !self.watch {
+            resources::print(session, &found, true, &self.output, &self.table_options()).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let [list] = lists else {
+            return Err(Failure::usage("-w watches one list at a time"));
+        };
+        let mut display =
+            Display::new(&self.output, Columns::of(&found, &self.output, &self.table_options()));
+        let owners = Owners::of(session, &found).await?;
+        if !display.state(&found, &owners) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        display.watch(session, list, &WatchQuery { since: version, ..watch }).await
+    }
 }
 
-/// Resources by their names. One that is not there is told of, and does not hide the others.
+/// Resources by their names. A missing one is reported, and does not hide the others.
 async fn named(
     session: &Session,
-    matches: &ArgMatches,
     wanted: &[Wanted],
-) -> Result<(Vec<Found>, Vec<u8>), Failure> {
-    let owner = target::owner(session, matches).await?;
+    within: &Within,
+) -> Result<(Vec<FoundResource>, Vec<u8>), Failure> {
+    let owner = within.find(session).await?;
     let (mut found, mut failures) = (Vec::new(), Vec::new());
     for one in wanted {
         match target::resolve(session, one, owner.as_ref(), Prefer::Active).await {
@@ -85,16 +198,12 @@ async fn named(
     Ok((found, failures))
 }
 
-fn look(matches: &ArgMatches) -> Look {
-    let labels = matches.get_many::<String>("label-columns").into_iter().flatten();
-    Look {
-        labels: labels.flat_map(|keys| keys.split(',')).map(str::to_owned).collect(),
-        is_headless: matches.get_flag("no-headers"),
-    }
-}
-
 /// The lists of some kinds, of all or of one owner.
-async fn lists(session: &Session, kinds: &[Kind], owner: Option<Found>) -> Result<Vec<Collection>, Failure> {
+async fn lists(
+    session: &Session,
+    kinds: &[Kind],
+    owner: Option<FoundResource>,
+) -> Result<Vec<Collection>, Failure> {
     let mut lists = Vec::new();
     for kind in kinds {
         match &owner {
@@ -105,102 +214,9 @@ async fn lists(session: &Session, kinds: &[Kind], owner: Option<Found>) -> Resul
     Ok(lists)
 }
 
-fn query(matches: &ArgMatches, lists: &[Collection]) -> Result<ListQuery, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let limit = matches.get_one::<u64>("limit").copied();
-    let order = text("order-by").unwrap_or_default();
-    let mixed = lists == [Collection::any()] && order == "name";
-    Ok(ListQuery {
-        search: selector::search(text("selector").as_deref(), text("search").as_deref())?,
-        order_by: Some(if mixed { "kind,name".to_owned() } else { order }).filter(|order| !order.is_empty()),
-        page_size: Some(limit.map_or(PAGE, |limit| limit.min(PAGE))),
-        show_deleted: matches.get_flag("show-deleted"),
-        ..ListQuery::default()
-    })
-}
-
-/// Resources that were named, each found already.
-async fn show(
-    session: &Session,
-    matches: &ArgMatches,
-    form: &Form,
-    found: &[Found],
-    many: bool,
-) -> Result<ExitCode, Failure> {
-    if session.prints_curl() {
-        for one in found {
-            session.call(Request::get(one.item().to_string())).await?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let resources: Vec<Resource> = found.iter().map(|one| one.resource.clone()).collect();
-    if !matches.get_flag("watch") {
-        resources::print(session, &resources, many, form, &look(matches)).await?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let [one] = found else {
-        return Err(Failure::usage("-w watches one resource or a whole list"));
-    };
-    let query = WatchQuery {
-        search: Some(format!("id={}", target::quoted(one.resource.id()))),
-        show_deleted: true,
-        ..WatchQuery::default()
-    };
-    let mut display = Display::new(form, Columns::of(&resources, form, &look(matches)));
-    display.watch(session, &one.kind.collection(), &query).await
-}
-
-async fn list(
-    session: &Session,
-    matches: &ArgMatches,
-    form: &Form,
-    lists: &[Collection],
-    query: &ListQuery,
-) -> Result<ExitCode, Failure> {
-    let limit = matches.get_one::<u64>("limit").map(|limit| usize::try_from(*limit).unwrap_or(usize::MAX));
-    let watched = matches.get_flag("watch");
-    let watch = WatchQuery {
-        search: query.search.clone(),
-        show_deleted: query.show_deleted,
-        ..WatchQuery::default()
-    };
-    if session.prints_curl() {
-        for list in lists {
-            session
-                .call(if watched { Request::watch(list, &watch) } else { Request::list(list, query) })
-                .await?;
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut found = Vec::new();
-    let mut version = None;
-    for list in lists {
-        let left = limit.map(|limit| limit.saturating_sub(found.len()));
-        if left == Some(0) {
-            break;
-        }
-        let page: Page<Resource> = session.pages(Request::list(list, query), left).await?;
-        version = page.version;
-        found.extend(page.items);
-    }
-    if !watched {
-        resources::print(session, &found, true, form, &look(matches)).await?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let [list] = lists else {
-        return Err(Failure::usage("-w watches one list at a time"));
-    };
-    let mut display = Display::new(form, Columns::of(&found, form, &look(matches)));
-    let owners = Owners::of(session, &found).await?;
-    if !display.state(&found, &owners) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    display.watch(session, list, &WatchQuery { since: version, ..watch }).await
-}
-
 /// What a watch prints: a line or a document for each change.
 struct Display<'a> {
-    form: &'a Form,
+    format: &'a Format,
     each: Each<'a>,
     columns: Columns,
     table: Table,
@@ -208,14 +224,14 @@ struct Display<'a> {
 }
 
 impl<'a> Display<'a> {
-    fn new(form: &'a Form, columns: Columns) -> Self {
-        Self { form, each: Each::of(form), table: columns.table(), columns, headed: false }
+    fn new(format: &'a Format, columns: Columns) -> Self {
+        Self { format, each: Each::of(format), table: columns.table(), columns, headed: false }
     }
 
-    /// The state at the start; whether anybody reads it.
+    /// Prints the state at the start. Returns whether the output still has a reader.
     fn state(&mut self, resources: &[Resource], owners: &Owners) -> bool {
-        match self.form {
-            Form::Table | Form::Wide => {
+        match self.format {
+            Format::Table | Format::Wide => {
                 let now = Timestamp::now();
                 for resource in resources {
                     self.table.row(self.columns.row(resource, owners, now));
@@ -229,10 +245,10 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// One change; whether anybody reads it.
+    /// Prints one change. Returns whether the output still has a reader.
     fn change(&mut self, resource: &Resource, owners: &Owners, end: Option<&'static str>) -> bool {
-        let text = match self.form {
-            Form::Table | Form::Wide => {
+        let text = match self.format {
+            Format::Table | Format::Wide => {
                 let mut cells = self.columns.row(resource, owners, Timestamp::now());
                 if let (Some(end), Some(status)) = (end, cells.get_mut(1 + usize::from(self.columns.owner))) {
                     *status = Cell::new(end, Tone::Faint);
@@ -247,7 +263,7 @@ impl<'a> Display<'a> {
                     text
                 }
             }
-            Form::Name => format!("{}\n", owners.path_of(resource)),
+            Format::Name => format!("{}\n", owners.path_of(resource)),
             _ => self.each.text(&Value::Object(resource.raw().clone())),
         };
         output::data_is_read(&text)
@@ -271,9 +287,7 @@ impl<'a> Display<'a> {
                     (resource, end)
                 }
                 WatchEvent::Restart => {
-                    output::talk(
-                        "the server does not keep what happened meanwhile; this is the present state",
-                    );
+                    output::talk("the watch was restarted; this is the present state");
                     continue;
                 }
                 WatchEvent::Bookmark { .. } => continue,

@@ -2,84 +2,85 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::Resource;
 use serde_json::{Map, Value};
 
-use super::apply::{common_exit, dry_run, tell_failure};
+use super::apply::{DRY_RUN, common_exit, tell_failure};
 use super::{Failure, patch};
 use crate::output;
-use crate::output::form::Form;
+use crate::output::format::{self, Format};
+use crate::remote::Session;
 use crate::remote::change::{self, Changed};
-use crate::remote::resources::{self, Look, output_argument, print_outcome};
-use crate::remote::target::{self, Found, selection};
-use crate::remote::{Session, session};
+use crate::remote::resources::{self, TableOptions, UNCHANGED, print_outcome};
+use crate::remote::target::selection::{self, Selection};
+use crate::remote::target::{FoundResource, Within};
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("label")
-        .about("Set and remove labels of resources")
-        .args([
-            Arg::new("what")
-                .value_name("WHAT")
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .required(true)
-                .allow_hyphen_values(false)
-                .help("KIND NAME..., KIND/NAME..., or a KIND with -l, --search or --all; then key=value to set and key- to remove"),
-            target::within(),
-        ])
-        .args(selection::arguments())
-        .args([dry_run(), output_argument()])
-        .after_help("Try it:\n  hyperfleet label cluster prod-1 environment=production tier-\n  hyperfleet label clusters -l environment=dev team=blue");
-    session::arguments(command)
+/// Set and remove labels of resources
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet label cluster prod-1 environment=production tier-\n  hyperfleet label clusters -l environment=dev team=blue"
+)]
+pub(crate) struct Label {
+    /// KIND NAME..., KIND/NAME..., or a KIND with -l, --search or --all; then key=value to set and key- to remove
+    #[arg(value_name = "WHAT", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    within: Within,
+    #[command(flatten)]
+    selection: Selection,
+    #[arg(long, help = DRY_RUN)]
+    dry_run: bool,
+    #[arg(long, short, value_name = "FORMAT", help = format::HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    let (names, labels) = split(&words)?;
-    let wished = Map::from_iter([("labels".to_owned(), labels.into())]);
-    let found = selection::found(session, matches, names).await?;
-    if found.is_empty() {
-        output::talk("nothing found");
-    }
-    let form = matches.get_one::<Form>("output");
-    // Many are one list, as `get` has them, and not documents that run into each other.
-    let list = form.filter(|form| form.is_data() && (found.len() > 1 || selection::is_one(matches)));
-    let (mut failures, mut labelled) = (Vec::new(), Vec::new());
-    for one in &found {
-        let outcome = match label(session, matches, one, &wished).await {
-            Ok(Some((resource, _))) if list.is_some() => {
-                labelled.push(resource);
-                Ok(())
-            }
-            Ok(Some((resource, verb))) => print_outcome(&resource, verb, form),
-            Ok(None) => Ok(()),
-            Err(failure) => Err(failure),
-        };
-        if let Err(failure) = outcome {
-            if found.len() == 1 {
-                return Err(failure);
-            }
-            tell_failure(&one.called(), &failure);
-            failures.push(failure.code);
+impl Label {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let (names, labels) = split(&self.words)?;
+        let desired = Map::from_iter([("labels".to_owned(), labels.into())]);
+        let found = selection::found(session, names, &self.within, &self.selection).await?;
+        if found.is_empty() {
+            output::talk("nothing found");
         }
+        let format = self.output.as_ref();
+        // Many are one list, as `get` has them, and not documents that run into each other.
+        let list = format.filter(|format| format.is_data() && (found.len() > 1 || self.selection.is_given()));
+        let (mut failures, mut labelled) = (Vec::new(), Vec::new());
+        for one in &found {
+            let outcome = match label(session, one, &desired, self.dry_run).await {
+                Ok(Some((resource, _))) if list.is_some() => {
+                    labelled.push(resource);
+                    Ok(())
+                }
+                Ok(Some((resource, verb))) => print_outcome(&resource, verb, format),
+                Ok(None) => Ok(()),
+                Err(failure) => Err(failure),
+            };
+            if let Err(failure) = outcome {
+                if found.len() == 1 {
+                    return Err(failure);
+                }
+                tell_failure(&one.display_name(), &failure);
+                failures.push(failure.code);
+            }
+        }
+        if let Some(format) = list.filter(|_| !session.prints_curl()) {
+            resources::print(session, &labelled, true, format, &TableOptions::default()).await?;
+        }
+        Ok(common_exit(&failures))
     }
-    if let Some(form) = list.filter(|_| !session.prints_curl()) {
-        resources::print(session, &labelled, true, form, &Look::default()).await?;
-    }
-    Ok(common_exit(&failures))
 }
 
 /// The resource as it is then, and what became of it; `None` if the request was printed instead.
 async fn label(
     session: &Session,
-    matches: &ArgMatches,
-    found: &Found,
-    wished: &Map<String, Value>,
+    found: &FoundResource,
+    desired: &Map<String, Value>,
+    dry: bool,
 ) -> Result<Option<(Resource, &'static str)>, Failure> {
-    let dry = matches.get_flag("dry-run");
-    Ok(match change::carry_out(session, found, dry, |_| wished.clone()).await? {
-        Changed::No(resource) => Some((resource, "unchanged")),
+    Ok(match change::carry_out(session, found, dry, |_| desired.clone()).await? {
+        Changed::No(resource) => Some((resource, UNCHANGED)),
         Changed::Yes(resource) => Some((resource, patch::verb(dry))),
         Changed::Printed => None,
     })
@@ -91,7 +92,7 @@ fn split(words: &[String]) -> Result<(&[String], Map<String, Value>), Failure> {
     let first = words.iter().position(is_label).unwrap_or(words.len());
     let (names, labels) = words.split_at(first);
     if labels.is_empty() {
-        return Err(Failure::usage("which labels? Say key=value to set one, key- to remove one"));
+        return Err(Failure::usage("labels are required: key=value sets one, key- removes one"));
     }
     Ok((names, labels.iter().map(|word| pair(word)).collect::<Result<_, _>>()?))
 }
@@ -101,7 +102,7 @@ pub(crate) fn pair(text: &str) -> Result<(String, Value), Failure> {
     match (text.split_once('='), text.strip_suffix('-')) {
         (Some((key, value)), _) if !key.is_empty() => Ok((key.to_owned(), value.into())),
         (None, Some(key)) if !key.is_empty() => Ok((key.to_owned(), Value::Null)),
-        _ => Err(Failure::usage(format!("{text:?} is no label: say key=value, or key- to remove one"))),
+        _ => Err(Failure::usage(format!("{text:?} is not a label; use key=value, or key- to remove one"))),
     }
 }
 

@@ -3,51 +3,48 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Args, Command, CommandFactory as _};
 
 use super::Failure;
-use crate::{cli, output};
+use crate::cli::Cli;
+use crate::output;
 
-pub(crate) fn command() -> Command {
-    Command::new("man")
-        .about("Print a page of the manual, or write all pages to a directory")
-        .args([
-            Arg::new("dir")
-                .long("dir")
-                .value_name("DIR")
-                .value_parser(value_parser!(PathBuf))
-                .conflicts_with("page")
-                .help("Write every page there"),
-            Arg::new("page")
-                .value_name("COMMAND")
-                .num_args(0..)
-                .help("The command; without one the page of hyperfleet itself"),
-        ])
-        .after_help(
-            "Try it:\n  hyperfleet man get | man -l -\n  hyperfleet man --dir ~/.local/share/man/man1",
-        )
+/// Print a page of the manual, or write all pages to a directory
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet man get | man -l -\n  hyperfleet man --dir ~/.local/share/man/man1"
+)]
+pub(crate) struct Man {
+    /// Write every page there
+    #[arg(long, value_name = "DIR", conflicts_with = "page")]
+    dir: Option<PathBuf>,
+    /// The command; without one the page of hyperfleet itself
+    #[arg(value_name = "COMMAND")]
+    page: Vec<String>,
 }
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut whole = cli::command();
-    whole.build();
-    if let Some(directory) = matches.get_one::<PathBuf>("dir") {
-        std::fs::create_dir_all(directory).map_err(Failure::new)?;
-        let count = write_all(&whole, "hyperfleet", directory)?;
-        output::talk(&format!("{count} pages are in {}", directory.display()));
-        return Ok(ExitCode::SUCCESS);
+impl Man {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let mut whole = Cli::command();
+        whole.build();
+        if let Some(directory) = &self.dir {
+            std::fs::create_dir_all(directory).map_err(Failure::new)?;
+            let count = write_all(&whole, "hyperfleet", directory)?;
+            output::talk(&format!("{count} pages are in {}", directory.display()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut command = &whole;
+        let mut name = "hyperfleet".to_owned();
+        for word in &self.page {
+            command = command
+                .get_subcommands()
+                .find(|known| known.get_name() == word)
+                .ok_or_else(|| Failure::usage(format!("no such command: {word}")))?;
+            name = format!("{name}-{word}");
+        }
+        output::data(&page(command, &name)?);
+        Ok(ExitCode::SUCCESS)
     }
-    let mut command = &whole;
-    let mut name = "hyperfleet".to_owned();
-    for word in matches.get_many::<String>("page").into_iter().flatten() {
-        command = command
-            .get_subcommands()
-            .find(|known| known.get_name() == word)
-            .ok_or_else(|| Failure::usage(format!("no such command: {word}")))?;
-        name = format!("{name}-{word}");
-    }
-    output::data(&page(command, &name)?);
-    Ok(ExitCode::SUCCESS)
 }
 
 fn page(command: &Command, name: &str) -> Result<String, Failure> {

@@ -3,55 +3,63 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::Args;
 use hyperfleet_client::{PatchKind, Request};
 
-use super::apply::dry_run;
+use super::apply::DRY_RUN;
 use super::{Failure, create};
-use crate::output::form::Form;
-use crate::remote::resources::{output_argument, print_outcome};
+use crate::output::format::{self, Format};
+use crate::remote::Session;
+use crate::remote::resources::{UNCHANGED, print_outcome};
 use crate::remote::target::{self, Prefer};
-use crate::remote::{Session, session};
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("patch")
-        .about("Change a resource by a merge patch or a JSON Patch")
-        .args([
-            target::one(),
-            target::within(),
-            Arg::new("patch").short('p').long("patch").value_name("JSON").required_unless_present("file").conflicts_with("file").help("The patch, as JSON or YAML, or @FILE; a list is a JSON Patch"),
-            Arg::new("file").short('f').long("file").value_name("FILE").value_parser(value_parser!(PathBuf)).help("The patch from a file, or - for stdin"),
-            Arg::new("if-version").long("if-version").value_name("NUMBER").value_parser(value_parser!(u64)).help("Only if the resource still has this version (its ETag)"),
-            dry_run(),
-            output_argument(),
-        ])
-        .after_help("Try it:\n  hyperfleet patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\"}}'\n  hyperfleet patch cluster prod-1 -p '[{\"op\": \"remove\", \"path\": \"/labels/old\"}]'");
-    session::arguments(command)
+/// Change a resource by a merge patch or a JSON Patch
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\"}}'\n  hyperfleet patch cluster prod-1 -p '[{\"op\": \"remove\", \"path\": \"/labels/old\"}]'"
+)]
+pub(crate) struct Patch {
+    #[command(flatten)]
+    target: target::One,
+    /// The patch, as JSON or YAML, or @FILE; a list is a JSON Patch
+    #[arg(long, short, value_name = "JSON", required_unless_present = "file", conflicts_with = "file")]
+    patch: Option<String>,
+    /// The patch from a file, or - for stdin
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Only if the resource still has this version (its ETag)
+    #[arg(long, value_name = "NUMBER")]
+    if_version: Option<u64>,
+    #[arg(long, help = DRY_RUN)]
+    dry_run: bool,
+    #[arg(long, short, value_name = "FORMAT", help = format::HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let patch = match (matches.get_one::<String>("patch"), matches.get_one::<PathBuf>("file")) {
-        (Some(text), _) => create::value(text, "-p")?,
-        (None, Some(path)) => create::value(&create::text_of(path)?, "-f")?,
-        (None, None) => return Err(Failure::usage("say the patch by -p or -f")),
-    };
-    let found = target::single(session, matches, Prefer::Active).await?;
-    let version = matches.get_one::<u64>("if-version").copied();
-    let kind = if patch.is_array() { PatchKind::Json } else { PatchKind::Merge };
-    let dry = matches.get_flag("dry-run");
-    if let Some(answer) = session.call(Request::patch(&found.item(), &patch, kind, version, dry)).await? {
-        let after = answer.resource()?;
-        let same = ["spec", "labels", "references"].iter().all(|member| {
-            let (before, after) = (found.resource.raw().get(*member), after.raw().get(*member));
-            match (before, after) {
-                (Some(before), Some(after)) => hyperfleet_core::same(before, after),
-                (before, after) => before == after,
-            }
-        });
-        let verb = if same { "unchanged" } else { verb(dry) };
-        print_outcome(&after, verb, matches.get_one::<Form>("output"))?;
+impl Patch {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let patch = match (&self.patch, &self.file) {
+            (Some(text), _) => create::value(text, "-p")?,
+            (None, Some(path)) => create::value(&create::text_of(path)?, "-f")?,
+            (None, None) => return Err(Failure::usage("a patch is required: -p or -f")),
+        };
+        let found = self.target.find(session, Prefer::Active).await?;
+        let kind = if patch.is_array() { PatchKind::Json } else { PatchKind::Merge };
+        let request = Request::patch(&found.item(), &patch, kind, self.if_version, self.dry_run);
+        if let Some(answer) = session.call(request).await? {
+            let after = answer.resource()?;
+            let same = ["spec", "labels", "references"].iter().all(|member| {
+                let (before, after) = (found.resource.raw().get(*member), after.raw().get(*member));
+                match (before, after) {
+                    (Some(before), Some(after)) => hyperfleet_core::same(before, after),
+                    (before, after) => before == after,
+                }
+            });
+            let verb = if same { UNCHANGED } else { verb(self.dry_run) };
+            print_outcome(&after, verb, self.output.as_ref())?;
+        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// What became of a resource that differs now.

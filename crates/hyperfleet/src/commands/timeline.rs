@@ -2,71 +2,70 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use hyperfleet_client::{Request, TimelineEntry, TimelineQuery};
 use hyperfleet_core::Timestamp;
 use serde_json::{Value, json};
 
 use super::Failure;
 use crate::output;
-use crate::output::form::Form;
+use crate::output::format::{self, Format};
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::output::text;
-use crate::remote::resources::{brief, data_argument, since};
+use crate::remote::Session;
+use crate::remote::resources::{brief, since};
 use crate::remote::target::{self, Prefer};
-use crate::remote::{Session, session};
 
 const PAGE: u64 = 100;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("timeline")
-        .about("Show what happened to a resource, newest first")
-        .args([
-            target::one(),
-            target::within(),
-            Arg::new("limit").long("limit").value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).default_value("50").help("No more than this many entries"),
-            data_argument(),
-        ])
-        .after_help("Try it:\n  hyperfleet timeline cluster prod-1\n\nOf what is gone, say the id: hyperfleet timeline cluster 0198c0de-1111-7abc-8def-000000000001");
-    session::arguments(command)
+/// Show what happened to a resource, newest first
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet timeline cluster prod-1\n\nA deleted resource is named by its id: hyperfleet timeline cluster 0198c0de-1111-7abc-8def-000000000001"
+)]
+pub(crate) struct Timeline {
+    #[command(flatten)]
+    target: target::One,
+    /// At most this many entries
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..), default_value = "50")]
+    limit: u64,
+    #[arg(long, short, value_name = "FORMAT", value_parser = Format::of_data, help = format::DATA_HELP)]
+    output: Option<Format>,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let item = match target::single(session, matches, Prefer::Active).await {
-        Ok(found) => found.item(),
-        // The timeline of what is gone is still there, by its id alone.
-        Err(failure) => gone(session, matches).await?.ok_or(failure)?,
-    };
-    let limit = matches.get_one::<u64>("limit").copied().unwrap_or(PAGE);
-    let query = TimelineQuery { page_size: Some(limit.min(PAGE)), ..TimelineQuery::default() };
-    let request = Request::timeline(&item, &query);
-    if session.prints_curl() {
-        session.call(request).await?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    match matches.get_one::<Form>("output") {
-        Some(form @ (Form::Json | Form::Yaml | Form::JsonPath(_))) => {
-            let page = session.pages::<Value>(request, Some(limit)).await?;
-            if let Some(text) = form.value(&json!({"kind": "TimelineList", "items": page.items})) {
-                output::data(&text.map_err(Failure::usage)?);
+impl Timeline {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let item = match self.target.find(session, Prefer::Active).await {
+            Ok(found) => found.item(),
+            // The timeline of what is gone is still there, by its id alone.
+            Err(failure) => gone(session, &self.target.words).await?.ok_or(failure)?,
+        };
+        let query = TimelineQuery { page_size: Some(self.limit.min(PAGE)), ..TimelineQuery::default() };
+        let request = Request::timeline(&item, &query);
+        if session.prints_curl() {
+            session.call(request).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        match &self.output {
+            Some(format @ (Format::Json | Format::Yaml | Format::JsonPath(_))) => {
+                let page = session.pages::<Value>(request, Some(limit)).await?;
+                if let Some(text) = format.value(&json!({"kind": "TimelineList", "items": page.items})) {
+                    output::data(&text.map_err(Failure::usage)?);
+                }
+            }
+            _ => {
+                let page = session.pages::<TimelineEntry>(request, Some(limit)).await?;
+                output::data(&table(&page.items, Timestamp::now()).render(output::data_colours()));
             }
         }
-        _ => {
-            let page = session.pages::<TimelineEntry>(request, Some(limit)).await?;
-            output::data(&table(&page.items, Timestamp::now()).render(output::data_colours()));
-        }
+        Ok(ExitCode::SUCCESS)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-async fn gone(
-    session: &Session,
-    matches: &ArgMatches,
-) -> Result<Option<hyperfleet_client::ItemPath>, Failure> {
-    let words: Vec<String> = matches.get_many("what").into_iter().flatten().cloned().collect();
-    let wanted = target::parse(session.kinds().await?, &words)?;
+async fn gone(session: &Session, words: &[String]) -> Result<Option<hyperfleet_client::ItemPath>, Failure> {
+    let wanted = target::parse(session.kinds().await?, words)?;
     Ok(match wanted.as_slice() {
         [one] => match one.path.as_slice() {
             [id] if target::looks_like_an_id(id) => Some(one.kind.collection().item(id)),
@@ -119,8 +118,8 @@ fn what(entry: &TimelineEntry) -> String {
             let path = change.path.strip_prefix("status.").unwrap_or(&change.path);
             let path = path.strip_prefix("conditions.").unwrap_or(path);
             match (&change.from, &change.to) {
-                (Some(from), Some(to)) => format!("{path}: {} → {}", said(from), said(to)),
-                (None, Some(to)) => format!("{path}: {}", said(to)),
+                (Some(from), Some(to)) => format!("{path}: {} → {}", value_text(from), value_text(to)),
+                (None, Some(to)) => format!("{path}: {}", value_text(to)),
                 (Some(_), None) => format!("{path} removed"),
                 (None, None) => path.to_owned(),
             }
@@ -134,7 +133,7 @@ fn what(entry: &TimelineEntry) -> String {
 }
 
 /// A value in short; of a condition what matters.
-fn said(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match (value.get("status").and_then(Value::as_str), value.get("reason").and_then(Value::as_str)) {
         (Some(status), Some(reason)) => format!("{status} ({})", text::clean(reason)),
         (Some(status), None) => status.to_owned(),

@@ -1,5 +1,5 @@
 //! `hyperfleet top`: the fleet as it moves. A watch feeds a model, the model gives views, and a view is drawn some times
-//! a second; where nobody looks, the present view is printed once.
+//! a second; without a terminal the present view is printed once.
 
 mod controls;
 mod model;
@@ -8,7 +8,7 @@ mod screen;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::{Collection, Request, Resource, Watch, WatchEvent, WatchQuery};
 use hyperfleet_core::Timestamp;
 use hyperfleet_service::shutdown;
@@ -21,10 +21,10 @@ use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, age};
 use crate::remote::session::duration;
-use crate::remote::{Session, selector, session};
+use crate::remote::{Session, selector};
 
 use controls::{Controls, Flow};
-use model::{Model, Phase, View, Wish};
+use model::{Model, Phase, View, ViewOptions};
 
 /// What the view needs of a resource.
 const FIELDS: &str = "id,kind,name,generation,deleted_time,owner_references,status.conditions";
@@ -32,51 +32,57 @@ const FIELDS: &str = "id,kind,name,generation,deleted_time,owner_references,stat
 const PRINTED_ROWS: usize = 20;
 /// Between two pictures.
 const FRAME: Duration = Duration::from_millis(250);
-/// How soon the reader of keys notices that nobody wants them any more.
+/// How soon the thread that reads keys notices that its receiver is gone.
 const KEYS_LOOK: Duration = Duration::from_millis(100);
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("top")
-        .about("Watch the fleet: what is not reconciled, for how long and why")
-        .long_about(
-            "Watch the fleet: how many resources are in which phase, how fast things change, which adapters fail, and what \
-             is unreconciled for longest. Where stdout is no terminal, the present state is printed once.",
-        )
-        .args([
-            Arg::new("kind").value_name("KIND").help("Only this kind [default: all]"),
-            Arg::new("selector").short('l').long("selector").value_name("LABELS").help("By labels: key=value, key!=value, key in (a,b), key, !key, with commas between"),
-            Arg::new("search").long("search").value_name("QUERY").help("By the filter language, such as \"spec.region='us-east-1'\""),
-            Arg::new("stuck-after").long("stuck-after").value_name("DURATION").value_parser(duration).default_value("10m").help("Unreconciled for longer than this counts as stuck"),
-        ])
-        .after_help(format!("Keys: {}\n\nTry it:\n  hyperfleet top\n  hyperfleet top nodepools -l environment=production | head", controls::HELP));
-    session::arguments(command)
+/// Watch the fleet: what is not reconciled, for how long and why
+///
+/// It shows how many resources are in which phase, how fast resources change, which adapters fail, and what is
+/// unreconciled for longest. Where stdout is not a terminal, the present state is printed once.
+#[derive(Debug, Args)]
+#[command(
+    after_help = format!("Keys: {}\n\nTry it:\n  hyperfleet top\n  hyperfleet top nodepools -l environment=production | head", controls::HELP)
+)]
+pub(crate) struct Top {
+    /// Only this kind [default: all]
+    #[arg(value_name = "KIND")]
+    kind: Option<String>,
+    /// By labels: key=value, key!=value, key in (a,b), key, !key, with commas between
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    selector: Option<String>,
+    /// By search, such as "spec.region='us-east-1'"
+    #[arg(long, value_name = "QUERY")]
+    search: Option<String>,
+    /// Unreconciled for longer than this counts as stuck
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "10m")]
+    stuck_after: Duration,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    // Also where no kind is named: a watch would try for ever to reach a server that is not there.
-    let kinds = session.kinds().await?;
-    let list = match text("kind") {
-        Some(word) => kinds.find(word)?.collection(),
-        None => Collection::any(),
-    };
-    let query = WatchQuery {
-        search: selector::search(text("selector"), text("search"))?,
-        fields: Some(FIELDS.to_owned()),
-        show_deleted: true,
-        ..WatchQuery::default()
-    };
-    if session.prints_curl() {
-        session.call(Request::watch(&list, &query)).await?;
-        return Ok(ExitCode::SUCCESS);
+impl Top {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        // Also where no kind is named: a watch would try for ever to reach a server that is not there.
+        let kinds = session.kinds().await?;
+        let list = match &self.kind {
+            Some(word) => kinds.find(word)?.collection(),
+            None => Collection::any(),
+        };
+        let query = WatchQuery {
+            search: selector::search(self.selector.as_deref(), self.search.as_deref())?,
+            fields: Some(FIELDS.to_owned()),
+            show_deleted: true,
+            ..WatchQuery::default()
+        };
+        if session.prints_curl() {
+            session.call(Request::watch(&list, &query)).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let mut model = Model::new(self.stuck_after);
+        if output::data_on_terminal() {
+            let watch = session.client.watch(&list, &query);
+            return live(session, watch, model).await;
+        }
+        once(session, &list, &query, &mut model).await
     }
-    let stuck_after = matches.get_one::<Duration>("stuck-after").copied().unwrap_or_default();
-    let mut model = Model::new(stuck_after);
-    if output::data_on_terminal() {
-        let watch = session.client.watch(&list, &query);
-        return live(session, watch, model).await;
-    }
-    once(session, &list, &query, &mut model).await
 }
 
 /// The present state, printed.
@@ -97,7 +103,7 @@ async fn once(
     for resource in session.pages::<Resource>(Request::list(list, &query), None).await?.items {
         model.take(WatchEvent::Added { version: 0, resource }, now);
     }
-    let view = model.view(&Wish { rows: PRINTED_ROWS, ..Wish::default() }, now);
+    let view = model.view(&ViewOptions { rows: PRINTED_ROWS, ..ViewOptions::default() }, now);
     output::data(&printed(&view, output::data_colours()));
     Ok(ExitCode::SUCCESS)
 }
@@ -141,9 +147,9 @@ fn tone(phase: Phase) -> Tone {
     }
 }
 
-/// The fleet as it moves, until somebody quits.
+/// The fleet as it changes, until `q`.
 async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<ExitCode, Failure> {
-    // A refusal is told like any other, before the screen is taken.
+    // A refusal is printed before the screen is taken.
     let first = watch.next().await?;
     model.take(first, Timestamp::now());
     let mut signals = shutdown::signals().map_err(Failure::new)?;
@@ -171,8 +177,8 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
                 controls.ask_for(size.height.into());
                 held = controls.paused.then(|| held.take().unwrap_or_else(|| (model.clone(), Timestamp::now())));
                 let view = match &held {
-                    Some((model, then)) => model.view(&controls.wish, *then),
-                    None => model.view(&controls.wish, Timestamp::now()),
+                    Some((model, then)) => model.view(&controls.options, *then),
+                    None => model.view(&controls.options, Timestamp::now()),
                 };
                 let around = screen::Around {
                     server: &server,
@@ -181,7 +187,7 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
                 };
                 controls.fit(view.rows.len(), screen::rows(size, &view, &around));
                 terminal.0.draw(|frame| screen::draw(frame, &view, &controls, &around)).map_err(Failure::new)?;
-                // Whatever a picture costs, most of the time is left for what happens.
+                // Drawing takes at most a quarter of the time; events get the rest.
                 frames.reset_after(FRAME.max(begun.elapsed() * 4));
             }
             signal = signals.next() => return Ok(ExitCode::from(signal.exit_code())),

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::Args;
 use hyperfleet_client::{AdapterReport, Kind, ListQuery, Page, Request, Resource};
 
 use super::Failure;
@@ -11,44 +11,41 @@ use crate::output;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
 use crate::output::tree::Branch;
+use crate::remote::Session;
 use crate::remote::resources::standing;
-use crate::remote::target::{self, Found, Prefer, called};
-use crate::remote::{Session, session};
+use crate::remote::target::{self, FoundResource, Prefer, display_name};
 
 /// As many of a kind are shown below one owner.
 const MAX_SIBLINGS: usize = 1_000;
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("tree")
-        .about("Show a resource with everything below it and its adapters")
-        .args([
-            target::one(),
-            target::within(),
-            Arg::new("no-adapters")
-                .long("no-adapters")
-                .action(ArgAction::SetTrue)
-                .help("Leave the adapters out"),
-        ])
-        .after_help("Try it:\n  hyperfleet tree cluster prod-1");
-    session::arguments(command)
+/// Show a resource with everything below it and its adapters
+#[derive(Debug, Args)]
+#[command(after_help = "Try it:\n  hyperfleet tree cluster prod-1")]
+pub(crate) struct Tree {
+    #[command(flatten)]
+    target: target::One,
+    /// Leave the adapters out
+    #[arg(long)]
+    no_adapters: bool,
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let found = target::single(session, matches, Prefer::Active).await?;
-    let adapters = !matches.get_flag("no-adapters");
-    if session.prints_curl() {
-        session.call(Request::get(found.item().to_string())).await?;
-        return Ok(ExitCode::SUCCESS);
+impl Tree {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let found = self.target.find(session, Prefer::Active).await?;
+        if session.prints_curl() {
+            session.call(Request::get(found.item().to_string())).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let tree = branch(session, &found, !self.no_adapters).await?;
+        output::data(&tree.render(output::data_colours()));
+        Ok(ExitCode::SUCCESS)
     }
-    let tree = branch(session, &found, adapters).await?;
-    output::data(&tree.render(output::data_colours()));
-    Ok(ExitCode::SUCCESS)
 }
 
 /// A resource with what is below it. Boxed, because it nests as deep as the kinds do.
 fn branch<'a>(
     session: &'a Session,
-    found: &'a Found,
+    found: &'a FoundResource,
     adapters: bool,
 ) -> std::pin::Pin<Box<dyn Future<Output = Result<Branch, Failure>> + 'a>> {
     Box::pin(async move {
@@ -60,7 +57,7 @@ fn branch<'a>(
         }
         for kind in session.kinds().await?.children(&found.kind.kind) {
             for resource in children(session, found, kind).await? {
-                let child = Found { kind: kind.clone(), resource };
+                let child = FoundResource { kind: kind.clone(), resource };
                 branch.below.push(self::branch(session, &child, adapters).await?);
             }
         }
@@ -71,7 +68,7 @@ fn branch<'a>(
 /// What of a kind is below a resource, being deleted or not.
 pub(crate) async fn children(
     session: &Session,
-    owner: &Found,
+    owner: &FoundResource,
     kind: &Kind,
 ) -> Result<Vec<Resource>, Failure> {
     let query = ListQuery {
@@ -89,7 +86,7 @@ fn line(kind: &Kind, resource: &Resource) -> String {
     let (status, tone) = standing(resource);
     let mut line = format!(
         "{}  {}",
-        paint(&called(&kind.kind, resource.name()), Tone::Strong, colours),
+        paint(&display_name(&kind.kind, resource.name()), Tone::Strong, colours),
         paint(status, tone, colours)
     );
     let reason = resource.condition("Reconciled").filter(|condition| !condition.is_true());

@@ -2,19 +2,38 @@
 
 use std::process::ExitCode;
 
-use clap::ArgMatches;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use super::Failure;
 use crate::{BUILD, output};
 
-pub(crate) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let text = if matches.get_one::<String>("output").is_some_and(|form| form == "json") {
-        json!({"version": BUILD.version, "git_sha": BUILD.git_sha, "build_timestamp": BUILD.build_timestamp})
-            .to_string()
-    } else {
-        format!("hyperfleet {} (commit {}, built {})", BUILD.version, BUILD.git_sha, BUILD.build_timestamp)
-    };
-    output::data(&(text + "\n"));
-    Ok(ExitCode::SUCCESS)
+/// Print what this binary was built from
+#[derive(Debug, Args)]
+pub(crate) struct Version {
+    /// Format of the output
+    #[arg(long, short, value_name = "FORMAT", value_enum, default_value = "text")]
+    output: VersionFormat,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VersionFormat {
+    Text,
+    Json,
+}
+
+impl Version {
+    pub(crate) fn run(self) -> Result<ExitCode, Failure> {
+        let text = match self.output {
+            VersionFormat::Text => {
+                format!("hyperfleet {} (commit {}, built {})", BUILD.version, BUILD.git_sha, BUILD.build_timestamp)
+            }
+            VersionFormat::Json => {
+                json!({"version": BUILD.version, "git_sha": BUILD.git_sha, "build_timestamp": BUILD.build_timestamp})
+                    .to_string()
+            }
+        };
+        output::data(&(text + "\n"));
+        Ok(ExitCode::SUCCESS)
+    }
 }

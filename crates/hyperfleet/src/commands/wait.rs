@@ -1,9 +1,9 @@
-//! `hyperfleet wait`: until a condition has a status, or until a resource is gone. The server tells when, nobody polls.
+//! `hyperfleet wait`: until a condition has a status, or until a resource is gone. The server answers when it holds, without polling.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::Args;
 use futures_util::StreamExt as _;
 use hyperfleet_client::{Request, Resource, Waited};
 use tokio::time::Instant;
@@ -11,39 +11,43 @@ use tokio::time::Instant;
 use super::apply::common_exit;
 use super::{Exit, Failure};
 use crate::output;
+use crate::output::age;
 use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
 use crate::output::text::clean;
-use crate::remote::session::{duration, spoken};
-use crate::remote::target::{self, Found, Prefer};
-use crate::remote::{Session, session};
+use crate::remote::Session;
+use crate::remote::session::duration;
+use crate::remote::target::{self, FoundResource, Prefer, Within};
 
-/// Each is a connection, of which neither this machine nor the server has any number.
+/// How many resources are waited for at one time. Each takes a connection here and at the server.
 const PARALLEL: usize = 64;
-/// What the conditions of adapters end in.
+/// The suffix of the conditions of adapters.
 const SUCCESSFUL: &str = "Successful";
 
-pub(crate) fn command() -> Command {
-    let command = Command::new("wait")
-        .about("Wait until a condition holds, or until a resource is gone")
-        .args([
-            target::words("KIND NAME..., or KIND/NAME...; an id stands for any name"),
-            target::within(),
-            Arg::new("for").long("for").value_name("WHAT").default_value("condition=Reconciled").value_parser(Awaited::parse).help("condition=NAME, condition=NAME=True|False, or delete"),
-            timeout(),
-        ])
-        .after_help("Try it:\n  hyperfleet wait cluster prod-1 --for condition=Reconciled --timeout 10m\n  hyperfleet wait cluster/prod-1 --for delete\n\nIt ends with 0 when all hold, with 7 when the time is over, and with 3 when one is gone that should not be; with 1 when several end differently.");
-    session::arguments(command)
+/// Wait until a condition holds, or until a resource is gone
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet wait cluster prod-1 --for condition=Reconciled --timeout 10m\n  hyperfleet wait cluster/prod-1 --for delete\n\nExit codes: 0 when all hold, 7 when the time is over, 3 when a resource was removed meanwhile, 1 when several end differently."
+)]
+pub(crate) struct Wait {
+    /// KIND NAME..., or KIND/NAME...; an id stands for any name
+    #[arg(value_name = "WHAT", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    within: Within,
+    /// condition=NAME, condition=NAME=True|False, or delete
+    #[arg(long = "for", value_name = "WHAT", value_parser = Awaited::parse, default_value = "condition=Reconciled")]
+    awaited: Awaited,
+    #[command(flatten)]
+    timeout: Timeout,
 }
 
-/// `--timeout`.
-pub(crate) fn timeout() -> Arg {
-    Arg::new("timeout")
-        .long("timeout")
-        .value_name("DURATION")
-        .value_parser(duration)
-        .default_value("5m")
-        .help("How long to wait at the most")
+/// The flag that bounds a wait.
+#[derive(Debug, Args)]
+pub(crate) struct Timeout {
+    /// How long to wait at the most
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "5m")]
+    pub(crate) timeout: Duration,
 }
 
 /// What to wait for.
@@ -68,13 +72,13 @@ impl Awaited {
             _ => return Err("a status is True, False or Unknown".to_owned()),
         };
         if kind.is_empty() {
-            Err("which condition?".to_owned())
+            Err("a condition name is required".to_owned())
         } else {
             Ok(Self::Condition(kind.to_owned(), status.to_owned()))
         }
     }
 
-    fn spelt(&self) -> String {
+    fn wait_for(&self) -> String {
         match self {
             Self::Condition(kind, status) => format!("{kind}={status}"),
             Self::Deletion => "deleted".to_owned(),
@@ -82,36 +86,40 @@ impl Awaited {
     }
 }
 
-pub(crate) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let awaited = matches.get_one::<Awaited>("for").cloned().unwrap_or(Awaited::Deletion);
-    let timeout = matches.get_one::<Duration>("timeout").copied().unwrap_or_default();
-    let found = match target::several(session, matches, Prefer::Active).await {
-        Ok(found) => found,
-        // What is not there is as gone as it can be.
-        Err(failure) if awaited == Awaited::Deletion && failure.code == u8::from(Exit::NotFound) => {
-            output::talk(&failure.text);
+impl Wait {
+    pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
+        let (awaited, timeout) = (&self.awaited, self.timeout.timeout);
+        let found = match target::named(session, &self.words, &self.within, Prefer::Active).await {
+            Ok(found) => found,
+            // What is not there is as gone as it can be.
+            Err(failure) if *awaited == Awaited::Deletion && failure.code == u8::from(Exit::NotFound) => {
+                output::talk(&failure.text);
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(failure) => return Err(failure),
+        };
+        if session.prints_curl() {
+            for one in &found {
+                session.call(Request::wait(&one.item(), &awaited.wait_for(), timeout)).await?;
+            }
             return Ok(ExitCode::SUCCESS);
         }
-        Err(failure) => return Err(failure),
-    };
-    if session.prints_curl() {
-        for one in &found {
-            session.call(Request::wait(&one.item(), &awaited.spelt(), timeout)).await?;
+        if let Awaited::Condition(kind, _) = awaited {
+            found.iter().for_each(|one| doubt(one, kind));
         }
-        return Ok(ExitCode::SUCCESS);
+        Ok(common_exit(&all(session, &found, awaited, timeout).await?))
     }
-    if let Awaited::Condition(kind, _) = &awaited {
-        found.iter().for_each(|one| doubt(one, kind));
-    }
-    Ok(common_exit(&all(session, &found, &awaited, timeout).await?))
 }
 
 /// A condition may still come, but one that is spelt nearly like another most likely will not.
-fn doubt(one: &Found, kind: &str) {
+fn doubt(one: &FoundResource, kind: &str) {
     let conditions = one.resource.conditions();
     let known: Vec<&str> = conditions.iter().map(|condition| condition.kind.as_str()).collect();
     if let Some(meant) = meant(kind, &known) {
-        output::talk(&clean(&format!("{} has no condition {kind} yet; did you mean {meant}?", one.called())));
+        output::talk(&clean(&format!(
+            "{} has no condition {kind} yet; did you mean {meant}?",
+            one.display_name()
+        )));
     }
 }
 
@@ -128,23 +136,23 @@ fn stem(kind: &str) -> &str {
     kind.strip_suffix(SUCCESSFUL).unwrap_or(kind)
 }
 
-/// Waits for all of them until one moment, some at a time: of those whose turn comes after it, each is looked at once.
-/// Failures are told as they come; their exit codes come back.
+/// Waits for all resources until one deadline, some at a time. A resource whose turn comes later is read once.
+/// Failures are printed as they come; their exit codes are returned.
 pub(crate) async fn all(
     session: &Session,
-    found: &[Found],
+    found: &[FoundResource],
     awaited: &Awaited,
     timeout: Duration,
 ) -> Result<Vec<u8>, Failure> {
     let mut signals = hyperfleet_service::shutdown::signals().map_err(Failure::new)?;
     let deadline = Instant::now() + timeout;
     let waits = futures_util::stream::iter(found).map(|one| async move {
-        session.tell(&format!("GET {}?waitFor={}", one.item(), awaited.spelt()));
+        session.tell(&format!("GET {}?waitFor={}", one.item(), awaited.wait_for()));
         let left = deadline.saturating_duration_since(Instant::now());
-        (one, session.client.get_waiting(&one.item(), &awaited.spelt(), left).await)
+        (one, session.client.get_waiting(&one.item(), &awaited.wait_for(), left).await)
     });
     let mut waits = waits.buffer_unordered(PARALLEL);
-    let mut bar = if found.len() > 1 { Bar::new("Waiting", found.len()) } else { Bar::unseen(found.len()) };
+    let mut bar = if found.len() > 1 { Bar::new("Waiting", found.len()) } else { Bar::hidden(found.len()) };
     let mut failures = Vec::new();
     loop {
         let (one, waited) = tokio::select! {
@@ -154,24 +162,24 @@ pub(crate) async fn all(
             },
             signal = signals.next() => {
                 let left = found.len() - bar.done();
-                let text = format!("{signal}: {left} of {} were still waited for", found.len());
+                let text = format!("{signal}: {left} of {} still pending", found.len());
                 return Err(Failure { text, code: signal.exit_code() });
             }
         };
         let ended = match (waited, awaited) {
             (Err(error), _) => {
                 let Failure { text, code } = error.into();
-                Err(Failure { text: format!("{}: {text}", one.called()), code })
+                Err(Failure { text: format!("{}: {text}", one.display_name()), code })
             }
-            (Ok(Waited::Holds(_)), _) => Ok(awaited.spelt()),
+            (Ok(Waited::Holds(_)), _) => Ok(awaited.wait_for()),
             (Ok(Waited::Gone), Awaited::Deletion) => Ok("gone".to_owned()),
             (Ok(Waited::Gone), Awaited::Condition(..)) => {
-                Err(Failure::with(Exit::NotFound, format!("{} is gone", one.called())))
+                Err(Failure::with(Exit::NotFound, format!("{} is gone", one.display_name())))
             }
             (Ok(Waited::TimedOut(resource)), _) => Err(timed_out(one, &resource, awaited, timeout)),
         };
         match ended {
-            Ok(what) => told(one, &what),
+            Ok(what) => print_result(one, &what),
             Err(failure) => {
                 output::talk(&format!("{} {}", output::red("error:"), failure.text));
                 failures.push(failure.code);
@@ -181,19 +189,21 @@ pub(crate) async fn all(
     }
 }
 
-fn timed_out(one: &Found, resource: &Resource, awaited: &Awaited, timeout: Duration) -> Failure {
+fn timed_out(one: &FoundResource, resource: &Resource, awaited: &Awaited, timeout: Duration) -> Failure {
     let state = resource.condition("Reconciled").map(|condition| condition.message).unwrap_or_default();
     let why = if state.is_empty() { String::new() } else { format!("\n  {}", clean(&state)) };
-    let missed = match awaited {
-        Awaited::Deletion => "is still there".to_owned(),
-        Awaited::Condition(..) => format!("has no {}", awaited.spelt()),
+    let expected = match awaited {
+        Awaited::Deletion => "deletion".to_owned(),
+        Awaited::Condition(..) => awaited.wait_for(),
     };
-    Failure::with(Exit::TimedOut, format!("{} {missed} after {}{why}", one.called(), spoken(timeout)))
+    let text =
+        format!("{}: timed out after {} waiting for {expected}{why}", one.display_name(), age::span(timeout));
+    Failure::with(Exit::TimedOut, text)
 }
 
-fn told(one: &Found, what: &str) {
+fn print_result(one: &FoundResource, what: &str) {
     let what = paint(&clean(what), Tone::Good, output::data_colours());
-    output::data(&format!("{} {what}\n", one.called()));
+    output::data(&format!("{} {what}\n", one.display_name()));
 }
 
 #[cfg(test)]
@@ -201,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conditions_are_alike_by_what_they_do_not_share() {
+    fn misspelt_conditions_are_matched_by_the_part_that_differs() {
         let known = ["Reconciled", "ValidatorSuccessful", "DnsSuccessful"];
         for (kind, likely) in [
             ("Reconcild", Some("Reconciled")),
@@ -215,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn what_to_wait_for_is_read_as_people_write_it() {
-        for (text, spelt) in [
+    fn conditions_and_delete_are_parsed_as_awaited_states() {
+        for (text, wait_for) in [
             ("condition=Reconciled", "Reconciled=True"),
             ("condition=DnsSuccessful=false", "DnsSuccessful=False"),
             ("delete", "deleted"),
         ] {
-            assert_eq!(Awaited::parse(text).unwrap().spelt(), spelt);
+            assert_eq!(Awaited::parse(text).unwrap().wait_for(), wait_for);
         }
         for text in ["Reconciled", "condition=", "condition=A=maybe"] {
             assert!(Awaited::parse(text).is_err(), "{text}");

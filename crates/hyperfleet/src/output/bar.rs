@@ -1,5 +1,6 @@
-//! How far long work is, on stderr where a person looks, and nowhere else. It is drawn by hand on the line of the cursor:
-//! whatever else is printed takes that line, and the end of the work, however it comes, leaves nothing of it.
+//! A progress bar on the last line of a terminal on stderr. Other output clears the line first, and the end of the work
+//! clears it for good. The line is never filled to its end: a terminal echoes Ctrl-C behind the bar as `^C`, and a full line
+//! would move the echo, and what is cleared, to the next one.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,15 +13,15 @@ use super::{age, talk_colours, talk_on_terminal, text};
 
 /// Columns of the bar itself.
 const LENGTH: usize = 30;
-/// Between two pictures, unless something else took the line.
+/// Between two draws, unless other output took the line.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Where nobody knows how wide the terminal is.
+/// Used where the width of the terminal is unknown.
 const USUAL_COLUMNS: u16 = 80;
 
-/// Whether one stands on the screen.
+/// Whether a bar is on the screen.
 static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
-/// Work of so many pieces. Gone from the screen when this value is.
+/// Progress of work in pieces. A drop clears the line.
 #[derive(Debug)]
 pub(crate) struct Bar {
     label: &'static str,
@@ -28,18 +29,18 @@ pub(crate) struct Bar {
     done: usize,
     begun: Instant,
     drawn: Option<Instant>,
-    is_seen: bool,
+    is_visible: bool,
 }
 
 impl Bar {
     /// A bar with a word in front of it. Without a terminal nothing is drawn.
     pub(crate) fn new(label: &'static str, total: usize) -> Self {
-        Self { label, total, done: 0, begun: Instant::now(), drawn: None, is_seen: talk_on_terminal() }
+        Self { label, total, done: 0, begun: Instant::now(), drawn: None, is_visible: talk_on_terminal() }
     }
 
-    /// One that only counts.
-    pub(crate) fn unseen(total: usize) -> Self {
-        Self { is_seen: false, ..Self::new("", total) }
+    /// A bar that counts and is never drawn.
+    pub(crate) fn hidden(total: usize) -> Self {
+        Self { is_visible: false, ..Self::new("", total) }
     }
 
     /// How many pieces are done.
@@ -51,14 +52,14 @@ impl Bar {
     pub(crate) fn advance(&mut self) {
         self.done += 1;
         let is_fresh = self.drawn.is_some_and(|drawn| drawn.elapsed() < PAUSE);
-        if self.is_seen && !(is_fresh && IS_DRAWN.load(Ordering::Relaxed)) {
+        if self.is_visible && !(is_fresh && IS_DRAWN.load(Ordering::Relaxed)) {
             self.draw();
         }
     }
 
     /// Takes it off the screen for good; the pieces are still counted.
     pub(crate) fn hide(&mut self) {
-        self.is_seen = false;
+        self.is_visible = false;
         clear();
     }
 
@@ -79,7 +80,7 @@ impl Drop for Bar {
     }
 }
 
-/// Gives the line back to whatever comes next.
+/// Clears the line for other output.
 pub(super) fn clear() {
     if IS_DRAWN.swap(false, Ordering::Relaxed) {
         let mut stderr = std::io::stderr().lock();
@@ -88,17 +89,17 @@ pub(super) fn clear() {
     }
 }
 
-/// The line, of which as much is there as fits: what wraps could not be taken back.
+/// The line, shortened to the width of the terminal, because a wrapped line could not be cleared.
 fn line(label: &str, done: usize, total: usize, elapsed: Duration, columns: usize) -> String {
     let left = elapsed.mul_f64(total.saturating_sub(done) as f64 / done.max(1) as f64);
-    let told = format!("{done}/{total} {} left", age::span(left));
+    let progress = format!("{done}/{total} {} left", age::span(left));
     let filled = (done * LENGTH / total.max(1)).min(LENGTH);
     let bar = "━".repeat(filled) + &paint(&"─".repeat(LENGTH - filled), Tone::Faint, talk_colours());
-    let (counted, labelled) = (text::width(&told), text::width(label));
+    let (counted, labelled) = (text::width(&progress), text::width(label));
     match columns.saturating_sub(1) {
-        room if labelled + 1 + LENGTH + 1 + counted <= room => format!("{label} {bar} {told}"),
-        room if LENGTH + 1 + counted <= room => format!("{bar} {told}"),
-        room if counted <= room => told,
+        width if labelled + 1 + LENGTH + 1 + counted <= width => format!("{label} {bar} {progress}"),
+        width if LENGTH + 1 + counted <= width => format!("{bar} {progress}"),
+        width if counted <= width => progress,
         _ => String::new(),
     }
 }

@@ -43,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_and_what_acts_is_escaped() {
+    fn numbers_keep_their_digits_and_control_characters_are_escaped() {
         let value: Value = serde_json::from_str("{\"n\":1.50e400,\"t\":\"\u{9b}2J\u{e0001}\"}").unwrap();
         assert_eq!(pretty(&value), "{\n  \"n\": 1.50e+400,\n  \"t\": \"\\u009b2J\\udb40\\udc01\"\n}\n");
     }
 
     proptest! {
         #[test]
-        fn it_reads_back_as_the_same(text in any::<String>()) {
+        fn any_text_reads_back_as_the_same(text in any::<String>()) {
             let value = json!({ text.as_str(): [text.as_str()] });
             prop_assert_eq!(&serde_json::from_str::<Value>(&pretty(&value)).unwrap(), &value);
             prop_assert_eq!(&serde_json::from_str::<Value>(&compact(&value)).unwrap(), &value);

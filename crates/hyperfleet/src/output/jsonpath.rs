@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn faults_name_their_position() {
         for (template, told) in [
             ("{.a", "closing brace"),
             ("{range .a}x", "{end}"),
@@ -194,7 +194,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_that_looks_like_a_template_makes_it_panic(
+        fn no_text_with_the_characters_of_templates_makes_it_panic(
             template in "[{}\\[\\].*@$?()'\"=<>!:,\\\\ 0-9a-en\\-]{0,40}"
         ) {
             let _ = Template::parse(&template).map(|template| template.apply(&fleet()));

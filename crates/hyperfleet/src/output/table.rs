@@ -7,7 +7,7 @@ use super::text;
 /// Between two columns.
 const GAP: &str = "  ";
 
-/// One value in a table, cleaned of whatever a terminal would act on.
+/// One value in a table, with control characters escaped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
@@ -98,11 +98,11 @@ impl Table {
     /// One line: padding stands outside the colours, and nothing stands behind the last value.
     fn line(&self, cells: &[Cell], colours: bool) -> String {
         let mut line = String::new();
-        let mut owed = 0;
+        let mut padding = 0;
         for (cell, width) in cells.iter().zip(&self.widths) {
-            line.extend(std::iter::repeat_n(' ', owed));
+            line.extend(std::iter::repeat_n(' ', padding));
             line.push_str(&paint(&cell.text, cell.tone, colours));
-            owed = width.saturating_sub(text::width(&cell.text)) + GAP.len();
+            padding = width.saturating_sub(text::width(&cell.text)) + GAP.len();
         }
         line.push('\n');
         line

@@ -8,14 +8,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 /// The text on one line: everything that a terminal would act on, or that would hide what is there, is spelt out.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    if text.chars().any(acts) { Cow::Owned(spelt(text, |_| false)) } else { Cow::Borrowed(text) }
+    if text.chars().any(acts) { Cow::Owned(escaped(text, |_| false)) } else { Cow::Borrowed(text) }
 }
 
 /// The same, but lines stay lines.
 pub(crate) fn clean_lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| c == '\n' || c == '\t';
     if text.chars().any(|c| acts(c) && !stays(c)) {
-        Cow::Owned(spelt(text, stays))
+        Cow::Owned(escaped(text, stays))
     } else {
         Cow::Borrowed(text)
     }
@@ -46,7 +46,7 @@ pub(crate) fn acts(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_would_act_on_is_spelt_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(clean("a\x1b[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
         assert_eq!(clean_lines("a\n\tb\x07"), "a\n\tb\\u{7}");
         assert!(matches!(clean("héllo 世界"), Cow::Borrowed(_)));
@@ -89,7 +89,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_acts_is_left(text in any::<String>()) {
+        fn no_control_character_is_left(text in any::<String>()) {
             prop_assert!(!clean(&text).chars().any(acts));
             prop_assert!(!clean_lines(&text).chars().any(|c| acts(c) && c != '\n' && c != '\t'));
         }

@@ -1,5 +1,4 @@
-//! A tree drawn with lines, such as a cluster with what is below it. The lines fall back to ASCII for nobody: every
-//! terminal of today has them, and pipes get the same bytes.
+//! A tree drawn with lines, such as a cluster with its node pools. Pipes get the same bytes as terminals.
 
 use super::paint::{Tone, paint};
 

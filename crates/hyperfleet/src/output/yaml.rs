@@ -15,11 +15,11 @@ const RESERVED: [&str; 14] =
 /// One document in block style.
 pub(crate) fn write(value: &Value) -> String {
     let mut out = String::new();
-    node(&mut out, value, 0, Place::Start);
+    node(&mut out, value, 0, Context::Start);
     out
 }
 
-/// Every document of a text that is YAML or JSON; empty documents are left out. The error names the place.
+/// Every document of a text that is YAML or JSON; empty documents are left out. The error names the position.
 pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
     // JSON is nearly YAML, but only its own reader keeps numbers of any size.
     if text.trim_start().starts_with(['{', '[']) {
@@ -49,22 +49,22 @@ pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
 
 /// Where a node stands: it decides what comes before a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Context {
     Start,
     BehindKey,
     BehindDash,
 }
 
-fn node(out: &mut String, value: &Value, indent: usize, place: Place) {
+fn node(out: &mut String, value: &Value, indent: usize, context: Context) {
     let pad = " ".repeat(indent);
     match value {
         Value::Object(members) if !members.is_empty() => {
-            if place == Place::BehindKey {
+            if context == Context::BehindKey {
                 out.push('\n');
             }
             for (at, (name, value)) in members.iter().enumerate() {
                 // The first member stands behind its dash.
-                if at > 0 || place != Place::BehindDash {
+                if at > 0 || context != Context::BehindDash {
                     out.push_str(&pad);
                 }
                 out.push_str(&scalar(name));
@@ -73,19 +73,19 @@ fn node(out: &mut String, value: &Value, indent: usize, place: Place) {
             }
         }
         Value::Array(items) if !items.is_empty() => {
-            if place == Place::BehindKey {
+            if context == Context::BehindKey {
                 out.push('\n');
             }
             for (at, item) in items.iter().enumerate() {
-                if at > 0 || place != Place::BehindDash {
+                if at > 0 || context != Context::BehindDash {
                     out.push_str(&pad);
                 }
                 out.push_str("- ");
-                node(out, item, indent + 2, Place::BehindDash);
+                node(out, item, indent + 2, Context::BehindDash);
             }
         }
         Value::String(text) => match literal(text) {
-            Some(head) if place != Place::Start => {
+            Some(head) if context != Context::Start => {
                 out.push_str(head);
                 out.push('\n');
                 let pad = " ".repeat(indent.max(2));
@@ -120,7 +120,7 @@ fn behind_key(out: &mut String, value: &Value, indent: usize) {
     }
     // A list stands at the indent of its key, as people write it.
     let deeper = if value.is_array() { indent } else { indent + 2 };
-    node(out, value, deeper, Place::BehindKey);
+    node(out, value, deeper, Context::BehindKey);
 }
 
 /// `|` or `|-` where a text of several lines can stand as it is.
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_as_people_write_it() {
+    fn yaml_is_printed_in_block_style() {
         let value = json!({
             "kind": "Cluster", "labels": {}, "generation": 3, "yes": "no", "time": "2026-01-01T00:00:00Z",
             "spec": {"zones": ["a", "b"], "nested": [{"x": 1, "y": [[1, 2], []]}], "script": "one\n\n  two\n"},
@@ -233,7 +233,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back_as_the_same(value in any_json()) {
+        fn any_value_reads_back_as_the_same(value in any_json()) {
             let text = write(&value);
             prop_assert!(!text.chars().any(|c| c != '\n' && text::acts(c)), "{}", text);
             prop_assert_eq!(read(&format!("---\n{text}")).unwrap(), if value.is_null() { vec![] } else { vec![value] }, "{}", text);

@@ -6,36 +6,36 @@ use hyperfleet_core::{merge, same};
 use serde_json::{Map, Value, json};
 
 use super::Session;
-use super::target::Found;
+use super::target::FoundResource;
 use crate::commands::{Exit, Failure};
 
 /// The server takes no more operations in one patch.
 const MAX_OPERATIONS: usize = 1_000;
-/// How often a change is put together anew because somebody else's came between.
+/// Attempts on a resource that changes concurrently.
 const MAX_TRIES: usize = 4;
 
 /// What came of a change.
 #[derive(Debug)]
 pub(crate) enum Changed {
-    /// It was as wished already.
+    /// The resource already had these values.
     No(Resource),
-    /// It is as wished now, or would be after a dry run.
+    /// The resource was changed, or would be without a dry run.
     Yes(Resource),
     /// The request was printed instead.
     Printed,
 }
 
-/// Changes a resource as the merge patch that `wished` makes of it would. Where somebody else's change came between, it is
-/// read again and the patch made anew, so that nobody's change is lost or in the way.
+/// Changes a resource as the merge patch that `desired` makes of it would. After a concurrent change the resource is read
+/// again and the patch computed again, so that neither change is lost.
 pub(crate) async fn carry_out(
     session: &Session,
-    found: &Found,
+    found: &FoundResource,
     dry_run: bool,
-    wished: impl Fn(&Resource) -> Map<String, Value>,
+    desired: impl Fn(&Resource) -> Map<String, Value>,
 ) -> Result<Changed, Failure> {
     let item = found.item();
     let mut there = found.resource.clone();
-    let mut operations = merging(&there, &wished(&there));
+    let mut operations = merging(&there, &desired(&there));
     for _ in 0..MAX_TRIES {
         if operations.as_array().is_some_and(Vec::is_empty) {
             return Ok(Changed::No(there));
@@ -44,10 +44,10 @@ pub(crate) async fn carry_out(
         match session.call(request).await {
             Ok(Some(answer)) => return Ok(Changed::Yes(answer.resource()?)),
             Ok(None) => return Ok(Changed::Printed),
-            // What it changes may have moved since we looked; else it is the wish that is wrong.
+            // The resource may have changed since it was read; if the operations stay the same, they are invalid.
             Err(error) if error.status() == Some(400) => {
-                there = session.look(Request::get(item.to_string())).await?.resource()?;
-                let again = merging(&there, &wished(&there));
+                there = session.fetch(Request::get(item.to_string())).await?.resource()?;
+                let again = merging(&there, &desired(&there));
                 if again == operations {
                     return Err(error.into());
                 }
@@ -56,7 +56,7 @@ pub(crate) async fn carry_out(
             Err(error) => return Err(error.into()),
         }
     }
-    Err(Failure::with(Exit::Conflict, "others change it all the time; try again"))
+    Err(Failure::with(Exit::Conflict, "the resource keeps changing; try again"))
 }
 
 /// What a merge patch would do to a resource.
@@ -106,7 +106,7 @@ fn members(all: &mut Vec<Value>, at: &str, before: &Map<String, Value>, after: &
         match (before.get(member), new) {
             (Some(old), new) if same(old, new) => {}
             (Some(Value::Object(old)), Value::Object(new)) => members(all, &path, old, new),
-            // It replaces too, and works if somebody removed the old value meanwhile.
+            // `add` replaces too, and works after a concurrent removal of the old value.
             _ => all.push(add(&path, new)),
         }
     }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_too_many_places_is_sent_whole() {
+    fn a_part_with_too_many_differences_is_sent_whole() {
         let many: Map<String, Value> = (0..=MAX_OPERATIONS).map(|n| (n.to_string(), json!(n))).collect();
         let after = json!({"spec": many, "labels": {"x": "y"}});
         assert_eq!(

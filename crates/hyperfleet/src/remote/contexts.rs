@@ -41,7 +41,7 @@ pub(crate) fn path() -> Result<PathBuf, Failure> {
     let directory = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
     directory
         .map(|directory| directory.join("hyperfleet/config.yaml"))
-        .ok_or_else(|| Failure::usage("neither HYPERFLEET_CONTEXTS nor HOME says where contexts are kept"))
+        .ok_or_else(|| Failure::usage("set HYPERFLEET_CONTEXTS or HOME"))
 }
 
 impl Contexts {
@@ -57,7 +57,7 @@ impl Contexts {
         }
     }
 
-    /// Writes the file anew, whole or not at all, for nobody else to read.
+    /// Replaces the file atomically, readable by its owner alone.
     pub(crate) fn save(&self) -> Result<PathBuf, Failure> {
         let path = path()?;
         let failed =
@@ -109,7 +109,7 @@ impl Contexts {
                         contexts.all.insert(name.clone(), context);
                     }
                 }
-                (other, _) => return Err(format!("{other}: unknown, or of the wrong form")),
+                (other, _) => return Err(format!("{other}: unknown member or wrong type")),
             }
         }
         Ok(contexts)
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_contexts_read_back_as_the_same() {
         let contexts = Contexts {
             current: Some("prod".to_owned()),
             all: BTreeMap::from([(

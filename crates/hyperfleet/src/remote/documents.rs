@@ -1,34 +1,19 @@
-//! Documents that wish for resources: files, directories and stdin, JSON or YAML, many to a file. What `get -o yaml`
+//! Documents that describe resources: files, directories and stdin, JSON or YAML, many to a file. What `get -o yaml`
 //! prints is a document too: members that the server manages are left aside, and unknown ones are named.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::commands::Failure;
 use crate::output::yaml;
 
-/// The server manages these; a document that has them was exported.
-const MANAGED: [&str; 12] = [
-    "id",
-    "href",
-    "generation",
-    "status",
-    "created_time",
-    "updated_time",
-    "deleted_time",
-    "created_by",
-    "updated_by",
-    "deleted_by",
-    "tenancy",
-    "version",
-];
 /// More than this is no document of a fleet.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// One wish.
+/// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
     /// Where it was read, for errors.
@@ -51,49 +36,43 @@ pub(crate) struct Pointer {
     pub(crate) path: Vec<String>,
 }
 
-/// `-f` and `-R`.
-pub(crate) fn arguments() -> [Arg; 2] {
-    [
-        Arg::new("file")
-            .short('f')
-            .long("file")
-            .value_name("PATH")
-            .value_parser(value_parser!(PathBuf))
-            .action(ArgAction::Append)
-            .required(true)
-            .help("A file, a directory, or - for stdin; may be given again"),
-        Arg::new("recursive")
-            .short('R')
-            .long("recursive")
-            .action(ArgAction::SetTrue)
-            .help("Directories with what is below them"),
-    ]
+/// The flags that name documents.
+#[derive(Debug, Args)]
+pub(crate) struct Files {
+    /// A file, a directory, or - for stdin; may be given again
+    #[arg(long = "file", short, value_name = "PATH", required = true)]
+    files: Vec<PathBuf>,
+    /// Directories with what is below them
+    #[arg(long, short = 'R')]
+    recursive: bool,
 }
 
-/// All documents of `-f`, in the order of the files.
-pub(crate) fn read_all(matches: &ArgMatches) -> Result<Vec<Document>, Failure> {
-    let mut documents = Vec::new();
-    for path in matches.get_many::<PathBuf>("file").into_iter().flatten() {
-        if path == Path::new("-") {
-            let mut text = String::new();
-            std::io::stdin()
-                .lock()
-                .take(MAX_BYTES)
-                .read_to_string(&mut text)
-                .map_err(|error| unread("stdin", &error))?;
-            documents.extend(read("stdin", &text)?);
-            continue;
+impl Files {
+    /// All documents, in the order of the files.
+    pub(crate) fn read(&self) -> Result<Vec<Document>, Failure> {
+        let mut documents = Vec::new();
+        for path in &self.files {
+            if path == Path::new("-") {
+                let mut text = String::new();
+                std::io::stdin()
+                    .lock()
+                    .take(MAX_BYTES)
+                    .read_to_string(&mut text)
+                    .map_err(|error| unread("stdin", &error))?;
+                documents.extend(read("stdin", &text)?);
+                continue;
+            }
+            for file in files(path, self.recursive)? {
+                let shown = file.display().to_string();
+                let text = std::fs::read_to_string(&file).map_err(|error| unread(&shown, &error))?;
+                documents.extend(read(&shown, &text)?);
+            }
         }
-        for file in files(path, matches.get_flag("recursive"))? {
-            let shown = file.display().to_string();
-            let text = std::fs::read_to_string(&file).map_err(|error| unread(&shown, &error))?;
-            documents.extend(read(&shown, &text)?);
+        if documents.is_empty() {
+            return Err(Failure::usage("the files of -f contain no document"));
         }
+        Ok(documents)
     }
-    if documents.is_empty() {
-        return Err(Failure::usage("there is no document in what -f names"));
-    }
-    Ok(documents)
 }
 
 fn unread(source: &str, error: &std::io::Error) -> Failure {
@@ -158,7 +137,7 @@ fn take(place: &str, value: Value, documents: &mut Vec<Document>) -> Result<(), 
     for (at, item) in items.into_iter().enumerate() {
         match item {
             Value::Object(members) => documents.push(one(&format!("{place}, item {}", at + 1), members)?),
-            _ => return Err(format!("{place}, item {}: is no map", at + 1)),
+            _ => return Err(format!("{place}, item {}: must be a map", at + 1)),
         }
     }
     Ok(())
@@ -176,7 +155,7 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
     };
     let mut exported_owner = None;
     for (member, value) in members {
-        let wrong = |form: &str| format!("{place}: {member} must be {form}");
+        let wrong = |format: &str| format!("{place}: {member} must be {format}");
         match member.as_str() {
             "kind" => document.kind = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
             "name" => document.name = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
@@ -191,12 +170,12 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
                     references(&value).ok_or_else(|| wrong("a map of lists of KIND/NAME or {kind, name}"))?,
                 );
             }
-            managed if MANAGED.contains(&managed) => {}
+            managed if managed == "version" || hyperfleet_core::is_managed(managed) => {}
             unknown => {
                 let known = ["kind", "name", "owner", "labels", "spec", "references"];
                 let meant = hyperfleet_core::nearest(unknown, known);
                 let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-                return Err(format!("{place}: {unknown:?} is no member of a document{meant}"));
+                return Err(format!("{place}: unknown member {unknown:?}{meant}"));
             }
         }
     }
@@ -264,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_exported_can_be_applied() {
+    fn an_exported_list_can_be_applied() {
         let exported = r#"{"kind":"ClusterList","items":[
             {"kind":"Cluster","id":"1","href":"/x","name":"a","generation":2,"spec":{"n":1.5e400},"labels":{},
              "created_time":"t","updated_time":"t","created_by":"x","updated_by":"x","status":{"conditions":[]},
@@ -278,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_place() {
+    fn mistakes_are_reported_with_their_position() {
         for (text, told) in [
             ("kind: A\n", "x.yaml: name is missing"),
             ("kind: A\nname: a\n---\nname: b\n", "x.yaml, document 2: kind is missing"),
             ("kind: A\nname: a\nsepc: {}\n", "did you mean spec?"),
-            ("- 1\n", "item 1: is no map"),
+            ("- 1\n", "item 1: must be a map"),
             ("just text", "a document is a map"),
             ("kind: A\nname: a\nowner: b\n", "owner must be KIND/NAME"),
             ("kind: [", "x.yaml: "),

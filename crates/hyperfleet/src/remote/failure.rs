@@ -20,7 +20,9 @@ impl From<Error> for Failure {
                 format!(
                     "{}\n  {}",
                     text::clean(&error.to_string()),
-                    dim("is it running, and is --server (or the context) right? `hyperfleet up` starts one")
+                    dim(
+                        "check that the server is running, and --server or the context; `hyperfleet up` starts a server"
+                    )
                 )
             }
             other => text::clean(&other.to_string()).into_owned(),
@@ -40,7 +42,7 @@ pub(crate) fn of_status(status: u16) -> Exit {
     }
 }
 
-/// Title, sentence, faulty fields, and what to tell whoever runs the server.
+/// Title, detail, faulty fields and trace id.
 fn problem_text(problem: &Problem) -> String {
     let mut out = text::clean(&problem.title).into_owned();
     let code =
@@ -53,18 +55,23 @@ fn problem_text(problem: &Problem) -> String {
     for part in problem.detail.lines() {
         line(&text::clean(part));
     }
-    // A single fault is often what the detail tells already, with more about the place.
+    // The detail often repeats a single fault, with more about its position.
     let is_news =
         |error: &&FieldError| !error.field.is_empty() && !problem.detail.starts_with(&error.message);
     for error in problem.errors.iter().filter(is_news) {
-        let mut said = format!("{}: {}", text::clean(&error.field), text::clean(&error.message));
+        let mut said = text::clean(&error.message).into_owned();
+        let names_field =
+            error.message.strip_prefix(&*error.field).is_some_and(|rest| rest.starts_with([' ', ':']));
+        if !names_field {
+            said = format!("{}: {said}", text::clean(&error.field));
+        }
         if let Some(value) = error.value.as_ref().filter(|value| is_short(value)) {
             said.push_str(&dim(&format!(" (given: {})", json::compact(value))));
         }
         line(&said);
     }
     if problem.status == 401 {
-        line(&dim("log in with `hyperfleet login`, or name a token by --token-file or HYPERFLEET_TOKEN"));
+        line(&dim("log in with `hyperfleet login`, or pass a token with --token-file or HYPERFLEET_TOKEN"));
     }
     if let Some(pause) = problem.retry_after {
         line(&format!("try again in {}s", pause.as_secs()));
@@ -84,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_tells_what_is_wrong_where_and_whom_to_ask() {
+    fn a_problem_is_printed_with_its_faults_and_trace_id() {
         let problem = Problem {
             status: 400,
             code: "HYPERFLEET-VAL-000".to_owned(),
@@ -118,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_detail_tells_already_is_not_told_again() {
+    fn a_fault_that_repeats_the_detail_is_printed_once() {
         let problem = Problem {
             status: 400,
             title: "Invalid Query Parameter".to_owned(),

@@ -1,4 +1,4 @@
-//! The kinds that the server has, found by whatever a person calls them: `Cluster`, `cluster`, `clusters`. Custom kinds
+//! The kinds that the server has, found by any spelling: `Cluster`, `cluster`, `clusters`. Custom kinds
 //! are kinds like any other, for the list comes from the server itself.
 
 use hyperfleet_client::Kind;
@@ -65,25 +65,30 @@ fn folded(word: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kinds() -> Kinds {
+impl Kinds {
+    /// Kinds for tests.
+    pub(crate) fn example() -> Self {
         let kind = |kind: &str, plural: &str, parent: Option<&str>| Kind {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
             parent_kind: parent.map(str::to_owned),
         };
-        Kinds::new(vec![
+        Self::new(vec![
             kind("Cluster", "clusters", None),
             kind("NodePool", "nodepools", Some("Cluster")),
             kind("Policy", "policies", None),
+            kind("Zone", "zones", None),
         ])
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn a_kind_is_found_by_any_of_its_names() {
-        let kinds = kinds();
+        let kinds = Kinds::example();
         for (word, kind) in [
             ("clusters", "Cluster"),
             ("Cluster", "Cluster"),
@@ -101,9 +106,9 @@ mod tests {
 
     #[test]
     fn a_misspelt_kind_finds_its_neighbour() {
-        let failure = kinds().find("clutsers").unwrap_err();
+        let failure = Kinds::example().find("clutsers").unwrap_err();
         assert_eq!(failure.code, 2);
         assert!(failure.text.contains("did you mean clusters?"), "{}", failure.text);
-        assert!(failure.text.contains("it has: clusters, nodepools, policies"), "{}", failure.text);
+        assert!(failure.text.contains("it has: clusters, nodepools, policies, zones"), "{}", failure.text);
     }
 }

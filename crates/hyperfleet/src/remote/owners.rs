@@ -26,8 +26,8 @@ impl Owners {
         Self::with(session, resources, Vec::new()).await
     }
 
-    /// The owners of one, whatever it refers to, and others by their ids, with all of their owners. What the caller may not
-    /// read stays without a name.
+    /// The owners of a resource, the targets of its references, and others by their ids, each with all of its owners. A
+    /// resource that the caller may not read has no name here.
     pub(crate) async fn around(
         session: &Session,
         resource: &Resource,
@@ -59,7 +59,7 @@ impl Owners {
                     page_size: Some(AT_ONCE as u64),
                     ..ListQuery::default()
                 };
-                let answer = session.look(Request::list(&Collection::any(), &query)).await?;
+                let answer = session.fetch(Request::list(&Collection::any(), &query)).await?;
                 found.extend(Page::<Resource>::read(&answer)?.items);
             }
             wanted = missing(&known, &found);
@@ -89,12 +89,12 @@ impl Owners {
         }
     }
 
-    /// `nodepool/prod-1/workers` of what has this id, if its name is known.
+    /// The path of the resource with this id, such as `nodepool/prod-1/workers`, if it is known.
     pub(crate) fn named(&self, id: &str) -> Option<String> {
         self.0.get(id).map(|known| self.path_of(known))
     }
 
-    /// Whether what has this id is known to be there to stay.
+    /// Whether the resource with this id is known and not finalizing.
     pub(crate) fn is_active(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|known| !known.is_finalizing())
     }

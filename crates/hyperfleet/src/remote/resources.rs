@@ -1,34 +1,18 @@
-//! Resources in the form that `-o` asks for: as columns for people, as names for other commands, or as data.
+//! Resources in the format of `-o`: as columns for people, as names for other commands, or as data.
 
-use clap::Arg;
 use hyperfleet_client::Resource;
 use hyperfleet_core::Timestamp;
 use serde_json::{Value, json};
 
 use super::Session;
 use super::owners::Owners;
-use super::target::called;
+use super::target::display_name;
 use crate::commands::Failure;
 use crate::output::age::{age, span};
-use crate::output::form::Form;
+use crate::output::format::Format;
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, json};
-
-/// `-o`.
-pub(crate) fn output_argument() -> Arg {
-    Arg::new("output")
-        .short('o')
-        .long("output")
-        .value_name("FORM")
-        .value_parser(|text: &str| text.parse::<Form>())
-        .help("table, wide, json, yaml, name or jsonpath=TEMPLATE")
-}
-
-/// `-o` of what has neither names nor more columns.
-pub(crate) fn data_argument() -> Arg {
-    output_argument().value_parser(Form::of_data).help("table, json, yaml or jsonpath=TEMPLATE")
-}
 
 /// How a resource is doing, in a word.
 pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
@@ -54,12 +38,12 @@ pub(crate) struct Columns {
     pub(crate) mixed: bool,
     pub(crate) owner: bool,
     pub(crate) wide: bool,
-    look: Look,
+    options: TableOptions,
 }
 
-/// What somebody wants of a table besides its form.
+/// Options of a table.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Look {
+pub(crate) struct TableOptions {
     /// Labels with a column of their own.
     pub(crate) labels: Vec<String>,
     pub(crate) is_headless: bool,
@@ -67,10 +51,10 @@ pub(crate) struct Look {
 
 impl Columns {
     /// Those that show what differs among these.
-    pub(crate) fn of(resources: &[Resource], form: &Form, look: &Look) -> Self {
+    pub(crate) fn of(resources: &[Resource], format: &Format, options: &TableOptions) -> Self {
         let mixed = resources.windows(2).any(|two| two[0].kind() != two[1].kind());
         let owner = resources.iter().any(|resource| resource.owner().is_some());
-        Self { mixed, owner, wide: matches!(form, Form::Wide), look: look.clone() }
+        Self { mixed, owner, wide: matches!(format, Format::Wide), options: options.clone() }
     }
 
     /// An empty table of them.
@@ -83,16 +67,19 @@ impl Columns {
         if self.wide {
             head.extend(["adapters", "reason", "id", "labels"]);
         }
-        head.extend(self.look.labels.iter().map(String::as_str));
+        head.extend(self.options.labels.iter().map(String::as_str));
         head.extend(["since", "age"]);
         let table = Table::new(&head);
-        if self.look.is_headless { table.without_head() } else { table }
+        if self.options.is_headless { table.without_head() } else { table }
     }
 
     /// One row.
     pub(crate) fn row(&self, resource: &Resource, owners: &Owners, now: Timestamp) -> Vec<Cell> {
-        let name =
-            if self.mixed { called(resource.kind(), resource.name()) } else { resource.name().to_owned() };
+        let name = if self.mixed {
+            display_name(resource.kind(), resource.name())
+        } else {
+            resource.name().to_owned()
+        };
         let mut cells = vec![Cell::new(&name, Tone::Strong)];
         if self.owner {
             cells.push(owners.owner_of(resource).into());
@@ -111,7 +98,7 @@ impl Columns {
                 resource.labels().map(|(key, value)| format!("{key}={value}")).collect();
             cells.push(labels.join(",").into());
         }
-        for label in &self.look.labels {
+        for label in &self.options.labels {
             let value = resource.labels().find(|(key, _)| key == label).map(|(_, value)| value.to_owned());
             cells.push(value.unwrap_or_default().into());
         }
@@ -131,17 +118,17 @@ fn adapters(resource: &Resource) -> Cell {
     Cell::new(&format!("{well}/{}", reported.len()), tone)
 }
 
-/// Prints resources. `many` says whether a list was asked for, whatever it holds.
+/// Prints resources. `many`: as a list, also if it holds one.
 pub(crate) async fn print(
     session: &Session,
     resources: &[Resource],
     many: bool,
-    form: &Form,
-    look: &Look,
+    format: &Format,
+    options: &TableOptions,
 ) -> Result<(), Failure> {
-    match form {
-        Form::Table | Form::Wide => {
-            let columns = Columns::of(resources, form, look);
+    match format {
+        Format::Table | Format::Wide => {
+            let columns = Columns::of(resources, format, options);
             let owners =
                 if columns.owner { Owners::of(session, resources).await? } else { Owners::default() };
             let mut table = columns.table();
@@ -156,19 +143,19 @@ pub(crate) async fn print(
             }
             Ok(())
         }
-        Form::Name => {
+        Format::Name => {
             let owners = Owners::of(session, resources).await?;
             let lines: String =
                 resources.iter().map(|resource| format!("{}\n", owners.path_of(resource))).collect();
             output::data(&lines);
             Ok(())
         }
-        form => {
+        format => {
             let value = match resources {
                 [one] if !many => Value::Object(one.raw().clone()),
                 all => list(all),
             };
-            match form.value(&value) {
+            match format.value(&value) {
                 Some(text) => {
                     output::data(&text.map_err(Failure::usage)?);
                     Ok(())
@@ -191,17 +178,20 @@ fn list(resources: &[Resource]) -> Value {
     json!({"kind": kind, "items": items})
 }
 
-/// What became of a resource: a line, or the resource itself where `-o` asks for it.
-pub(crate) fn print_outcome(resource: &Resource, verb: &str, form: Option<&Form>) -> Result<(), Failure> {
-    match form.and_then(|form| form.value(&Value::Object(resource.raw().clone()))) {
+/// The outcome of a command that changed nothing.
+pub(crate) const UNCHANGED: &str = "unchanged";
+
+/// The outcome for a resource: a line, or the resource itself in the format of `-o`.
+pub(crate) fn print_outcome(resource: &Resource, verb: &str, format: Option<&Format>) -> Result<(), Failure> {
+    match format.and_then(|format| format.value(&Value::Object(resource.raw().clone()))) {
         Some(text) => output::data(&text.map_err(Failure::usage)?),
-        None if matches!(form, Some(Form::Name)) => {
-            output::data(&format!("{}\n", called(resource.kind(), resource.name())));
+        None if matches!(format, Some(Format::Name)) => {
+            output::data(&format!("{}\n", display_name(resource.kind(), resource.name())));
         }
         None => {
-            let tone = if verb.contains("unchanged") { Tone::Faint } else { Tone::Good };
+            let tone = if verb == UNCHANGED { Tone::Faint } else { Tone::Good };
             let verb = output::paint::paint(verb, tone, output::data_colours());
-            output::data(&format!("{} {verb}\n", called(resource.kind(), resource.name())));
+            output::data(&format!("{} {verb}\n", display_name(resource.kind(), resource.name())));
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ fn condition(term: &str) -> Result<String, Failure> {
         let key = key.trim();
         if key.is_empty() || key.contains(char::is_whitespace) {
             return Err(Failure::usage(format!(
-                "{term:?} selects by no label: say key=value, key!=value, key in (a,b), key or !key"
+                "{term:?} is not a label selector; use key=value, key!=value, key in (a,b), key or !key"
             )));
         }
         Ok(format!("labels[{}]", quoted(key)))
@@ -73,7 +73,7 @@ fn split_set<'a>(term: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
 
 fn set(values: &str) -> Result<String, Failure> {
     let inner = values.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    let inner = inner.ok_or_else(|| Failure::usage(format!("{values:?} is no set: say (a,b)")))?;
+    let inner = inner.ok_or_else(|| Failure::usage(format!("{values:?} is not a set; write (a,b)")))?;
     let values: Vec<String> = inner.split(',').map(|value| quoted(value.trim())).collect();
     Ok(format!("[{}]", values.join(",")))
 }

@@ -1,5 +1,5 @@
-//! Who may do what, as callers meet it: tokens, tenants, roles and rates. Whatever a caller may not know of must look
-//! exactly like what never existed, so answers are compared whole rather than by their status.
+//! Authentication and authorization over HTTP: tokens, tenants, roles and rate limits. An invisible resource must look
+//! like one that never existed, so answers are compared whole.
 
 #![allow(clippy::panic, reason = "a wrong answer fails the test")]
 
@@ -12,7 +12,7 @@ mod tenants;
 mod tokens;
 
 use std::ops::Deref;
-use std::time::Duration;
+use std::sync::Arc;
 
 use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
 use hyperfleet_core::Timestamp;
@@ -21,36 +21,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::contract::walk;
-use crate::support::{App, Asked, launch};
-
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-/// Makes `name::sqlite` and `name::postgres` of each `async fn name(guarded: &Guarded)`: servers that ask for tokens,
-/// with `$server` as the rest of the section `server`.
-macro_rules! guarded {
-    (server = $server:expr; $($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
-            use super::*;
-
-            #[test]
-            fn sqlite() {
-                $crate::support::run(async {
-                    super::$name(&$crate::access::Guarded::on_sqlite($server).await).await;
-                });
-            }
-
-            #[test]
-            fn postgres() {
-                $crate::support::run(async {
-                    super::$name(&$crate::access::Guarded::on_postgres($server).await).await;
-                });
-            }
-        }
-    )+};
-}
-use guarded;
+use crate::support::{App, Asked, Backend, DEADLINE, at, both_stores, database, launch};
 
 /// An issuer of tokens with a key of its own.
 struct Issuer {
@@ -104,32 +75,32 @@ struct Guarded {
 }
 
 impl Guarded {
-    async fn on_sqlite(server: &str) -> Self {
+    /// A server with `server` as the rest of the section `server`.
+    async fn on(backend: Backend, server: &str) -> Self {
         let issuer = Issuer::new();
-        Self { app: App::launched(Self::launch(&issuer, server), None).await, issuer }
-    }
-
-    async fn on_postgres(server: &str) -> Self {
-        let issuer = Issuer::new();
-        let database = std::sync::Arc::new(hyperfleet_testkit::Postgres::shared().database().await);
-        Self { app: App::on_database(Self::launch(&issuer, server), database).await, issuer }
+        let launch = Self::launch(&issuer, server);
+        let app = match backend {
+            Backend::Sqlite => App::launched(launch, None).await,
+            Backend::Postgres => App::on_database(launch, Arc::new(database().await)).await,
+        };
+        Self { app, issuer }
     }
 
     fn launch(issuer: &Issuer, server: &str) -> Launch {
         launch().config(issuer.config(server)).env("HYPERFLEET_SERVER_JWT_ENABLED", "true")
     }
 
-    /// Someone with this token.
+    /// A caller with this token.
     fn holder(&self, token: &str) -> Caller<'_> {
         Caller { app: &self.app, headers: vec![("authorization".to_owned(), format!("Bearer {token}"))] }
     }
 
-    /// Someone by that name.
+    /// A caller by that name.
     fn named(&self, identity: &str) -> Caller<'_> {
         self.holder(&self.issuer.token(identity))
     }
 
-    /// Someone of these groups.
+    /// A caller in these groups.
     fn member(&self, identity: &str, groups: &[&str]) -> Caller<'_> {
         self.holder(&self.issuer.member(identity, groups))
     }
@@ -143,7 +114,7 @@ impl Deref for Guarded {
     }
 }
 
-/// A server as someone sees it who sends these headers with everything.
+/// A caller that sends these headers with each request.
 #[derive(Clone)]
 struct Caller<'a> {
     app: &'a App,
@@ -204,16 +175,7 @@ fn cluster(name: &str, labels: &Value) -> Value {
 
 /// A report of the adapter `validator`.
 fn report() -> Value {
-    json!({
-        "adapter": "validator",
-        "observed_generation": 1,
-        "observed_time": "2026-01-01T10:00:00.000000Z",
-        "conditions": [
-            {"type": "Available", "status": "True"},
-            {"type": "Applied", "status": "True"},
-            {"type": "Health", "status": "True"},
-        ],
-    })
+    crate::support::report("validator", 1, "True", &at(0))
 }
 
 /// A path's query for this search.
@@ -230,7 +192,7 @@ fn assert_refused(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, answer.problem_code()), (status, format!("HYPERFLEET-{code}")), "{answer}");
 }
 
-/// Every documented operation: method, template of the path, and whether it is open to everyone.
+/// Every documented operation: method, template of the path, and whether it needs no token.
 async fn operations(app: &App) -> Vec<(String, String, bool)> {
     let document = walk::document(app).await;
     let mut operations = Vec::new();

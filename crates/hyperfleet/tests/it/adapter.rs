@@ -1,5 +1,5 @@
-//! Simulated adapters against the real server: in this process by the broker in memory, and as a process of their own
-//! by NATS, as an operator would start them.
+//! Simulated adapters against the real server: in this process over the broker in memory, and as processes of their own
+//! over NATS and RabbitMQ.
 
 mod process;
 
@@ -13,9 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::{App, both_stores, href, id, text};
-
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::support::{App, DEADLINE, both_stores, href, id, text};
 
 const CONFIG: &str = r"
 entities:
@@ -25,11 +23,11 @@ entities:
 
 both_stores!(
     config = CONFIG;
-    what_is_made_is_worked_on_until_it_is_reconciled_and_what_is_deleted_until_it_is_gone,
-    a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it,
-    what_is_gone_is_nothing_to_do_and_never_a_dead_letter,
-    work_under_way_is_finished_at_shutdown,
-    work_that_takes_longer_than_a_shutdown_may_is_given_back_and_is_no_failure,
+    the_simulator_reconciles_created_resources_and_finalizes_deleted_ones,
+    a_failure_is_reported_with_its_reason_and_repaired_by_a_later_attempt,
+    events_about_deleted_resources_are_acknowledged,
+    running_work_is_finished_at_shutdown,
+    work_longer_than_the_shutdown_timeout_is_nacked_and_is_no_failure,
 );
 
 /// An adapter `dns` in this process, with its broker.
@@ -102,7 +100,7 @@ async fn reconciled(app: &App, resource: &Value, reason: &str) -> Value {
     .await
 }
 
-async fn what_is_made_is_worked_on_until_it_is_reconciled_and_what_is_deleted_until_it_is_gone(app: &App) {
+async fn the_simulator_reconciles_created_resources_and_finalizes_deleted_ones(app: &App) {
     let adapter = Running::start(app, simulation(0, Duration::from_millis(10))).await;
     let cluster = app.create_cluster("prod-1").await;
     let pool = app.create_nodepool(&cluster, "workers").await;
@@ -129,7 +127,7 @@ async fn what_is_made_is_worked_on_until_it_is_reconciled_and_what_is_deleted_un
     adapter.stop().await;
 }
 
-async fn a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it(app: &App) {
+async fn a_failure_is_reported_with_its_reason_and_repaired_by_a_later_attempt(app: &App) {
     let cluster = app.create_cluster("prod-1").await;
     let adapter = Running::start(app, simulation(100, Duration::ZERO)).await;
     adapter.tell(&cluster).await;
@@ -144,7 +142,7 @@ async fn a_failure_degrades_with_its_reason_and_a_later_attempt_repairs_it(app: 
     adapter.stop().await;
 }
 
-async fn what_is_gone_is_nothing_to_do_and_never_a_dead_letter(app: &App) {
+async fn events_about_deleted_resources_are_acknowledged(app: &App) {
     let adapter = Running::start(app, simulation(0, Duration::ZERO)).await;
     let mut gone = app.create_cluster("gone").await;
     let there = app.create_cluster("there").await;
@@ -177,7 +175,7 @@ async fn is_worked_on(app: &App, resource: &Value) {
     .await;
 }
 
-async fn work_under_way_is_finished_at_shutdown(app: &App) {
+async fn running_work_is_finished_at_shutdown(app: &App) {
     let adapter = Running::start(app, simulation(0, Duration::from_millis(400))).await;
     let cluster = app.create_cluster("prod-1").await;
     adapter.tell(&cluster).await;
@@ -186,7 +184,7 @@ async fn work_under_way_is_finished_at_shutdown(app: &App) {
     assert_eq!(app.read(&cluster).await["status"]["conditions"][0]["reason"], "ReconciledAll");
 }
 
-async fn work_that_takes_longer_than_a_shutdown_may_is_given_back_and_is_no_failure(app: &App) {
+async fn work_longer_than_the_shutdown_timeout_is_nacked_and_is_no_failure(app: &App) {
     let (broker, forever) = (broker().await, Duration::from_secs(3_600));
     let slow = Running::start_on(broker.clone(), app, simulation(0, forever), Duration::ZERO).await;
     let cluster = app.create_cluster("prod-1").await;

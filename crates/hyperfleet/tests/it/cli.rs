@@ -2,24 +2,24 @@
 //! it ends, and that names work wherever ids do.
 
 mod applying;
-mod between;
 mod changing;
 mod completing;
+mod conventions;
 mod deleting;
 mod describing;
 mod editing;
 mod events;
 mod examining;
+mod first_use;
+mod large_apply;
 mod listing;
 mod logging_in;
-mod looking_up;
-mod manners;
+mod lookups;
 mod naming;
-mod newcomer;
+mod proxy;
 mod reporting;
 mod terminal;
 mod waiting;
-mod wholesale;
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -35,7 +35,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_hyperfleet");
 /// Met only when something is broken.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The command line of somebody whose server is this one.
+/// The command line, configured for one server.
 struct Cli {
     program: Program,
 }
@@ -117,7 +117,7 @@ impl Cli {
     }
 
     /// Everything about a call, for a snapshot.
-    async fn told(&self, line: &str) -> String {
+    async fn transcript(&self, line: &str) -> String {
         transcript(&self.run(line).await)
     }
 }

@@ -12,10 +12,7 @@ use std::time::Duration;
 use hyperfleet_client::{Client, Collection, NewCondition, NewReport, Resource, Retry, Settings, Status};
 use serde_json::json;
 
-use crate::support::App;
-
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::support::{App, DEADLINE};
 
 fn settings(authority: &str) -> Settings {
     Settings::of(format!("http://{authority}"))

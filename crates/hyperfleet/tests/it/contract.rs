@@ -1,5 +1,5 @@
-//! What all answers of the API have in common: who may ask what, ids, `Vary`, compression, methods, and a refusal of
-//! every query parameter that nobody knows. Problem bodies and log lines have modules of their own.
+//! What all answers of the API have in common: ids, `Vary`, compression, methods, and the refusal of unknown query
+//! parameters. Problem bodies and log lines have modules of their own.
 
 mod errors;
 mod logs;
@@ -27,7 +27,7 @@ async fn the_service_describes_itself_to_anyone(app: &App) {
     }
 }
 
-async fn health_says_whether_requests_are_served(app: &App) {
+async fn the_health_endpoints_tell_whether_requests_are_served(app: &App) {
     let health = app.get("/api/hyperfleet/health").await.expect_status(200);
     assert_eq!(health.json(), json!({"status": "ok"}));
     for path in ["/healthz", "/readyz"] {
@@ -41,7 +41,7 @@ async fn health_says_whether_requests_are_served(app: &App) {
     }
 }
 
-async fn every_path_names_its_methods_when_it_is_asked_with_another(app: &App) {
+async fn a_wrong_method_is_refused_with_the_allowed_ones(app: &App) {
     for (path, documented) in walk::paths(app).await {
         let mut expected: Vec<&str> = documented.iter().map(String::as_str).collect();
         if expected.contains(&"GET") {
@@ -65,7 +65,7 @@ async fn every_path_names_its_methods_when_it_is_asked_with_another(app: &App) {
     }
 }
 
-async fn every_operation_refuses_a_parameter_that_it_does_not_know(app: &App) {
+async fn every_operation_refuses_unknown_parameters(app: &App) {
     for (method, path) in operations(app).await {
         let needed = if path.ends_with("/leases") { "group=any&" } else { "" };
         let answer = app.call(&method, &format!("{path}?{needed}surprise=1")).await.expect_status(400);
@@ -74,7 +74,7 @@ async fn every_operation_refuses_a_parameter_that_it_does_not_know(app: &App) {
     }
 }
 
-async fn a_misspelt_dry_run_never_does_the_real_thing(app: &App) {
+async fn a_misspelt_dry_run_is_refused(app: &App) {
     let cluster = app.create_cluster("kept").await;
     let body = json!({"kind": "Cluster", "name": "not-made", "spec": {}});
     for asked in [
@@ -97,7 +97,7 @@ async fn head_follows_get(app: &App) {
     for path in [
         href(&cluster),
         "/clusters",
-        "/clusters/nobody",
+        "/clusters/absent",
         "/clusters?page=0",
         "/nowhere",
         "/openapi",
@@ -127,10 +127,10 @@ async fn one_trailing_slash_is_tolerated_and_two_are_not(app: &App) {
     gone.expect_status(204);
 }
 
-async fn the_callers_request_id_comes_back_when_it_is_short_and_plain(app: &App) {
+async fn a_short_and_plain_request_id_is_returned(app: &App) {
     let longest = "x".repeat(128);
     for good in ["a", "req-1", "~!@#$%^&*()", &longest] {
-        for path in ["/clusters", "/clusters/nobody", "/nowhere", "/api/hyperfleet/v9/x", "/api/hyperfleet"] {
+        for path in ["/clusters", "/clusters/absent", "/nowhere", "/api/hyperfleet/v9/x", "/api/hyperfleet"] {
             let answer = app.get(path).header("x-request-id", good).await;
             assert_eq!(answer.header("x-request-id"), Some(good), "{path}");
         }
@@ -174,7 +174,7 @@ async fn a_problem_carries_the_request_id_or_else_the_trace(app: &App) {
     }
 }
 
-async fn a_page_of_another_site_does_not_write_where_no_token_is_asked_for(app: &App) {
+async fn cross_site_writes_are_refused_where_no_token_is_required(app: &App) {
     let own = format!("http://{}", app.api().authority());
     for (header, value, status) in [
         ("sec-fetch-site", "cross-site", 403),
@@ -202,7 +202,7 @@ async fn every_answer_varies_by_credentials_and_encoding(app: &App) {
         app.get("/clusters").header("accept-encoding", "gzip"),
         app.get("/openapi").header("accept-encoding", "zstd"),
         app.get(href(&cluster)).header("if-none-match", &known),
-        app.get("/clusters/nobody"),
+        app.get("/clusters/absent"),
         app.get("/nowhere"),
         app.call("PUT", "/clusters"),
         app.get("/api/hyperfleet"),
@@ -273,20 +273,20 @@ fn decoded(answer: &Answer) -> Vec<u8> {
     }
 }
 
-both_stores!(
+any_store!(
     the_service_describes_itself_to_anyone,
-    health_says_whether_requests_are_served,
-    a_misspelt_dry_run_never_does_the_real_thing,
+    the_health_endpoints_tell_whether_requests_are_served,
+    a_misspelt_dry_run_is_refused,
     head_follows_get,
     one_trailing_slash_is_tolerated_and_two_are_not,
-    the_callers_request_id_comes_back_when_it_is_short_and_plain,
-    a_page_of_another_site_does_not_write_where_no_token_is_asked_for,
+    a_short_and_plain_request_id_is_returned,
+    cross_site_writes_are_refused_where_no_token_is_required,
     a_problem_carries_the_request_id_or_else_the_trace,
     every_answer_varies_by_credentials_and_encoding,
     answers_are_compressed_as_the_caller_asks_and_keep_their_etag,
 );
-both_stores!(
+any_store!(
     config = CATALOG;
-    every_path_names_its_methods_when_it_is_asked_with_another,
-    every_operation_refuses_a_parameter_that_it_does_not_know,
+    a_wrong_method_is_refused_with_the_allowed_ones,
+    every_operation_refuses_unknown_parameters,
 );

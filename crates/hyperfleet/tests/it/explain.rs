@@ -1,9 +1,7 @@
-//! Why a resource is not done, as people ask it over HTTP. Most of it is a table of situations; beside it stand the
-//! questions that a table cannot put: routes, time, numbers, and what the database should never hold.
+//! `explain` over HTTP. Most of it is a table of situations; the tests here cover routes, times, numbers, and rows that
+//! the database should never hold.
 
 mod situations;
-
-use std::time::Duration;
 
 use hyperfleet_testkit::eventually;
 use serde_json::{Value, json};
@@ -11,9 +9,6 @@ use tokio::task::JoinSet;
 use tokio_postgres::NoTls;
 
 use crate::support::*;
-
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Adapters at every level of one tree and only at the bottom of another, a kind that nothing is required for, and one
 /// that refers to clusters.
@@ -34,16 +29,16 @@ entities:
 
 both_stores!(
     config = KINDS;
-    every_way_to_a_resource_leads_to_the_same_explanation,
+    every_path_of_a_resource_gives_the_same_explanation,
     an_explanation_changes_nothing,
-    no_parameter_is_known,
+    an_explanation_refuses_every_parameter,
     many_children_are_counted_beyond_the_first,
-    a_large_tree_is_not_read_to_its_end,
-    a_reference_that_should_not_be_there_is_told,
+    an_explanation_reads_a_bounded_part_of_a_large_tree,
+    an_explanation_names_a_dangling_reference,
 );
-both_stores!(config = &format!("metrics: {{reconciliation_stuck_threshold: 1ms}}\n{KINDS}"); what_waits_for_too_long_is_stuck);
-both_stores!(config = "compatibility: {contract: go-0.2}"; parameters_are_ignored_and_paths_nest_for_older_clients);
-both_stores!(owned, config = KINDS; children_of_a_kind_that_is_not_configured_any_more_are_told);
+both_stores!(config = &format!("metrics: {{reconciliation_stuck_threshold: 1ms}}\n{KINDS}"); a_resource_that_waits_too_long_is_stuck);
+both_stores!(config = "compatibility: {contract: go-0.2}"; under_the_go_contract_parameters_are_ignored_and_paths_nest);
+both_stores!(config = KINDS; children_of_an_unconfigured_kind_are_named);
 
 async fn explained(app: &App, resource: &Value) -> Value {
     app.get(&format!("{}/explain", href(resource))).await.expect_status(200).json()
@@ -53,20 +48,11 @@ async fn below(app: &App, owner: &Value, plural: &str, kind: &str, name: &str) -
     app.create_named(&format!("{}/{plural}", href(owner)), kind, name).await
 }
 
-fn well(adapter: &str, generation: u64) -> Value {
-    let condition = |kind: &str| json!({"type": kind, "status": "True"});
-    json!({
-        "adapter": adapter,
-        "observed_generation": generation,
-        "conditions": [condition("Available"), condition("Applied"), condition("Health")],
-    })
-}
-
 fn names(explanation: &Value) -> Vec<&str> {
     explanation["blockers"].as_array().unwrap().iter().map(|blocker| text(&blocker["name"])).collect()
 }
 
-async fn every_way_to_a_resource_leads_to_the_same_explanation(app: &App) {
+async fn every_path_of_a_resource_gives_the_same_explanation(app: &App) {
     let cluster = app.create_cluster("main").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     let disk = below(app, &pool, "disks", "Disk", "disk").await;
@@ -86,7 +72,7 @@ async fn every_way_to_a_resource_leads_to_the_same_explanation(app: &App) {
         format!("/clusters/{}/nodepools/{p}/disks/{d}/explain", id(&other)),
         format!("/clusters/{d}/explain"),
         format!("/clusters/{c}/nodepools/{d}/explain"),
-        "/clusters/nobody/explain".to_owned(),
+        "/clusters/absent/explain".to_owned(),
     ] {
         app.get(&path).await.expect_status(404);
     }
@@ -94,7 +80,7 @@ async fn every_way_to_a_resource_leads_to_the_same_explanation(app: &App) {
 
 async fn an_explanation_changes_nothing(app: &App) {
     let cluster = app.create_cluster("main").await;
-    app.report(&cluster, &well("dns", 1)).await.expect_status(201);
+    app.report(&cluster, &report_now("dns", 1, "True")).await.expect_status(201);
     let before = app.get(href(&cluster)).await;
     let first = explained(app, &cluster).await;
     assert_eq!(explained(app, &cluster).await, first);
@@ -102,7 +88,7 @@ async fn an_explanation_changes_nothing(app: &App) {
     assert_eq!((etag(&after), after.json()), (etag(&before), before.json()));
 }
 
-async fn no_parameter_is_known(app: &App) {
+async fn an_explanation_refuses_every_parameter(app: &App) {
     let cluster = app.create_cluster("main").await;
     for query in ["fields=phase", "dryRun=true", "page=1"] {
         let refused = app.get(&format!("{}/explain?{query}", href(&cluster))).await.expect_status(400);
@@ -110,7 +96,7 @@ async fn no_parameter_is_known(app: &App) {
     }
 }
 
-async fn parameters_are_ignored_and_paths_nest_for_older_clients(app: &App) {
+async fn under_the_go_contract_parameters_are_ignored_and_paths_nest(app: &App) {
     let cluster = app.create_cluster("main").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     app.remove(&pool).await;
@@ -120,7 +106,7 @@ async fn parameters_are_ignored_and_paths_nest_for_older_clients(app: &App) {
     assert!(text(&explanation["blockers"][0]["action"]).contains(&force), "{explanation}");
 }
 
-async fn what_waits_for_too_long_is_stuck(app: &App) {
+async fn a_resource_that_waits_too_long_is_stuck(app: &App) {
     let stuck = async |resource: &Value| {
         eventually("the threshold to pass", DEADLINE, async || {
             Some(explained(app, resource).await).filter(|explanation| explanation["phase"] == "Stuck")
@@ -131,11 +117,11 @@ async fn what_waits_for_too_long_is_stuck(app: &App) {
     let explanation = stuck(&cluster).await;
     assert!(text(&explanation["summary"]).contains("stuck in its reconciliation"), "{explanation}");
     for adapter in ["validator", "dns"] {
-        app.report(&cluster, &well(adapter, 1)).await.expect_status(201);
+        app.report(&cluster, &report_now(adapter, 1, "True")).await.expect_status(201);
     }
     assert_eq!(explained(app, &cluster).await["phase"], "Reconciled");
     // What is reconciled is not stuck, however long something is wrong with an adapter.
-    let mut sick = well("dns", 1);
+    let mut sick = report_now("dns", 1, "True");
     sick["conditions"][2]["status"] = "False".into();
     app.report(&cluster, &sick).await.expect_status(201);
     assert_eq!(explained(app, &cluster).await["phase"], "Degraded");
@@ -161,7 +147,7 @@ async fn many_children_are_counted_beyond_the_first(app: &App) {
     assert_eq!(app.get(listed).await.expect_status(200).json()["total"], 25, "{explanation}");
 }
 
-async fn a_large_tree_is_not_read_to_its_end(app: &App) {
+async fn an_explanation_reads_a_bounded_part_of_a_large_tree(app: &App) {
     let zone = app.create_named("/zones", "Zone", "zone").await;
     let rack = below(app, &zone, "racks", "Rack", "rack").await;
     let mut creating = JoinSet::new();
@@ -199,7 +185,7 @@ async fn write(app: &App, statement: &str) {
     }
 }
 
-async fn a_reference_that_should_not_be_there_is_told(app: &App) {
+async fn an_explanation_names_a_dangling_reference(app: &App) {
     let cluster = app.create_cluster("main").await;
     let service = app.create_named("/services", "Service", "shop").await;
     let refer = format!(
@@ -225,17 +211,17 @@ async fn a_reference_that_should_not_be_there_is_told(app: &App) {
     write(app, "delete from resource_references").await;
 }
 
-async fn children_of_a_kind_that_is_not_configured_any_more_are_told(mut app: App) {
+async fn children_of_an_unconfigured_kind_are_named(app: &mut App) {
     let cluster = app.create_cluster("main").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     app.remove(&cluster).await;
     let only = "entities: [{kind: Cluster, plural: clusters, required_adapters: [validator, dns]}]";
     app.restart_with(only).await;
-    let explanation = explained(&app, &cluster).await;
+    let explanation = explained(app, &cluster).await;
     assert_eq!(names(&explanation), ["NodePool (1)", "validator", "dns"]);
     let blocker = &explanation["blockers"][0];
     assert!(text(&blocker["action"]).contains("Put kind NodePool back"), "{explanation}");
     assert!(!explanation.to_string().contains(id(&pool)), "{explanation}");
     app.restart_with(KINDS).await;
-    assert_eq!(names(&explained(&app, &cluster).await), ["validator", "dns", "pool"]);
+    assert_eq!(names(&explained(app, &cluster).await), ["validator", "dns", "pool"]);
 }

@@ -1,5 +1,5 @@
-//! Callers who mean harm, or whose client is broken. Whatever they send, the answer is theirs to mend or the documented
-//! refusal, it comes, it tells nothing of the inside, and the next caller is served as if nothing had been.
+//! Malicious callers and broken clients. Each gets a documented answer without internals, and the next caller is
+//! served.
 
 mod bodies;
 mod texts;

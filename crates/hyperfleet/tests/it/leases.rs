@@ -1,26 +1,20 @@
-//! Leases as replicas meet them: one holder at a time, by the server's clock, whoever tries at the same moment and on
-//! whichever server.
+//! Leases over HTTP: one holder at a time, by the server's clock, also under concurrent claims at two servers.
 
 mod race;
-
-use std::time::Duration;
 
 use hyperfleet_testkit::{Answer, eventually};
 use serde_json::json;
 
 use crate::support::*;
 
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(30);
-
 both_stores!(
-    a_lease_is_taken_renewed_and_given_back,
-    a_lease_that_somebody_has_is_refused_to_others,
-    when_its_time_is_over_a_lease_is_not_listed_and_can_be_taken,
+    a_lease_is_claimed_renewed_and_released,
+    a_held_lease_is_refused_to_other_holders,
+    an_expired_lease_is_not_listed_and_can_be_claimed,
     leases_are_listed_by_name_and_in_pages,
     every_fault_of_a_claim_is_reported_at_once,
     every_bad_parameter_of_the_list_is_reported_at_once,
-    leases_are_no_changes_of_resources,
+    leases_do_not_change_resources,
 );
 
 /// Asks for a lease of the group `sentinel`.
@@ -41,7 +35,7 @@ fn assert_refused(answer: &Answer, code: &str) {
     assert_eq!((answer.status, answer.problem_code()), (409, format!("HYPERFLEET-{code}")), "{answer}");
 }
 
-async fn a_lease_is_taken_renewed_and_given_back(app: &App) {
+async fn a_lease_is_claimed_renewed_and_released(app: &App) {
     let taken = claim(app, "range-0", "a", "10s").await.expect_status(200);
     let lease = taken.json();
     assert_eq!((text(&lease["name"]), text(&lease["holder"])), ("range-0", "a"));
@@ -65,7 +59,7 @@ async fn a_lease_is_taken_renewed_and_given_back(app: &App) {
     assert_eq!(held(app).await, [("range-0".to_owned(), "b".to_owned())]);
 }
 
-async fn a_lease_that_somebody_has_is_refused_to_others(app: &App) {
+async fn a_held_lease_is_refused_to_other_holders(app: &App) {
     let taken = claim(app, "range-0", "a", "1h").header("if-none-match", "*").await.expect_status(200);
     for holder in ["a", "b"] {
         assert_refused(&claim(app, "range-0", holder, "10s").await, "CNF-002");
@@ -81,13 +75,13 @@ async fn a_lease_that_somebody_has_is_refused_to_others(app: &App) {
     }
     let list = app.get("/leases?group=sentinel").await.expect_status(200).json();
     assert_eq!(list["items"], json!([taken.json()]));
-    // Nobody has these.
+    // These leases are free.
     claim(app, "range-1", "b", "10s").header("if-match", "*").await.expect_status(404);
     assert_refused(&claim(app, "range-1", "b", "10s").header("if-match", "\"1\"").await, "CNF-002");
     claim(app, "range-1", "b", "10s").await.expect_status(200);
 }
 
-async fn when_its_time_is_over_a_lease_is_not_listed_and_can_be_taken(app: &App) {
+async fn an_expired_lease_is_not_listed_and_can_be_claimed(app: &App) {
     let first = claim(app, "range-0", "a", "1s").await.expect_status(200);
     claim(app, "range-1", "a", "1s").await.expect_status(200);
     eventually("the leases are over", DEADLINE, async || held(app).await.is_empty().then_some(())).await;
@@ -96,7 +90,7 @@ async fn when_its_time_is_over_a_lease_is_not_listed_and_can_be_taken(app: &App)
     let second = claim(app, "range-0", "b", "1h").header("if-match", etag(&first)).await.expect_status(200);
     claim(app, "range-1", "b", "1h").await.expect_status(200);
     assert!(second.json()["version"].as_u64() > first.json()["version"].as_u64());
-    // Whoever had it finds that it is gone.
+    // The former holder is refused.
     assert_refused(&claim(app, "range-0", "a", "10s").header("if-match", etag(&first)).await, "CNF-002");
     let all = ["range-0", "range-1"].map(|name| (name.to_owned(), "b".to_owned()));
     assert_eq!(held(app).await, all);
@@ -135,7 +129,7 @@ async fn leases_are_listed_by_name_and_in_pages(app: &App) {
         let refused = app.get(&format!("/leases?{query}")).await.expect_status(400);
         assert_eq!(refused.problem_code(), "HYPERFLEET-VAL-004", "{query}");
     }
-    let none = app.get("/leases?group=nobodys").await.expect_status(200).json();
+    let none = app.get("/leases?group=unused").await.expect_status(200).json();
     assert_eq!((&none["items"], &none["total"]), (&json!([]), &json!(0)));
 }
 
@@ -213,7 +207,7 @@ async fn every_bad_parameter_of_the_list_is_reported_at_once(app: &App) {
     app.get("/leases/a").await.expect_status(404);
 }
 
-async fn leases_are_no_changes_of_resources(app: &App) {
+async fn leases_do_not_change_resources(app: &App) {
     app.create_cluster("still").await;
     let version = async || app.get("/clusters").await.expect_status(200).json()["version"].clone();
     let before = version().await;

@@ -1,7 +1,7 @@
 //! Lists: their envelope, pages, filters and parameters. Order and `fields` have modules of their own.
 
 mod fields;
-mod kept;
+mod fresh;
 mod order;
 pub(crate) mod pages;
 mod shared;
@@ -152,7 +152,7 @@ async fn pages_cut_the_list_without_a_gap_or_an_overlap(app: &App) {
     assert_eq!(page(app, "/clusters?orderBy=name&page=&pageSize=&size=%20&total=").await.0, all);
 }
 
-async fn twenty_to_a_page_unless_asked_for_more(app: &App) {
+async fn a_page_has_twenty_items_by_default(app: &App) {
     for number in 0..22 {
         app.create_cluster(&format!("c-{number}")).await;
     }
@@ -161,7 +161,7 @@ async fn twenty_to_a_page_unless_asked_for_more(app: &App) {
     assert_eq!(page(app, "/clusters?pageSize=500").await.2, 22);
 }
 
-async fn a_page_past_the_end_is_empty_however_far(app: &App) {
+async fn every_page_past_the_end_is_empty(app: &App) {
     app.create_cluster("alone").await;
     for far in ["2", "1000000", "9223372036854775807", "18446744073709551615", "99999999999999999999999999"] {
         for size in ["1", "500"] {
@@ -243,7 +243,7 @@ async fn every_bad_parameter_is_reported_at_once(app: &App) {
     }
 }
 
-async fn a_parameter_that_means_nothing_here_is_refused(app: &App) {
+async fn an_unknown_list_parameter_is_refused(app: &App) {
     for (query, rule) in
         [("Page=1", "unknown"), ("sort=name", "unknown"), ("since=1", "requires"), ("watch=yes", "enum")]
     {
@@ -254,7 +254,7 @@ async fn a_parameter_that_means_nothing_here_is_refused(app: &App) {
     app.get("/clusters?watch=false").await.expect_status(200);
 }
 
-async fn finalizing_resources_are_shown_when_asked_for(app: &App) {
+async fn finalizing_resources_are_listed_on_request(app: &App) {
     let cluster = app.create_cluster("going").await;
     app.create_nodepool(&cluster, "pool").await;
     app.create_cluster("staying").await;
@@ -277,7 +277,7 @@ async fn finalizing_resources_are_shown_when_asked_for(app: &App) {
     }
 }
 
-async fn the_count_is_left_out_when_it_is_not_wanted(app: &App) {
+async fn the_total_is_left_out_on_request(app: &App) {
     app.create_cluster("counted").await;
     assert_eq!(page(app, "/clusters?total=none").await.3, None);
     assert_eq!(page(app, "/clusters?total=exact").await.3, Some(1));
@@ -322,12 +322,12 @@ async fn a_nested_list_holds_the_children_of_that_owner_alone(app: &App) {
     let crossed = format!("{}/racks/{}/hosts", zone_of(&racks[0]), id(&racks[1]));
     let wrong = app.get(&crossed).await.expect_status(404);
     assert_eq!(wrong.json()["detail"], format!("Rack '{}' not found", id(&racks[1])));
-    for path in ["/zones/nobody/racks", "/racks/nobody/hosts", &format!("/zones/{}/racks", id(&racks[0]))] {
+    for path in ["/zones/absent/racks", "/racks/absent/hosts", &format!("/zones/{}/racks", id(&racks[0]))] {
         assert_eq!(app.get(path).await.expect_status(404).problem_code(), "HYPERFLEET-NTF-001", "{path}");
     }
 }
 
-async fn a_reference_filter_finds_those_who_refer(app: &App) {
+async fn a_reference_filter_finds_the_referrers(app: &App) {
     let one = app.create_named("/networks", "Network", "one").await;
     let two = app.create_named("/networks", "Network", "two").await;
     let service = async |name: &str, networks: &[&Value]| {
@@ -354,7 +354,7 @@ async fn a_reference_filter_finds_those_who_refer(app: &App) {
         ("peers", id(&one)),
         ("nothing", id(&one)),
         ("networks", id(&first)),
-        ("networks", "nobody"),
+        ("networks", "absent"),
         ("%00", id(&one)),
     ] {
         assert_eq!(found("/services", kind, target).await, names(&[]), "{kind} {target}");
@@ -367,16 +367,16 @@ both_stores!(
     a_list_has_its_kind_its_page_its_items_and_the_version_of_its_snapshot,
     the_version_is_the_counter_at_the_snapshot,
     pages_cut_the_list_without_a_gap_or_an_overlap,
-    twenty_to_a_page_unless_asked_for_more,
-    a_page_past_the_end_is_empty_however_far,
+    a_page_has_twenty_items_by_default,
+    every_page_past_the_end_is_empty,
     every_bad_parameter_is_reported_at_once,
-    a_parameter_that_means_nothing_here_is_refused,
-    finalizing_resources_are_shown_when_asked_for,
-    the_count_is_left_out_when_it_is_not_wanted,
+    an_unknown_list_parameter_is_refused,
+    finalizing_resources_are_listed_on_request,
+    the_total_is_left_out_on_request,
 );
 both_stores!(
     config = CATALOG;
     the_list_of_any_kind_can_be_narrowed_to_one,
     a_nested_list_holds_the_children_of_that_owner_alone,
-    a_reference_filter_finds_those_who_refer,
+    a_reference_filter_finds_the_referrers,
 );

@@ -1,5 +1,5 @@
-//! The product through the doors that its users have: HTTP, the command line, the logs. Every
-//! test of the API runs on both stores, against the real binary.
+//! The product as its users meet it: HTTP, the command line, the logs. Every test runs the real binary, and what
+//! depends on the store runs on both.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where")]
 
 mod support;
@@ -8,19 +8,19 @@ mod access;
 mod adapter;
 mod cli;
 mod client;
+mod consistency;
 mod contract;
 mod costs;
 mod documents;
 mod explain;
 mod guides;
-mod histories;
+mod history;
 mod hostile;
+mod idempotency;
 mod leases;
 mod lists;
 mod operations;
-mod past;
 mod resources;
-mod retries;
 mod search;
 mod sentinel;
 mod statuses;

@@ -1,4 +1,4 @@
-//! Resources over HTTP, on both stores: what each request does, and what each wrong one is told.
+//! Resources over HTTP, on both stores: what each request does, and how each wrong one is refused.
 
 mod concurrency;
 mod contents;

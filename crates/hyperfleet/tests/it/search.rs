@@ -1,6 +1,5 @@
-//! `search`: which resources a list shows, asked over HTTP on both stores. The language itself is tested where it is
-//! written; here each of its rules is shown to hold for what a database finds, on either one the same, and nothing that
-//! a caller writes to lead out of the list that was asked for.
+//! `search` over HTTP on both stores. The language itself is tested in core; here each of its rules is shown to hold on
+//! a database, on both stores alike, and no search leads out of its list.
 
 mod columns;
 mod conditions;

@@ -1,13 +1,12 @@
-//! The Sentinel as its users meet it: the real server, the real Sentinel in a process of its own, and real brokers. What
-//! the broker hands out is what counts; an event may come twice, and none may be missing.
+//! The Sentinel as its users meet it: the real server, a Sentinel in a process of its own, and real brokers. An event
+//! may come twice, and none may be missing.
 
 mod failures;
 mod journey;
-mod older;
+mod old_api;
 mod replicas;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use hyperfleet_events::{Broker, BrokerConfig, Event, Metrics, Options, Subscription};
 use hyperfleet_service::settings::Sources;
@@ -16,9 +15,6 @@ use serde_json::Value;
 
 use crate::operations::program::{Program, Running};
 use crate::support::*;
-
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The variables that name a broker.
 pub(crate) type Variables = Vec<(&'static str, String)>;
@@ -48,21 +44,21 @@ macro_rules! over_brokers {
         mod $name {
             #[tokio::test(flavor = "multi_thread")]
             async fn nats_and_sqlite() {
-                let app = crate::support::App::on_sqlite(crate::support::DEFAULT).await;
+                let app = crate::support::App::sqlite(crate::support::DEFAULT).await;
                 let broker = crate::sentinel::nats(hyperfleet_testkit::Nats::shared().url());
                 super::$name(&app, broker).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn nats_and_postgres() {
-                let app = crate::support::App::on_postgres(crate::support::DEFAULT).await;
+                let app = crate::support::App::postgres(crate::support::DEFAULT).await;
                 let broker = crate::sentinel::nats(hyperfleet_testkit::Nats::shared().url());
                 super::$name(&app, broker).await;
             }
 
             #[tokio::test(flavor = "multi_thread")]
             async fn rabbitmq_and_postgres() {
-                let app = crate::support::App::on_postgres(crate::support::DEFAULT).await;
+                let app = crate::support::App::postgres(crate::support::DEFAULT).await;
                 let broker = crate::sentinel::rabbitmq(hyperfleet_testkit::RabbitMq::shared().url());
                 super::$name(&app, broker).await;
             }
@@ -71,44 +67,44 @@ macro_rules! over_brokers {
 }
 use over_brokers;
 
-/// Who hears what a Sentinel publishes.
-struct Ear {
+/// A subscriber of the events of one Sentinel.
+struct EventListener {
     topic: String,
     subscription: Subscription,
-    heard: Vec<Event>,
+    received: Vec<Event>,
 }
 
-impl Ear {
-    /// Listens to a topic of its own.
+impl EventListener {
+    /// Subscribes to a topic of its own.
     async fn on(broker: &Variables) -> Self {
         let environment: BTreeMap<_, _> =
             broker.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
         let config = BrokerConfig::load(Sources { environment, ..Sources::default() }).unwrap();
         let broker = Broker::open(&config, Metrics::default()).await.unwrap();
         let topic = format!("{}-{}", unique("sentinel"), std::process::id());
-        let mut subscription = broker.subscribe(&topic, "ear", Options::default());
+        let mut subscription = broker.subscribe(&topic, "listener", Options::default());
         subscription.ready().await;
-        Self { topic, subscription, heard: Vec::new() }
+        Self { topic, subscription, received: Vec::new() }
     }
 
-    /// The next event about a resource in a generation, or one that was heard before.
-    async fn hears(&mut self, resource: &Value, generation: u64) -> Event {
+    /// The next event about a resource in a generation, or one received before.
+    async fn event_about(&mut self, resource: &Value, generation: u64) -> Event {
         let fits =
             |event: &Event| event.data["id"] == resource["id"] && event.data["generation"] == generation;
-        self.hears_that(&format!("generation {generation} of {}", resource["id"]), fits).await
+        self.event_where(&format!("generation {generation} of {}", resource["id"]), fits).await
     }
 
-    async fn hears_that(&mut self, what: &str, fits: impl Fn(&Event) -> bool) -> Event {
-        if let Some(event) = self.heard.iter().find(|event| fits(event)) {
+    async fn event_where(&mut self, what: &str, fits: impl Fn(&Event) -> bool) -> Event {
+        if let Some(event) = self.received.iter().find(|event| fits(event)) {
             return event.clone();
         }
         loop {
             let next = tokio::time::timeout(DEADLINE, self.subscription.next()).await;
             let delivery =
-                next.unwrap_or_else(|_| panic!("no event: {what}; heard {:?}", self.heard)).unwrap();
+                next.unwrap_or_else(|_| panic!("no event: {what}; received {:?}", self.received)).unwrap();
             let event = delivery.event.clone();
             delivery.acknowledge().await.unwrap();
-            self.heard.push(event.clone());
+            self.received.push(event.clone());
             if fits(&event) {
                 return event;
             }
@@ -122,11 +118,11 @@ fn at_one_port(config: &str) -> hyperfleet_testkit::Launch {
     launch().config(config).env("HYPERFLEET_SERVER_PORT", &port.to_string())
 }
 
-/// A Sentinel for this server and this ear.
-fn sentinel(app: &App, broker: &Variables, ear: &Ear) -> Program {
+/// A Sentinel of this server that publishes to this listener.
+fn sentinel(app: &App, broker: &Variables, listener: &EventListener) -> Program {
     let program = Program::new()
         .env("HYPERFLEET_API_BASE_URL", &format!("http://{}", app.api().authority()))
-        .env("HYPERFLEET_BROKER_TOPIC", &ear.topic)
+        .env("HYPERFLEET_BROKER_TOPIC", &listener.topic)
         .env("HYPERFLEET_HEALTH_PORT", "0")
         .env("HYPERFLEET_METRICS_PORT", "0")
         .env("HYPERFLEET_LOG_LEVEL", "debug");

@@ -1,25 +1,32 @@
-//! A started server with its client, as every test of the API sees it. Each answer that passes through [`App`] is
-//! held against the server's own OpenAPI document, so a test that says nothing of a member still notices a wrong one.
-//! Nothing here knows the inside of the product.
+//! A started server with its client. Each answer that passes through [`App`] is checked against the server's own
+//! OpenAPI document, so a test notices a wrong member that it does not mention. Nothing here knows the internals of the
+//! product.
 
 #![allow(dead_code, reason = "each module of tests uses its part")]
 #![allow(clippy::panic, reason = "a wrong answer fails the test")]
 
 mod described;
 mod redact;
+mod reports;
 mod terminal;
 
 use std::future::IntoFuture;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use hyperfleet_testkit::{Answer, Call, Client, Database, Launch, Postgres, Server, Store, Stream};
 use serde_json::{Value, json};
 
 use described::Described;
 pub(crate) use redact::{redacted, redacted_text, transcript};
+pub(crate) use reports::{at, finalized, report, report_now, with_condition, with_reason};
 pub(crate) use terminal::Terminal;
+
+/// How long a test waits for a state; it passes only when something is broken.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Where the API lives; paths given to [`App`] may leave it out.
 pub(crate) const BASE: &str = "/api/hyperfleet/v1";
@@ -62,55 +69,58 @@ entities:
       - {ref_type: zone, target_kind: Zone, min: 0, max: 1}
 ";
 
-/// Makes `name::sqlite` and `name::postgres` of each `async fn name(app: &App)`; a configuration may come first:
-/// `both_stores!(config = CATALOG; name, other)`. With `owned` before it, the tests take the [`App`] itself, to start
-/// it again.
+/// Makes `name::sqlite` and `name::postgres` of each `async fn name(app: &mut App)`. A configuration may come first:
+/// `both_stores!(config = CATALOG; name, other)`, or what starts the subject of the tests on a [`Backend`]:
+/// `both_stores!(start = Installation::migrated; name, other)`.
 macro_rules! both_stores {
-    (owned, config = $config:expr; $($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
-            use super::*;
-
-            #[test]
-            fn sqlite() {
-                $crate::support::run(async {
-                    super::$name($crate::support::App::on_sqlite($config).await).await;
-                });
-            }
-
-            #[test]
-            fn postgres() {
-                $crate::support::run(async {
-                    super::$name($crate::support::App::on_postgres($config).await).await;
-                });
-            }
-        }
-    )+};
-    (config = $config:expr; $($name:ident),+ $(,)?) => {$(
-        mod $name {
-            #[allow(unused_imports, reason = "the configuration may be a constant of the module")]
-            use super::*;
-
-            #[test]
-            fn sqlite() {
-                $crate::support::run(async {
-                    super::$name(&$crate::support::App::on_sqlite($config).await).await;
-                });
-            }
-
-            #[test]
-            fn postgres() {
-                $crate::support::run(async {
-                    super::$name(&$crate::support::App::on_postgres($config).await).await;
-                });
-            }
-        }
-    )+};
-    ($($name:ident),+ $(,)?) => {
-        both_stores!(config = $crate::support::DEFAULT; $($name),+);
+    ($($tests:tt)+) => {
+        $crate::support::store_tests!([sqlite Sqlite, postgres Postgres] $($tests)+);
     };
 }
 pub(crate) use both_stores;
+
+/// Like [`both_stores!`] for what does not depend on the store: these tests run on SQLite alone, which starts faster.
+macro_rules! any_store {
+    ($($tests:tt)+) => {
+        $crate::support::store_tests!([sqlite Sqlite] $($tests)+);
+    };
+}
+pub(crate) use any_store;
+
+macro_rules! store_tests {
+    ($backends:tt start = $start:expr; $($name:ident),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports, reason = "what starts the subject may be an item of the module")]
+            use super::*;
+
+            $crate::support::store_tests!(@ $backends $name ($start));
+        }
+    )+};
+    (@ [$($test:ident $backend:ident),+] $name:ident $start:tt) => {$(
+        #[test]
+        fn $test() {
+            $crate::support::run(async {
+                super::$name(&mut $start($crate::support::Backend::$backend).await).await;
+            });
+        }
+    )+};
+    ($backends:tt config = $config:expr; $($name:ident),+ $(,)?) => {
+        $crate::support::store_tests!(
+            $backends start = async |backend| $crate::support::App::on(backend, $config).await; $($name),+
+        );
+    };
+    ($backends:tt $($name:ident),+ $(,)?) => {
+        $crate::support::store_tests!($backends config = $crate::support::DEFAULT; $($name),+);
+    };
+}
+pub(crate) use store_tests;
+
+/// The database system below a server.
+#[derive(Clone, Copy)]
+pub(crate) enum Backend {
+    Sqlite,
+    Postgres,
+}
 
 /// Runs a test to its end on this thread. Its inline snapshots may be met again, by the same test on the other store.
 pub(crate) fn run(test: impl Future<Output = ()>) {
@@ -121,6 +131,11 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 /// A [`Launch`] of the binary under test.
 pub(crate) fn launch() -> Launch {
     Launch::new(env!("CARGO_BIN_EXE_hyperfleet"))
+}
+
+/// A new PostgreSQL database with the schema of the binary under test and no data.
+pub(crate) async fn database() -> Database {
+    Postgres::shared().migrated(Path::new(env!("CARGO_BIN_EXE_hyperfleet"))).await
 }
 
 /// A name that no other call has given, with `prefix` at its front.
@@ -139,15 +154,22 @@ pub(crate) struct App {
 }
 
 impl App {
+    /// A server on a new database.
+    pub(crate) async fn on(backend: Backend, config: &str) -> Self {
+        match backend {
+            Backend::Sqlite => Self::sqlite(config).await,
+            Backend::Postgres => Self::postgres(config).await,
+        }
+    }
+
     /// A server on a SQLite file.
-    pub(crate) async fn on_sqlite(config: &str) -> Self {
+    pub(crate) async fn sqlite(config: &str) -> Self {
         Self::launched(launch().config(config), None).await
     }
 
     /// A server on a new PostgreSQL database.
-    pub(crate) async fn on_postgres(config: &str) -> Self {
-        let database = Arc::new(Postgres::shared().database().await);
-        Self::on_database(launch().config(config), database).await
+    pub(crate) async fn postgres(config: &str) -> Self {
+        Self::on_database(launch().config(config), Arc::new(database().await)).await
     }
 
     /// One more server on a PostgreSQL database.

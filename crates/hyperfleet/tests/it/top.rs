@@ -63,7 +63,7 @@ async fn the_screen_follows_the_fleet_and_the_keys(app: &App) {
     terminal.is_idle().await;
 }
 
-async fn in_a_pause_the_fleet_stays_and_the_keys_work(app: &App) {
+async fn a_paused_screen_keeps_its_resources_and_takes_keys(app: &App) {
     let (first, program) = (fleet(app).await, Program::new());
     let terminal = top(app, &program);
     let order = |screen: &str| screen.find("prod-1").unwrap() < screen.find("prod-2").unwrap();
@@ -84,10 +84,10 @@ async fn in_a_pause_the_fleet_stays_and_the_keys_work(app: &App) {
     terminal.shows_all(&["prod-2", "● Degraded 0"], &["PAUSED", "prod-1"]).await;
 }
 
-async fn a_lost_connection_is_told_with_its_reason(mut app: App) {
-    fleet(&app).await;
+async fn a_lost_connection_is_shown_with_its_reason(app: &mut App) {
+    fleet(app).await;
     let program = Program::new();
-    let terminal = top(&app, &program);
+    let terminal = top(app, &program);
     terminal.shows_all(&["prod-1", "prod-2"], &[]).await;
     app.server.kill9();
     terminal.shows_all(&["NOT CONNECTED", "Connection refused", "● Stuck 0", "prod-1", "prod-2"], &[]).await;
@@ -112,7 +112,7 @@ async fn without_a_terminal_the_present_state_is_printed_once(app: &App) {
 both_stores!(
     config = CONFIG;
     the_screen_follows_the_fleet_and_the_keys,
-    in_a_pause_the_fleet_stays_and_the_keys_work,
+    a_paused_screen_keeps_its_resources_and_takes_keys,
     without_a_terminal_the_present_state_is_printed_once,
 );
-both_stores!(owned, config = CONFIG; a_lost_connection_is_told_with_its_reason);
+both_stores!(config = CONFIG; a_lost_connection_is_shown_with_its_reason);

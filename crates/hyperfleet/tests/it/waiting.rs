@@ -1,35 +1,21 @@
-//! `waitFor`: a read that answers when something holds.
-
-use std::time::Duration;
+//! `waitFor`: a read that is answered when a condition is met.
 
 use hyperfleet_testkit::{Answer, eventually};
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(30);
-
 both_stores!(
-    what_holds_is_answered_at_once,
-    what_holds_is_seen_however_short_the_wait,
+    a_met_condition_is_answered_at_once,
+    a_met_condition_is_answered_with_any_timeout,
     a_wait_ends_when_the_condition_turns,
     a_wait_for_a_deletion_ends_with_the_resource,
-    a_resource_that_goes_ends_every_wait,
-    a_wait_in_vain_shows_the_present_state,
-    what_is_not_there_cannot_be_waited_for,
-    bad_waits_are_refused,
+    the_removal_of_a_resource_ends_every_wait,
+    a_timed_out_wait_shows_the_present_state,
+    a_wait_on_a_missing_resource_is_not_found,
+    malformed_waits_are_refused,
     a_stopping_server_ends_waits,
 );
-
-fn ready(generation: i64, status: &str) -> Value {
-    let condition = |kind: &str| json!({"type": kind, "status": status});
-    json!({
-        "adapter": "validator",
-        "observed_generation": generation,
-        "conditions": [condition("Available"), condition("Applied"), condition("Health")],
-    })
-}
 
 /// Starts a wait, and comes back when the server has it.
 async fn waiting(app: &App, resource: &Value, query: &str) -> tokio::task::JoinHandle<Answer> {
@@ -46,7 +32,7 @@ async fn waiting(app: &App, resource: &Value, query: &str) -> tokio::task::JoinH
 
 const FEED: &str = r#"hyperfleet_db_query_duration_seconds_count{operation="bounds"}"#;
 
-async fn what_holds_is_answered_at_once(app: &App) {
+async fn a_met_condition_is_answered_at_once(app: &App) {
     let cluster = app.create_cluster("there").await;
     let answer = app.get(&format!("{}?waitFor=Reconciled=False", href(&cluster))).await.expect_status(200);
     assert_eq!(answer.json(), cluster);
@@ -56,7 +42,7 @@ async fn what_holds_is_answered_at_once(app: &App) {
     assert_eq!(partial.json(), json!({"id": id(&cluster), "name": "there"}));
 }
 
-async fn what_holds_is_seen_however_short_the_wait(app: &App) {
+async fn a_met_condition_is_answered_with_any_timeout(app: &App) {
     let cluster = app.create_cluster("hasty").await;
     let gone = format!("/clusters/{}?waitFor=deleted&timeout=0s", uuid::Uuid::now_v7());
     for _ in 0..10 {
@@ -71,8 +57,8 @@ async fn what_holds_is_seen_however_short_the_wait(app: &App) {
 async fn a_wait_ends_when_the_condition_turns(app: &App) {
     let cluster = app.create_cluster("awaited").await;
     let wait = waiting(app, &cluster, "waitFor=Reconciled=True&timeout=10m").await;
-    app.report(&cluster, &ready(1, "False")).await.expect_status(201);
-    app.report(&cluster, &ready(1, "True")).await.expect_status(201);
+    app.report(&cluster, &report_now("validator", 1, "False")).await.expect_status(201);
+    app.report(&cluster, &report_now("validator", 1, "True")).await.expect_status(201);
     let answer = wait.await.unwrap().expect_status(200);
     assert_eq!(answer.json(), app.read(&cluster).await);
     assert_eq!(etag(&answer), app.etag(&cluster).await);
@@ -89,7 +75,7 @@ async fn a_wait_for_a_deletion_ends_with_the_resource(app: &App) {
     app.get(&format!("{}?waitFor=deleted", href(&cluster))).await.expect_status(204);
 }
 
-async fn a_resource_that_goes_ends_every_wait(app: &App) {
+async fn the_removal_of_a_resource_ends_every_wait(app: &App) {
     let cluster = app.create_cluster("leaving").await;
     let wait = waiting(app, &cluster, "waitFor=Reconciled=True&timeout=10m").await;
     app.remove(&cluster).await;
@@ -97,7 +83,7 @@ async fn a_resource_that_goes_ends_every_wait(app: &App) {
     assert_eq!(wait.await.unwrap().expect_status(404).problem_code(), "HYPERFLEET-NTF-002");
 }
 
-async fn a_wait_in_vain_shows_the_present_state(app: &App) {
+async fn a_timed_out_wait_shows_the_present_state(app: &App) {
     let cluster = app.create_cluster("slow").await;
     let answer = app.get(&format!("{}?waitFor=Reconciled=True&timeout=50ms", href(&cluster))).await;
     assert_eq!(answer.header("x-hyperfleet-wait"), Some("timeout"));
@@ -106,14 +92,14 @@ async fn a_wait_in_vain_shows_the_present_state(app: &App) {
     assert_eq!(answer.header("x-hyperfleet-wait"), Some("timeout"));
 }
 
-async fn what_is_not_there_cannot_be_waited_for(app: &App) {
-    let nobody = "/clusters/019a0000-0000-7000-8000-000000000000";
-    let answer = app.get(&format!("{nobody}?waitFor=Reconciled=True")).await.expect_status(404);
+async fn a_wait_on_a_missing_resource_is_not_found(app: &App) {
+    let unknown = "/clusters/019a0000-0000-7000-8000-000000000000";
+    let answer = app.get(&format!("{unknown}?waitFor=Reconciled=True")).await.expect_status(404);
     assert_eq!(answer.problem_code(), "HYPERFLEET-NTF-002");
-    app.get(&format!("{nobody}?waitFor=deleted")).await.expect_status(204);
+    app.get(&format!("{unknown}?waitFor=deleted")).await.expect_status(204);
 }
 
-async fn bad_waits_are_refused(app: &App) {
+async fn malformed_waits_are_refused(app: &App) {
     let cluster = app.create_cluster("asked").await;
     let mut said = String::new();
     for query in [

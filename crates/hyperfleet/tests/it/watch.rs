@@ -1,7 +1,7 @@
-//! Watches as their readers meet them: what comes, in which order and form, from where, and how it ends. What someone
-//! may see of them is tested with access, and many of them under many writers with histories.
+//! Watches: events, their order and format, resumption, and the end. Access is tested in `access`, many writers in
+//! `histories`.
 //!
-//! Nothing here waits to see that nothing comes: something that must come is made to happen behind it.
+//! No test waits to see that nothing comes: it causes an event that must come after it.
 
 mod ends;
 mod forms;
@@ -10,21 +10,16 @@ mod parameters;
 mod replicas;
 mod results;
 mod resumed;
+mod slow_watchers;
 mod trees;
-mod unread;
-
-use std::time::Duration;
 
 use hyperfleet_testkit::{Event, Stream};
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(30);
-
 /// What all its events so far were, up to a new Cluster that comes last: type and name.
-async fn told(app: &App, stream: &mut Stream) -> Vec<(String, String)> {
+async fn event_names(app: &App, stream: &mut Stream) -> Vec<(String, String)> {
     let events = events(app, stream).await;
     events.iter().map(|event| (event.kind().to_owned(), text(&event.object()["name"]).to_owned())).collect()
 }
@@ -54,27 +49,6 @@ async fn events_of(stream: &mut Stream, count: usize) -> Vec<Event> {
 /// The newest version that a list tells of.
 async fn newest(app: &App) -> u64 {
     app.get("/resources?pageSize=1").await.expect_status(200).json()["version"].as_u64().unwrap()
-}
-
-/// A report with nothing but what must be there.
-fn report(adapter: &str, generation: u64, available: &str, observed_time: &str) -> Value {
-    json!({
-        "adapter": adapter,
-        "observed_generation": generation,
-        "observed_time": observed_time,
-        "conditions": [
-            {"type": "Available", "status": available},
-            {"type": "Applied", "status": "True"},
-            {"type": "Health", "status": "True"},
-        ],
-    })
-}
-
-/// The report of an adapter that has finished with a finalizing resource.
-fn finalized(adapter: &str, generation: u64) -> Value {
-    let mut report = report(adapter, generation, "False", "2026-01-01T10:00:00Z");
-    report["conditions"].as_array_mut().unwrap().push(json!({"type": "Finalized", "status": "True"}));
-    report
 }
 
 /// The type of each event, and the name of its object.

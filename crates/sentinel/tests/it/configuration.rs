@@ -1,16 +1,15 @@
 //! Settings as their writers meet them.
 
-use std::path::Path;
 use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
-use hyperfleet_sentinel::config::{Config, KEYS};
+use hyperfleet_sentinel::config::Config;
 use hyperfleet_sentinel::custom::{MessageData, MessageDecision};
 use hyperfleet_sentinel::decide::Reason;
-use hyperfleet_service::settings::{self, Sources};
+use hyperfleet_service::settings::Sources;
 use serde_json::json;
 
-use crate::given::{Cluster, at};
+use crate::fixtures::{Cluster, at};
 
 fn load(variables: &[(&str, &str)]) -> Result<Config, String> {
     let environment =
@@ -19,21 +18,7 @@ fn load(variables: &[(&str, &str)]) -> Result<Config, String> {
 }
 
 #[test]
-fn the_documentation_holds_exactly_the_keys_their_meanings_and_their_defaults() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sentinel.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let table = settings::markdown(KEYS);
-    let rows: String = page
-        .lines()
-        .skip_while(|line| !line.starts_with("| Key |"))
-        .take_while(|line| line.starts_with('|'))
-        .map(|line| format!("{line}\n"))
-        .collect();
-    assert_eq!(rows, table, "\nthe table of docs/sentinel.md should be\n\n{table}");
-}
-
-#[test]
-fn variables_of_the_go_sentinel_are_understood_and_ours_count_for_more() {
+fn variables_of_the_go_sentinel_are_read_and_overridden_by_ours() {
     let config = load(&[
         ("HYPERFLEET_API_BASE_URL", "http://api:1"),
         ("HYPERFLEET_BROKER_TOPIC", "theirs"),
@@ -51,7 +36,7 @@ fn variables_of_the_go_sentinel_are_understood_and_ours_count_for_more() {
 }
 
 #[test]
-fn one_kind_a_list_or_all_are_looked_after() {
+fn resource_type_is_one_kind_a_list_or_all() {
     for (given, kinds) in [
         ("all", None),
         ("clusters", Some(1)),
@@ -70,7 +55,7 @@ fn one_kind_a_list_or_all_are_looked_after() {
 }
 
 #[test]
-fn a_decision_of_ones_own_sees_resource_conditions_and_clock() {
+fn a_configured_decision_reads_resource_conditions_and_clock() {
     let decision = MessageDecision::read(&json!({
         "params": {"done": "condition('Reconciled').status == 'True'", "old": "now - timestamp(resource.updated_time) > duration('10s')"},
         "result": "!done && old",
@@ -85,7 +70,7 @@ fn a_decision_of_ones_own_sees_resource_conditions_and_clock() {
 }
 
 #[test]
-fn data_of_ones_own_goes_over_the_default() {
+fn message_data_overrides_the_default_data() {
     let own = MessageData::read(&json!({"id": "'x-' + resource.id", "more": {"why": "reason"}})).unwrap();
     let cluster = Cluster::new("a", at(0.0));
     let mut data = json!({"id": "a", "generation": 1});

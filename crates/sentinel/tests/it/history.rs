@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hyperfleet_sentinel::backoff::{age, later};
-use hyperfleet_sentinel::book::Book;
 use hyperfleet_sentinel::decide::{COALESCE, Reason, repeat_after};
+use hyperfleet_sentinel::observed::Origin;
 use hyperfleet_sentinel::ranges::Ranges;
-use hyperfleet_sentinel::seen::Learned;
+use hyperfleet_sentinel::schedule::Schedule;
 use proptest::prelude::*;
 
-use crate::given::{Cluster, at};
+use crate::fixtures::{Cluster, at};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -43,13 +43,13 @@ proptest! {
         let mut now = at(0.0);
         let mut version = 1;
         let mut cluster = Cluster::new("a", now);
-        let mut book = Book::new(4, None);
-        book.hold(Ranges::ALL, Ranges::NONE, now);
-        let mut published: Vec<(u64, Reason, hyperfleet_core::Timestamp, hyperfleet_sentinel::seen::Inputs)> = Vec::new();
+        let mut schedule = Schedule::new(4, None);
+        schedule.set_ranges(Ranges::ALL, Ranges::NONE, now);
+        let mut published: Vec<(u64, Reason, hyperfleet_core::Timestamp, hyperfleet_sentinel::observed::Inputs)> = Vec::new();
         let mut known = 0;
-        // What all adapters have answered to before the book knew of it counts as published.
-        let mut heeded = None;
-        // The events before which it came into the book.
+        // What all adapters have answered to before the schedule observed it counts as published.
+        let mut answered = None;
+        // The events before which it came into the schedule.
         let mut entered = BTreeSet::new();
         let calm = [Step::Watch, Step::Look].into_iter().chain((0..90).flat_map(|_| [Step::Pass(1_000), Step::Publish { works: true }]));
         for step in steps.into_iter().chain(calm) {
@@ -63,42 +63,42 @@ proptest! {
                     version += 1;
                 }
                 Step::Watch => {
-                    let seen = cluster.seen(Learned::Change(version), now);
-                    if book.is_empty() {
+                    let observed = cluster.observed(Origin::Watch(version), now);
+                    if schedule.is_empty() {
                         entered.insert(published.len());
-                        heeded = Some(seen.generation).filter(|_| seen.heeded).or(heeded);
+                        answered = Some(observed.generation).filter(|_| observed.answered).or(answered);
                     }
-                    book.see(seen, now);
+                    schedule.observe(observed, now);
                     known = cluster.generation;
                 }
                 Step::Look => {
-                    book.look_begins();
+                    schedule.resync_begins();
                     if !cluster.is_reconciled() {
-                        let seen = cluster.seen(Learned::State(Some(version)), now);
-                        if book.is_empty() {
+                        let observed = cluster.observed(Origin::List(Some(version)), now);
+                        if schedule.is_empty() {
                         entered.insert(published.len());
-                        heeded = Some(seen.generation).filter(|_| seen.heeded).or(heeded);
+                        answered = Some(observed.generation).filter(|_| observed.answered).or(answered);
                     }
-                        book.see(seen, now);
+                        schedule.observe(observed, now);
                         known = cluster.generation;
                     }
-                    book.look_ends(true);
+                    schedule.resync_ends(true);
                 }
                 Step::Pass(millis) => now = later(now, Duration::from_millis(millis)),
                 Step::Publish { works } => {
-                    let Some(publication) = book.take_due(now) else { continue };
-                    prop_assert!(book.take_due(now).is_none(), "one resource has one event at a time");
+                    let Some(publication) = schedule.take_due(now) else { continue };
+                    prop_assert!(schedule.take_due(now).is_none(), "one resource has one event at a time");
                     if works {
-                        book.published(&publication, now);
-                        published.push((publication.seen.generation, publication.reason, now, publication.seen.inputs));
+                        schedule.published(&publication, now);
+                        published.push((publication.observed.generation, publication.reason, now, publication.observed.inputs));
                     } else {
-                        book.failed(&publication, now, 0.5);
+                        schedule.failed(&publication, now, 0.5);
                     }
                 }
             }
         }
         let newest = published.last().map(|it| it.0);
-        prop_assert!(newest == Some(known) || heeded == Some(known) || known == 0 || cluster.is_reconciled(), "{newest:?} of {known}");
+        prop_assert!(newest == Some(known) || answered == Some(known) || known == 0 || cluster.is_reconciled(), "{newest:?} of {known}");
         let mut repeats = 0;
         for (i, pair) in published.windows(2).enumerate() {
             let [(before, _, then, inputs), (generation, reason, moment, inputs_now)] = pair else { unreachable!() };

@@ -4,8 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 
 mod configuration;
-mod given;
+mod fixtures;
 mod history;
-mod shares;
+mod membership;
 mod simulation;
 mod table;

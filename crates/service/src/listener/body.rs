@@ -1,4 +1,4 @@
-//! Request and response bodies that tell [`Patience`] and [`Flow`] how far they got. They change no byte.
+//! Request and response bodies that report their progress to [`Timeouts`] and [`StreamTimer`]. They change no byte.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
-use super::patience::{Patience, Running};
-use super::stream::Flow;
+use super::stream_timeout::StreamTimer;
+use super::timeouts::{RequestGuard, Timeouts};
 
-/// So much is handed out at a time on a multiplexed connection: what a frame of HTTP/2 holds.
+/// The size of the parts on a multiplexed connection: one HTTP/2 frame.
 const SLICE: usize = 16 * 1024;
-/// So much of an answer HTTP/2 takes in before the peer does.
+/// How much of a response hyper's HTTP/2 buffers before the peer takes it.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
-/// What may still wait in HTTP/2's hands when the whole answer was handed out.
+/// How much may still be buffered when the whole response was handed out.
 const TAIL: usize = SEND_BUFFER + SLICE;
 
 /// A request's body, which the service may leave unread.
 pub(super) struct RequestBody {
     body: Incoming,
     ended: bool,
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
 }
 
 impl RequestBody {
-    pub(super) fn new(body: Incoming, patience: Arc<Patience>) -> Self {
-        Self { body, ended: false, patience }
+    pub(super) fn new(body: Incoming, timeouts: Arc<Timeouts>) -> Self {
+        Self { body, ended: false, timeouts }
     }
 }
 
@@ -56,29 +56,29 @@ impl HttpBody for RequestBody {
 impl Drop for RequestBody {
     fn drop(&mut self) {
         if !self.ended && !self.body.is_end_stream() {
-            self.patience.leave_body();
+            self.timeouts.leave_body_unread();
         }
     }
 }
 
-/// A response's body; its request runs until it is dropped. On a multiplexed connection it is handed out in slices, so
-/// that it is asked for the next one only when the peer has made room.
+/// A response's body; its request counts as running until the body is dropped. On a multiplexed connection it is handed
+/// out in slices, so that hyper polls for the next one only when the peer has made room.
 pub(super) struct ResponseBody {
     body: Body,
-    _running: Running,
-    flow: Option<Arc<Flow>>,
-    /// What is left of a frame that is handed out in slices.
+    _running: RequestGuard,
+    timer: Option<Arc<StreamTimer>>,
+    /// The rest of a frame that is handed out in slices.
     rest: Bytes,
 }
 
 impl ResponseBody {
-    pub(super) fn new(body: Body, running: Running, flow: Option<Arc<Flow>>) -> Self {
-        Self { body, _running: running, flow, rest: Bytes::new() }
+    pub(super) fn new(body: Body, running: RequestGuard, timer: Option<Arc<StreamTimer>>) -> Self {
+        Self { body, _running: running, timer, rest: Bytes::new() }
     }
 }
 
-/// All slices share the memory of the whole, which the last ones would keep when nobody times them any more; so those
-/// are copied.
+/// All slices share the memory of the frame. The last slices are no longer timed and could hold it forever, so they are
+/// copied.
 fn next_slice(rest: &mut Bytes) -> Bytes {
     let before = rest.len();
     let slice = rest.split_to(before.min(SLICE));
@@ -96,9 +96,9 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Self { body, flow, rest, .. } = &mut *self;
-        let Some(flow) = flow else { return Pin::new(body).poll_frame(cx) };
-        flow.flows();
+        let Self { body, timer, rest, .. } = &mut *self;
+        let Some(timer) = timer else { return Pin::new(body).poll_frame(cx) };
+        timer.resumed();
         if rest.is_empty() {
             match ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => *rest = data,
@@ -107,7 +107,7 @@ impl HttpBody for ResponseBody {
                 None => return Poll::Ready(None),
             }
         }
-        flow.waits();
+        timer.blocked();
         Poll::Ready(Some(Ok(Frame::data(next_slice(rest)))))
     }
 

@@ -1,5 +1,5 @@
-//! One accepted connection, from the TLS handshake to its end. It runs in a task of its own, so whatever
-//! goes wrong in it ends only it, and it never outlasts its peer's [`Patience`] or the listener's drain.
+//! One accepted connection, from the TLS handshake to its end. It runs in a task of its own, so its failure ends only
+//! this connection. [`Timeouts`] and the listener's drain bound its lifetime.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,9 +25,9 @@ use tower::Service as _;
 
 use super::PeerAddr;
 use super::body::{RequestBody, ResponseBody, SEND_BUFFER};
-use super::patience::{Limits, Patience, Waited};
 use super::socket::Socket;
-use super::stream::{Flow, Streams};
+use super::stream_timeout::{StreamExecutor, StreamTimer};
+use super::timeouts::{Limits, TimedOut, Timeouts};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A request head: room for a long search and a big token, not for filling the memory.
@@ -58,11 +58,11 @@ impl Connections {
         };
         // Answers are written whole; waiting to fill a packet only delays them.
         let _ = tcp.set_nodelay(true);
-        let patience = Patience::new(self.limits);
-        let socket = Socket::new(tcp, Arc::clone(&patience));
+        let timeouts = Timeouts::new(self.limits);
+        let socket = Socket::new(tcp, Arc::clone(&timeouts));
         let ended = match &self.tls {
-            None => self.http1(socket, peer, &patience).await,
-            Some(acceptor) => self.tls(acceptor, socket, peer, &patience).await,
+            None => self.http1(socket, peer, &timeouts).await,
+            Some(acceptor) => self.tls(acceptor, socket, peer, &timeouts).await,
         };
         if let Err(why) = ended {
             tracing::debug!(listener = self.listener, %peer, why, "connection ended early");
@@ -74,7 +74,7 @@ impl Connections {
         acceptor: &TlsAcceptor,
         socket: Socket,
         peer: SocketAddr,
-        patience: &Arc<Patience>,
+        timeouts: &Arc<Timeouts>,
     ) -> Result<(), String> {
         let stream = tokio::select! {
             () = self.drain.cancelled() => return Err("drained in the TLS handshake".to_owned()),
@@ -85,9 +85,9 @@ impl Connections {
             },
         };
         if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-            self.http2(stream, peer, patience).await
+            self.http2(stream, peer, timeouts).await
         } else {
-            self.http1(stream, peer, patience).await
+            self.http1(stream, peer, timeouts).await
         }
     }
 
@@ -95,81 +95,81 @@ impl Connections {
         &self,
         io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
-        patience: &Arc<Patience>,
+        timeouts: &Arc<Timeouts>,
     ) -> Result<(), String> {
-        patience.opened(false);
+        timeouts.opened(false);
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES as usize)
-            .serve_connection(TokioIo::new(io), self.service(peer, patience));
-        self.drive(connection, patience).await
+            .serve_connection(TokioIo::new(io), self.service(peer, timeouts));
+        self.drive(connection, timeouts).await
     }
 
     async fn http2(
         &self,
         io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: SocketAddr,
-        patience: &Arc<Patience>,
+        timeouts: &Arc<Timeouts>,
     ) -> Result<(), String> {
-        patience.opened(true);
-        let connection = http2::Builder::new(Streams { limit: self.limits.write })
+        timeouts.opened(true);
+        let connection = http2::Builder::new(StreamExecutor { limit: self.limits.write })
             .timer(TokioTimer::new())
             .max_concurrent_streams(MAX_CONCURRENT_STREAMS)
             .max_send_buf_size(SEND_BUFFER)
             .max_header_list_size(MAX_HEAD_BYTES)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
-            .serve_connection(TokioIo::new(io), self.service(peer, patience));
-        self.drive(connection, patience).await
+            .serve_connection(TokioIo::new(io), self.service(peer, timeouts));
+        self.drive(connection, timeouts).await
     }
 
     fn service(
         &self,
         peer: SocketAddr,
-        patience: &Arc<Patience>,
+        timeouts: &Arc<Timeouts>,
     ) -> impl HttpService<Incoming, ResBody = ResponseBody, Error = Infallible, Future: Send> + use<> {
         let router = self.router.clone();
-        let patience = Arc::clone(patience);
+        let timeouts = Arc::clone(timeouts);
         service_fn(move |request: Request<Incoming>| {
-            let running = patience.begin_request();
-            let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&patience)));
+            let running = timeouts.begin_request();
+            let mut request = request.map(|body| RequestBody::new(body, Arc::clone(&timeouts)));
             request.extensions_mut().insert(PeerAddr(peer));
             let fits = head_size(&request) <= MAX_HEAD_BYTES as usize;
             let response = fits.then_some(request).map(|request| router.clone().call(request));
-            let patience = Arc::clone(&patience);
+            let timeouts = Arc::clone(&timeouts);
             async move {
                 let mut response = match response {
                     Some(response) => response.await?,
                     None => too_large(),
                 };
                 // Without this word a client would send its next request on a connection that is closing.
-                if patience.body_is_left() {
+                if timeouts.body_is_unread() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok(response.map(|body| ResponseBody::new(body, running, Flow::current())))
+                Ok(response.map(|body| ResponseBody::new(body, running, StreamTimer::current())))
             }
         })
     }
 
-    async fn drive<C>(&self, connection: C, patience: &Patience) -> Result<(), String>
+    async fn drive<C>(&self, connection: C, timeouts: &Timeouts) -> Result<(), String>
     where
         C: GracefulConnection<Error = hyper::Error>,
     {
         let mut connection = pin!(connection);
-        let mut exhausted = pin!(patience.exhausted());
+        let mut expired = pin!(timeouts.expired());
         let mut draining = false;
         loop {
             tokio::select! {
-                // The connection first: patience reads what it did, and a request that is already here is
+                // The connection first: `Timeouts` sees its progress, and a request that is already here is
                 // answered even when the drain begins in the same moment.
                 biased;
                 ended = connection.as_mut() => return ended.map_err(|error| describe(&error)),
-                waited = exhausted.as_mut() => {
-                    if waited != Waited::Idle {
+                waited = expired.as_mut() => {
+                    if waited != TimedOut::Idle {
                         return Err(format!("waited too long: {waited:?}"));
                     }
-                    exhausted.set(patience.exhausted());
+                    expired.set(timeouts.expired());
                 }
                 // One flag at a time, because each costs something whenever the connection wakes.
                 () = self.drain.cancelled(), if !draining => draining = true,
@@ -178,7 +178,7 @@ impl Connections {
                 }
             }
             connection.as_mut().graceful_shutdown();
-            patience.close();
+            timeouts.close();
         }
     }
 }

@@ -1,6 +1,5 @@
-//! The TCP stream below a connection. It reports to [`Patience`] what the peer sends and takes, and
-//! closes so that the peer still gets the last answer. It sits below TLS because only here is every byte
-//! of progress visible.
+//! The TCP stream below a connection. It reports to [`Timeouts`] what the peer sends and takes, and closes so that the
+//! peer still receives the last response. It sits below TLS because only there is every byte of progress visible.
 
 use std::io;
 use std::pin::Pin;
@@ -10,29 +9,29 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::patience::Patience;
+use super::timeouts::Timeouts;
 
 pub(super) struct Socket {
     tcp: TcpStream,
-    patience: Arc<Patience>,
+    timeouts: Arc<Timeouts>,
     blocked: bool,
     shut: bool,
 }
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream, patience: Arc<Patience>) -> Self {
-        Self { tcp, patience, blocked: false, shut: false }
+    pub(super) fn new(tcp: TcpStream, timeouts: Arc<Timeouts>) -> Self {
+        Self { tcp, timeouts, blocked: false, shut: false }
     }
 
     fn note_write(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
             Poll::Pending if !self.blocked => {
                 self.blocked = true;
-                self.patience.stuck();
+                self.timeouts.write_blocked();
             }
             Poll::Ready(Ok(_)) if self.blocked => {
                 self.blocked = false;
-                self.patience.unstuck();
+                self.timeouts.write_resumed();
             }
             _ => {}
         }
@@ -49,7 +48,7 @@ impl AsyncRead for Socket {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.tcp).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            self.patience.heard();
+            self.timeouts.bytes_received();
         }
         read
     }
@@ -84,7 +83,7 @@ impl AsyncWrite for Socket {
             self.shut = true;
         }
         let mut scratch = [0; 4096];
-        while self.patience.linger() {
+        while self.timeouts.linger() {
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut self.tcp).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {}
@@ -102,24 +101,24 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
-    use super::super::patience::{Limits, Waited};
+    use super::super::timeouts::{Limits, TimedOut};
     use super::*;
 
     #[tokio::test]
     async fn a_write_is_stuck_until_the_peer_takes_something() {
         let hour = Duration::from_secs(3600);
-        let patience = Patience::new(Limits { head: hour, write: Duration::ZERO, idle: hour });
+        let timeouts = Timeouts::new(Limits { head: hour, write: Duration::ZERO, idle: hour });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut socket = Socket::new(listener.accept().await.unwrap().0, Arc::clone(&patience));
+        let mut socket = Socket::new(listener.accept().await.unwrap().0, Arc::clone(&timeouts));
 
         let chunk = vec![0; 1 << 20];
         while !futures_util::poll!(std::pin::pin!(socket.write(&chunk))).is_pending() {}
-        assert_eq!(patience.exhausted().await, Waited::Write);
+        assert_eq!(timeouts.expired().await, TimedOut::Write);
 
         let draining = tokio::spawn(async move { while peer.read(&mut [0; 1 << 16]).await.unwrap() > 0 {} });
         socket.write_all(&chunk).await.unwrap();
-        assert!(futures_util::poll!(std::pin::pin!(patience.exhausted())).is_pending());
+        assert!(futures_util::poll!(std::pin::pin!(timeouts.expired())).is_pending());
         drop(socket);
         draining.await.unwrap();
     }

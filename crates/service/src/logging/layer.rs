@@ -1,7 +1,6 @@
-//! The tracing layer that turns events into lines. Span fields are written once, when they are
-//! recorded, and copied into each line; of two fields with one name the inner one wins. What there
-//! is to know of names is found out once for each place that logs, buffers are kept per thread, and
-//! a line leaves in one write.
+//! The tracing layer that turns events into lines. Span fields are written once, when they are recorded, and copied
+//! into each line; of two fields with one name the inner one wins. Field names are prepared once per call site, buffers
+//! are kept per thread, and each line is one write.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -41,14 +40,14 @@ pub(super) struct Lines {
     write: Sink,
 }
 
-/// What there is to know of a field's name.
+/// How a field is written, by its name.
 struct Name {
     shown: &'static str,
     /// Whether the value is JSON text.
     is_nested: bool,
     /// Whether the value is hidden. To find out is to compare the name with every word for secrets.
     is_hidden: bool,
-    /// What stands before the value.
+    /// The text before the value.
     opening: Vec<u8>,
 }
 

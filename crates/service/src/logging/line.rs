@@ -1,5 +1,5 @@
-//! How one value and one line are written, in JSON and in text. Both escape everything that could
-//! break out of a line; nothing here knows about masking.
+//! Formats one value and one line, in JSON and in text. Both escape everything that could break out of a line. Masking
+//! happens elsewhere.
 
 use std::io::Write;
 
@@ -53,7 +53,7 @@ impl Style {
         }
     }
 
-    /// What stands before the value of a field.
+    /// The text before the value of a field.
     pub(super) fn opening(self, name: &str) -> Vec<u8> {
         let mut out = Vec::new();
         match self.format {
@@ -82,7 +82,7 @@ impl Style {
                 out.extend_from_slice(if message.is_empty() { b"\"\"" } else { message });
             }
             Format::Text => {
-                // The time of day is enough for someone who is watching.
+                // The time of day suffices for text that a person follows.
                 let time = timestamp.get(11..23).unwrap_or(timestamp);
                 let name = level.as_str();
                 let _ = if self.colour {

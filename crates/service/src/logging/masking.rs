@@ -1,6 +1,6 @@
-//! Hiding secrets: by the name of a field, header or JSON member, and by their looks in free
-//! text (`password=…`, `token: …`, `Bearer …`, `scheme://user:password@`). In doubt it hides
-//! too much. It runs on every logged string, so text without a secret is not copied.
+//! Masks secrets: by the name of a field, header or JSON member, and by patterns in free text (`password=…`, `token:
+//! …`, `Bearer …`, `scheme://user:password@`). In doubt it masks too much. It runs on every logged string, so text
+//! without a secret is not copied.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,8 +8,8 @@ use std::ops::Range;
 use memchr::memchr3;
 use serde_json::Value as Json;
 
-/// What stands in place of a secret.
-pub const MASK: &str = "***";
+/// Replaces a secret.
+pub(crate) const MASK: &str = "***";
 
 /// Which names hold secrets. Names match without regard to case, `-` and `_`, and also as the
 /// last words of a longer name: `password` covers `db_password` and `dbPassword`.

@@ -155,7 +155,7 @@ fn colours_are_for_terminals_only() {
 }
 
 #[test]
-fn libraries_are_quiet_until_someone_is_debugging() {
+fn libraries_are_quiet_unless_the_level_is_debug() {
     let work = || {
         tracing::info!(target: "hyper::proto", "library");
         tracing::warn!(target: "hyper::proto", "library warning");

@@ -1,5 +1,5 @@
-//! The one error of loading settings: every fault, each with its path, source, rule and value.
-//! Given values are cut and escaped here, and are secret-free before they get here.
+//! The error of loading settings: every fault with its path, source, rule and value. Values are cut and escaped here;
+//! secrets are removed before.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! The forms that a setting can have, and the reading of a value into one. A form says its rule
-//! in words, and the same words are the error message.
+//! The forms of settings, and the parsing of a value into one. The rule of a form is also its error message.
 
 use std::fmt;
 use std::time::Duration;
@@ -40,6 +39,15 @@ pub enum Form {
     List,
     /// A subtree that its owner checks.
     Structured,
+}
+
+impl Form {
+    /// The port of a listener; 0 lets the system choose.
+    pub const PORT: Self = Self::Integer { min: 0, max: 65_535 };
+    /// Any duration, zero included.
+    pub const ANY_DURATION: Self = Self::Duration { min: Duration::ZERO };
+    /// A duration that is not zero.
+    pub const SOME_TIME: Self = Self::Duration { min: Duration::from_millis(1) };
 }
 
 /// A value that fits its form.

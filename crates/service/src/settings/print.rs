@@ -1,9 +1,9 @@
-//! Settings as text for people: the effective configuration, the commented example file and the
-//! table of the documentation, all walked from the same table of keys.
+//! Prints settings: the effective configuration, the commented example file and the table of the documentation, all
+//! from the same table of keys.
 
 use std::fmt::Write;
 
-use super::{Entry, Form, Key, Settings, Source, Value, yaml};
+use super::{Entry, Form, Key, NO_EFFECT, Settings, Source, Value, yaml};
 
 impl Settings {
     /// The effective configuration as YAML: every key in table order, secrets masked, and a
@@ -41,16 +41,17 @@ pub fn example(table: &'static [Key]) -> String {
     out
 }
 
-/// The rows of a Markdown table: key, default, meaning, environment variable.
+/// A Markdown table of the keys with an effect: key, default, meaning. The environment variable and the flag follow from
+/// the key.
 pub fn markdown(table: &'static [Key]) -> String {
-    let mut out = String::from("| Key | Default | Meaning | Environment variable |\n|---|---|---|---|\n");
-    for key in table {
+    let mut out = String::from("| Key | Default | Meaning |\n|---|---|---|\n");
+    for key in table.iter().filter(|key| key.doc != NO_EFFECT) {
         let default = match key.form {
             Form::Structured => "see below".to_owned(),
             _ if key.default.is_empty() => String::new(),
             _ => format!("`{}`", key.default_value()),
         };
-        let row = [format!("`{}`", key.path), default, key.meaning(), format!("`{}`", key.variable())];
+        let row = [format!("`{}`", key.path), default, key.meaning()];
         out.push('|');
         for cell in row {
             let _ = write!(out, " {} |", cell.replace('|', "\\|"));
@@ -58,6 +59,12 @@ pub fn markdown(table: &'static [Key]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// The keys without effect, for the documentation.
+pub fn without_effect(table: &'static [Key]) -> String {
+    let keys = table.iter().filter(|key| key.doc == NO_EFFECT);
+    keys.map(|key| format!("`{}`", key.path)).collect::<Vec<_>>().join(", ")
 }
 
 enum Written {

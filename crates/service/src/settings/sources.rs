@@ -1,5 +1,5 @@
-//! Where settings come from. The process environment and the file system enter here and nowhere
-//! else, as plain values, so that tests and callers can lay down any sources they like.
+//! The sources of settings. The process environment and the file system are read here and nowhere else, so that tests
+//! can pass any sources.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -15,10 +15,6 @@ static TABLE: &[Key] = &[
     key("entities", Form::Structured, "- kind: A\n  tags: [x]", "Kinds."),
 ];
 
-const fn key(path: &'static str, form: Form, default: &'static str, doc: &'static str) -> Key {
-    Key { path, form, default, doc, secret: Secret::No }
-}
-
 struct Given {
     directory: tempfile::TempDir,
     sources: Sources,
@@ -303,8 +299,19 @@ fn the_example_holds_every_default_and_every_doc_sentence() {
 }
 
 #[test]
-fn a_row_of_the_documentation_has_key_default_meaning_and_variable() {
+fn a_row_of_the_documentation_has_key_default_and_meaning() {
     let table = markdown(TABLE);
-    assert!(table.contains("| `server.port` | `8000` | Port. | `HYPERFLEET_SERVER_PORT` |"), "{table}");
+    assert!(table.contains("| `server.port` | `8000` | Port. |"), "{table}");
     assert!(table.contains("Level. One of info, debug."), "{table}");
+}
+
+#[test]
+fn keys_without_effect_are_listed_beside_the_table() {
+    static KEYS: &[Key] = &[
+        key("a.b", Form::Text, "", NO_EFFECT),
+        key("a.c", Form::Text, "", "C."),
+        key("d", Form::Bool, "false", NO_EFFECT),
+    ];
+    assert_eq!(markdown(KEYS), "| Key | Default | Meaning |\n|---|---|---|\n| `a.c` |  | C. |\n");
+    assert_eq!(without_effect(KEYS), "`a.b`, `d`");
 }

@@ -1,6 +1,5 @@
-//! YAML in and out, as far as settings need it. Reading keeps to YAML 1.2 words (`yes` and `no`
-//! are text) and never repeats lines of the input, because they may hold secrets. Writing is our
-//! own few lines, because the value type keeps numbers as text.
+//! YAML input and output for settings. Reading follows YAML 1.2 (`yes` and `no` are text) and never repeats lines of
+//! the input, because they may hold secrets. Writing is done here, because the value type keeps numbers as text.
 
 use serde_json::Value as Json;
 

@@ -62,7 +62,7 @@ async fn an_address_of_another_machine_and_an_unknown_host_say_so() {
 }
 
 #[tokio::test]
-async fn an_answer_reaches_a_client_whose_large_body_nobody_reads() {
+async fn a_response_reaches_a_client_whose_large_body_is_not_read() {
     let router = Router::new().route("/", post(async || StatusCode::PAYLOAD_TOO_LARGE));
     let server = Server::start(router, ListenerOptions::default()).await;
     let mut client = server.connect().await;

@@ -215,7 +215,7 @@ async fn answers_that_an_http2_client_does_not_take_are_ended_while_others_flow(
         left.push(within("the head of an answer", sender.send_request(ask_for("/large"))).await.unwrap());
     }
     let mut waiting = left.len();
-    eventually("what nobody takes to be free", DEADLINE, async || {
+    eventually("unread responses to be dropped", DEADLINE, async || {
         let response = within("an answer", sender.send_request(ask())).await.unwrap();
         assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "HTTP/2.0");
         while free.try_recv().is_ok() {
@@ -251,7 +251,7 @@ async fn an_http2_head_that_is_too_large_is_refused_and_the_next_one_is_answered
 }
 
 #[tokio::test]
-async fn a_client_that_speaks_no_tls_harms_nobody() {
+async fn a_client_without_tls_does_not_disturb_others() {
     let directory = tempfile::tempdir().unwrap();
     let files = files_in(directory.path());
     issue(&files);

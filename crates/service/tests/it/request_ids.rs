@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_id_is_the_callers_when_it_is_harmless_and_a_new_one_when_not(given in values(), parent in values()) {
+    fn a_valid_request_id_is_kept_and_an_invalid_one_replaced(given in values(), parent in values()) {
         let mut headers = HeaderMap::new();
         for (name, value) in [("x-request-id", &given), ("traceparent", &parent)] {
             if let Ok(value) = HeaderValue::from_bytes(value) {

@@ -42,7 +42,7 @@ impl Gate {
 }
 
 #[tokio::test]
-async fn a_drain_finishes_what_runs_closes_what_rests_and_takes_nothing_new() {
+async fn a_drain_finishes_running_requests_closes_idle_connections_and_accepts_none() {
     let gate = Gate::new();
     let server = Server::start(gate.router(), ListenerOptions::default()).await;
     let mut resting = server.connect().await;
@@ -80,7 +80,7 @@ async fn dropping_the_server_cuts_everything_at_once() {
 }
 
 #[tokio::test]
-async fn what_still_runs_at_the_end_of_the_grace_is_cut_and_counted() {
+async fn requests_that_run_past_the_grace_period_are_cut_and_counted() {
     let gate = Gate::new();
     let options = ListenerOptions { grace: Duration::from_millis(50), ..Default::default() };
     let server = Server::start(gate.router(), options).await;

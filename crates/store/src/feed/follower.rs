@@ -1,4 +1,4 @@
-//! Someone who follows the feed: with their sight, through their filter, from where they stand.
+//! A follower of the feed: an access scope, a filter and a position.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,35 +7,35 @@ use std::time::Duration;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Candidate, Filter};
 use hyperfleet_core::{
-    Error, ErrorKind, Fault, FaultKind, Resource, Sight, Timestamp, Version, printed_size,
+    AccessScope, Error, ErrorKind, Fault, FaultKind, Resource, Timestamp, Version, printed_size,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::reader::PAGE_SIZE;
-use super::ring::Held;
-use super::{Feed, Step};
+use super::ring_buffer::Buffered;
+use super::{Feed, FeedChange};
 use crate::Store;
 
-/// How many bytes of events are told at once, about.
+/// Roughly the most bytes of events in a batch.
 const MAX_BYTES: usize = 4 << 20;
 
-/// For ever, but for what a clock can hold.
+/// As good as no deadline.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
-/// What happened to an object, seen through a filter.
+/// What a change means for a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EventKind {
-    /// It came into the result.
+    /// The object entered the result.
     Added,
-    /// It changed there.
+    /// The object changed in the result.
     Modified,
-    /// It left the result, or is gone.
+    /// The object left the result or was deleted.
     Deleted,
 }
 
 impl EventKind {
-    /// As the API says it.
+    /// Its name in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -45,25 +45,25 @@ impl EventKind {
     }
 }
 
-/// One thing that happened.
+/// A change of a result.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// What.
+    /// What it means for the result.
     pub kind: EventKind,
-    /// The version that the object got by it.
+    /// The version of the change.
     pub version: Version,
-    /// When; `None` of what is only told to be there.
+    /// When; `None` for an object of a snapshot.
     pub at: Option<Timestamp>,
-    /// The object as it was then; if it is gone or left the sight, as it was last.
+    /// The object after the change; if it was deleted or left the scope, its last visible state.
     pub object: Arc<Resource>,
 }
 
-/// What happened up to some version.
+/// Events up to some version.
 #[derive(Debug)]
-pub struct Batch {
+pub struct EventPage {
     /// In the order of versions.
     pub events: Vec<Event>,
-    /// Up to this version there is nothing else.
+    /// There are no other events up to this version.
     pub through: Version,
 }
 
@@ -71,47 +71,52 @@ pub struct Batch {
 pub struct Follower {
     store: Store,
     head: watch::Receiver<Version>,
-    sight: Sight,
+    scope: AccessScope,
     filter: Filter,
     position: Version,
-    losses: usize,
-    _attendance: Attendance,
+    resets: usize,
+    _subscription: Subscription,
 }
 
-/// Keeps the reader at work.
-struct Attendance(Feed);
+/// Keeps the task reading.
+struct Subscription(Feed);
 
-impl Attendance {
+impl Subscription {
     fn new(feed: Feed) -> Self {
         feed.0.followers.fetch_add(1, Ordering::Relaxed);
-        feed.0.bell.notify_one();
+        feed.0.wake.notify_one();
         Self(feed)
     }
 }
 
-impl Drop for Attendance {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.0.0.followers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Follower {
-    /// Follows from behind `position`.
-    pub(crate) fn new(store: Store, sight: Sight, filter: Filter, position: Version) -> Result<Self, Error> {
-        let filter = sight.confine(filter)?;
+    /// Follows the changes after `position`.
+    pub(crate) fn new(
+        store: Store,
+        scope: AccessScope,
+        filter: Filter,
+        position: Version,
+    ) -> Result<Self, Error> {
+        let filter = scope.confine(filter)?;
         let head = store.feed.0.head.subscribe();
-        let attendance = Attendance::new(store.feed.clone());
-        let losses = store.feed.losses();
-        Ok(Self { store, head, sight, filter, position, losses, _attendance: attendance })
+        let subscription = Subscription::new(store.feed.clone());
+        let resets = store.feed.resets();
+        Ok(Self { store, head, scope, filter, position, resets, _subscription: subscription })
     }
 
-    /// Up to where it was told everything.
+    /// The last version that was delivered.
     pub fn position(&self) -> Version {
         self.position
     }
 
-    /// Waits until something happens, in the result or elsewhere, and tells what that was.
-    pub async fn next(&mut self) -> Result<Batch, Error> {
+    /// Waits for the next changes, of the result or of others.
+    pub async fn next(&mut self) -> Result<EventPage, Error> {
         loop {
             if let Some(batch) = self.next_before(Instant::now() + LONG).await? {
                 return Ok(batch);
@@ -119,22 +124,24 @@ impl Follower {
         }
     }
 
-    /// The same; `None` if nothing happens before `deadline`. A read that is under way is not given up for it.
-    pub async fn next_before(&mut self, deadline: Instant) -> Result<Option<Batch>, Error> {
+    /// The same; `None` if there is no change before `deadline`, which does not interrupt a read.
+    pub async fn next_before(&mut self, deadline: Instant) -> Result<Option<EventPage>, Error> {
         loop {
             self.head.mark_unchanged();
-            if self.losses != self.store.feed.losses() {
-                return Err(no_longer_kept(self.position));
+            if self.resets != self.store.feed.resets() {
+                return Err(history_expired(self.position));
             }
-            let held = self.store.feed.ring().after(self.position, PAGE_SIZE as usize);
-            let batch = match held {
-                Held::Items(steps, through) => self.judge(steps.iter().map(|step| &**step), through).await?,
-                Held::NotThatFar => {
-                    let trail = self.store.trail(self.position).await?;
-                    let trail = trail.filter(|trail| self.position >= trail.forgotten);
-                    let trail = trail.ok_or_else(|| no_longer_kept(self.position))?;
-                    let through = trail.through;
-                    self.judge(trail.steps(&self.store.rulebook.catalog).iter(), through).await?
+            let buffered = self.store.feed.buffer().after(self.position, PAGE_SIZE as usize);
+            let batch = match buffered {
+                Buffered::Items(changes, through) => {
+                    self.events(changes.iter().map(|change| &**change), through).await?
+                }
+                Buffered::TooOld => {
+                    let page = self.store.feed_page(self.position).await?;
+                    let page = page.filter(|page| self.position >= page.pruned);
+                    let page = page.ok_or_else(|| history_expired(self.position))?;
+                    let through = page.through;
+                    self.events(page.changes(&self.store.rulebook.catalog).iter(), through).await?
                 }
             };
             if batch.through > self.position {
@@ -148,53 +155,59 @@ impl Follower {
         }
     }
 
-    /// What steps mean; no more of it than someone may hold who does not read.
-    async fn judge<'s>(
+    /// The events of changes, as many as fit a batch.
+    async fn events<'s>(
         &self,
-        steps: impl Iterator<Item = &'s Step> + Send,
+        changes: impl Iterator<Item = &'s FeedChange> + Send,
         through: Version,
-    ) -> Result<Batch, Error> {
+    ) -> Result<EventPage, Error> {
         let (mut events, mut bytes) = (Vec::new(), 0);
-        for step in steps {
-            if let Some((kind, object)) = judge(&self.store.rulebook, &self.sight, &self.filter, step)? {
-                events.push(Event { kind, version: step.version, at: Some(step.at), object: object.clone() });
+        for change in changes {
+            if let Some((kind, object)) = evaluate(&self.store.rulebook, &self.scope, &self.filter, change)? {
+                events.push(Event {
+                    kind,
+                    version: change.version,
+                    at: Some(change.at),
+                    object: object.clone(),
+                });
                 bytes += printed_size(object);
                 if bytes > MAX_BYTES {
-                    return Ok(Batch { events, through: step.version });
+                    return Ok(EventPage { events, through: change.version });
                 }
             }
-            // Filters may read large specs: others must get their turn.
+            // Filters may read large specs, so the task yields.
             tokio::task::consume_budget().await;
         }
-        Ok(Batch { events, through })
+        Ok(EventPage { events, through })
     }
 }
 
-/// What a step means to someone. Whoever loses sight of an object is shown what they last saw of it.
-fn judge<'s>(
+/// What a change means for a follower. An object that leaves its scope is shown in its last visible state.
+fn evaluate<'s>(
     rulebook: &Rulebook,
-    sight: &Sight,
+    scope: &AccessScope,
     filter: &Filter,
-    step: &'s Step,
+    change: &'s FeedChange,
 ) -> Result<Option<(EventKind, &'s Arc<Resource>)>, Error> {
     let matches = |resource: &Resource| filter.matches(&Candidate::new(rulebook.view(), resource));
-    let before = match &step.before {
+    let before = match &change.before {
         Some(before) if matches(before)? => Some(before),
         _ => None,
     };
-    let is_there = !step.gone && matches(&step.after)?;
-    Ok(match (before, is_there) {
+    let exists = !change.deleted && matches(&change.after)?;
+    Ok(match (before, exists) {
         (None, false) => None,
-        (None, true) => Some((EventKind::Added, &step.after)),
-        (Some(_), true) => Some((EventKind::Modified, &step.after)),
-        (Some(_), false) if sight.sees(&step.after)? => Some((EventKind::Deleted, &step.after)),
+        (None, true) => Some((EventKind::Added, &change.after)),
+        (Some(_), true) => Some((EventKind::Modified, &change.after)),
+        (Some(_), false) if scope.sees(&change.after)? => Some((EventKind::Deleted, &change.after)),
         (Some(before), false) => Some((EventKind::Deleted, before)),
     })
 }
 
-/// The error of someone who asks for a past that is forgotten, or from which too much has happened since.
-pub fn no_longer_kept(since: Version) -> Error {
+/// The error for a position whose changes were pruned.
+pub fn history_expired(since: Version) -> Error {
     let message = format!("What came after version {since} is not kept any more. Please list again.");
-    let fault = Fault::new(FaultKind::Query, "since", message.clone()).given(&since.0.into()).rule("kept");
-    Error::new(ErrorKind::NoLongerKept, message).with_faults(vec![fault])
+    let fault =
+        Fault::new(FaultKind::Parameter, "since", message.clone()).given(&since.0.into()).rule("kept");
+    Error::new(ErrorKind::HistoryExpired, message).with_faults(vec![fault])
 }

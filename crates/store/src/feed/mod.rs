@@ -1,15 +1,15 @@
-//! The change feed: what happened, in the order of versions, told at once. One task per process reads it from the
-//! database, however many follow. Whoever follows does so with their own sight and filter, and is told what came into
-//! their result, changed in it, and left it.
+//! The change feed: every change in the order of versions. One task per process reads it from the database into a ring
+//! buffer. Each follower has an access scope and a filter, and gets an event for every object that enters its result,
+//! changes in it or leaves it.
 //!
-//! A bell tells that there is something to read: the committer's for what was written here, a `NOTIFY` for what was
-//! written elsewhere. Nobody relies on bells; a timer looks too.
+//! The task reads when the committer or a `NOTIFY` of another replica announces a version, and once a second in case
+//! an announcement was lost.
 
 mod follower;
-mod present;
+mod page;
 mod reader;
-mod ring;
-mod trail;
+mod ring_buffer;
+mod snapshot;
 
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,33 +17,33 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hyperfleet_core::{Resource, Timestamp, Version, printed_size};
 use tokio::sync::{Notify, watch};
 
-pub use follower::no_longer_kept;
-pub use follower::{Batch, Event, EventKind, Follower};
-pub use present::Present;
-pub(crate) use reader::{PACE, PAGE_SIZE, run};
-pub use ring::{Held, Ring, SLICE_BYTES, Versioned};
-pub(crate) use trail::{KeptChange, PAGE, STATES, Trail, TrailRow};
+pub use follower::history_expired;
+pub use follower::{Event, EventKind, EventPage, Follower};
+pub(crate) use page::{FeedPage, FeedRow, Later, StoredChange};
+pub(crate) use reader::{BATCH_WINDOW, PAGE_SIZE, run};
+pub use ring_buffer::{Buffered, RingBuffer, SLICE_BYTES, Versioned};
+pub use snapshot::FeedSnapshot;
 
 /// One change: the resource before and after it.
 #[derive(Debug)]
-pub(crate) struct Step {
+pub(crate) struct FeedChange {
     version: Version,
     at: Timestamp,
-    /// `None` if it was just made.
+    /// `None` for a created resource.
     before: Option<Arc<Resource>>,
-    /// If it is gone, what was left of it.
+    /// For a deleted resource, its last state.
     after: Arc<Resource>,
-    gone: bool,
+    deleted: bool,
 }
 
-impl Versioned for Step {
+impl Versioned for FeedChange {
     fn version(&self) -> Version {
         self.version
     }
 
     fn size(&self) -> usize {
         let after = &self.after;
-        // Both states share what did not change.
+        // Both states share unchanged members.
         let own = |before: &Arc<Resource>| {
             let parts = [
                 (&before.spec, &after.spec),
@@ -58,47 +58,47 @@ impl Versioned for Step {
     }
 }
 
-/// What happened lately, and the bell.
+/// Recent changes, and the wake-up of the task that reads them.
 #[derive(Clone, Default)]
 pub(crate) struct Feed(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    ring: Mutex<Ring<Step>>,
-    /// Changes when the ring does.
+    buffer: Mutex<RingBuffer<FeedChange>>,
+    /// The last version in the buffer.
     head: watch::Sender<Version>,
-    /// The newest version that anyone told of.
-    heard: AtomicI64,
-    bell: Notify,
-    /// How often the database was found to know less than before: another one, or an older copy.
-    losses: AtomicUsize,
+    /// The newest version that was announced.
+    announced: AtomicI64,
+    wake: Notify,
+    /// How often the database was found at an older version than before, such as after a restored backup.
+    resets: AtomicUsize,
     followers: AtomicUsize,
 }
 
 impl Feed {
-    /// Tells that there is something up to `version`.
-    pub(crate) fn tell(&self, version: Version) {
-        let before = self.0.heard.fetch_max(version.0, Ordering::Relaxed);
+    /// Announces that `version` is committed.
+    pub(crate) fn announce(&self, version: Version) {
+        let before = self.0.announced.fetch_max(version.0, Ordering::Relaxed);
         if before < version.0 && self.is_followed() {
-            self.0.bell.notify_one();
+            self.0.wake.notify_one();
         }
     }
 
-    /// Has the reader look, whatever it knows.
-    pub(crate) fn look(&self) {
-        self.0.bell.notify_one();
+    /// Has the task read, whatever was announced.
+    pub(crate) fn wake(&self) {
+        self.0.wake.notify_one();
     }
 
-    fn losses(&self) -> usize {
-        self.0.losses.load(Ordering::Relaxed)
+    fn resets(&self) -> usize {
+        self.0.resets.load(Ordering::Relaxed)
     }
 
     fn is_followed(&self) -> bool {
         self.0.followers.load(Ordering::Relaxed) > 0
     }
 
-    /// A panic while the ring is held leaves it as it was or emptied; both are true.
-    fn ring(&self) -> MutexGuard<'_, Ring<Step>> {
-        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic while the buffer is locked leaves it unchanged or empty; both are valid.
+    fn buffer(&self) -> MutexGuard<'_, RingBuffer<FeedChange>> {
+        self.0.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The one task that reads the feed, for as long as anybody follows.
+//! The task that reads the feed while it has followers.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
@@ -8,22 +8,22 @@ use futures_util::FutureExt;
 use hyperfleet_core::{Timestamp, Version};
 
 use super::Feed;
-use crate::{Failure, Metrics, Reader, Reading};
+use crate::{Failure, FeedReader, Metrics, Reader};
 
-/// How often to look without a bell.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often to read without an announcement.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Under load, how long to let changes gather: a read costs the same for one as for many.
-pub(crate) const PACE: Duration = Duration::from_millis(5);
+/// Under load, how long to collect changes: one read costs as much as another, however many changes it returns.
+pub(crate) const BATCH_WINDOW: Duration = Duration::from_millis(5);
 
 /// How many changes to read at once.
 pub(crate) const PAGE_SIZE: i64 = 256;
 
-/// Reads for as long as the process runs, whatever happens inside.
+/// Runs as long as the process, also after a panic.
 pub(crate) async fn run(feed: Feed, reader: Reader, metrics: Metrics, timeout: Duration) {
     while AssertUnwindSafe(follow(&feed, &reader, &metrics, timeout)).catch_unwind().await.is_err() {
         tracing::error!("the reader of the feed failed and is started again");
-        feed.ring().restart(None);
+        feed.buffer().restart(None);
     }
 }
 
@@ -32,23 +32,23 @@ async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Durati
     let mut last_read = Instant::now();
     loop {
         if !feed.is_followed() {
-            feed.ring().restart(None);
+            feed.buffer().restart(None);
             position = None;
-            feed.0.bell.notified().await;
+            feed.0.wake.notified().await;
             continue;
         }
-        tokio::time::sleep_until((last_read + PACE).into()).await;
+        tokio::time::sleep_until((last_read + BATCH_WINDOW).into()).await;
         last_read = Instant::now();
-        // What has rung so far is answered by what is read now, and not by another look.
-        let _ = feed.0.bell.notified().now_or_never();
-        let read = tokio::time::timeout(timeout, read(feed, reader, metrics, position, timeout)).await;
+        // Announcements up to here are answered by the read that follows.
+        let _ = feed.0.wake.notified().now_or_never();
+        let read = tokio::time::timeout(timeout, read(feed, reader, metrics, position)).await;
         let more = match read {
             Ok(Ok((through, more))) => {
                 position = Some(through);
                 more
             }
             Ok(Err(failure)) => {
-                tracing::warn!(error = failure.cause, "cannot read the feed");
+                tracing::warn!(error = failure.chain(), "cannot read the feed");
                 false
             }
             Err(_) => {
@@ -57,56 +57,59 @@ async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Durati
             }
         };
         if !more {
-            let _ = tokio::time::timeout(PATIENCE, feed.0.bell.notified()).await;
+            let _ = tokio::time::timeout(POLL_INTERVAL, feed.0.wake.notified()).await;
         }
     }
 }
 
-/// Reads what comes after `position`. Returns how far that was, and whether there is more.
+/// Reads the page after `position`. Returns its last version, and whether there is more.
 async fn read(
     feed: &Feed,
     reader: &Reader,
     metrics: &Metrics,
     position: Option<Version>,
-    timeout: Duration,
 ) -> Result<(Version, bool), Failure> {
-    let begin_anew = async || {
+    let restart = async || {
         let newest = reader.bounds().await?.1;
-        feed.ring().restart(Some(newest));
+        feed.buffer().restart(Some(newest));
         feed.0.head.send_replace(newest);
         Ok((newest, false))
     };
-    let Some(position) = position else { return begin_anew().await };
-    // What is more than can be held, those who follow must ask for themselves.
-    let Some(trail) = reader.trail(Reading::First, position, timeout).await? else {
-        return begin_anew().await;
+    let Some(position) = position else { return restart().await };
+    // Followers read for themselves if the page is larger than the buffer.
+    let Some(page) = reader.feed_page(FeedReader::Shared, position).await? else {
+        return restart().await;
     };
-    let (through, newest) = (trail.through, trail.newest);
+    let (through, newest) = (page.through, page.newest);
     if newest < position {
-        tracing::error!(known = position.0, found = newest.0, "the database knows less than before");
-        feed.0.losses.fetch_add(1, Ordering::Relaxed);
-        feed.0.heard.store(newest.0, Ordering::Relaxed);
-        return begin_anew().await;
+        tracing::error!(
+            known = position.0,
+            found = newest.0,
+            "the database is at an older version than before"
+        );
+        feed.0.resets.fetch_add(1, Ordering::Relaxed);
+        feed.0.announced.store(newest.0, Ordering::Relaxed);
+        return restart().await;
     }
-    if trail.forgotten > position {
-        // Nobody read for so long that changes are missing in between: what is held must not look complete.
-        return begin_anew().await;
+    if page.pruned > position {
+        // Changes in between were pruned, so the buffer would have a gap.
+        return restart().await;
     }
-    // Whatever was told of, there is no more than this.
-    let heard = feed.0.heard.load(Ordering::Relaxed);
-    if heard > newest.0 {
-        let _ = feed.0.heard.compare_exchange(heard, newest.0, Ordering::Relaxed, Ordering::Relaxed);
+    // An announcement may be of a version that was lost in a failover.
+    let announced = feed.0.announced.load(Ordering::Relaxed);
+    if announced > newest.0 {
+        let _ = feed.0.announced.compare_exchange(announced, newest.0, Ordering::Relaxed, Ordering::Relaxed);
     }
     metrics.feed.lag_versions.set(newest.0 - through.0);
     if through > position {
-        let steps = trail.steps(reader.catalog());
-        if let Some(last) = steps.last() {
+        let changes = page.changes(reader.catalog());
+        if let Some(last) = changes.last() {
             let age = Timestamp::now().micros() - last.at.micros();
             metrics.feed.lag_seconds.set(age.max(0) as f64 / 1e6);
         }
-        feed.ring().extend(steps, through);
-        feed.0.heard.fetch_max(through.0, Ordering::Relaxed);
+        feed.buffer().extend(changes, through);
+        feed.0.announced.fetch_max(through.0, Ordering::Relaxed);
         feed.0.head.send_replace(through);
     }
-    Ok((through, through < newest || feed.0.heard.load(Ordering::Relaxed) > newest.0))
+    Ok((through, through < newest || feed.0.announced.load(Ordering::Relaxed) > newest.0))
 }

@@ -1,4 +1,4 @@
-//! How a connection to PostgreSQL is made: address, TLS, and the settings every session has.
+//! Connections to PostgreSQL: address, TLS, and the settings of every session.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::milliseconds;
 use crate::failure::{Failure, FailureKind};
-use crate::migrations::OpenError;
-use crate::{Options, Target};
+use crate::maintenance::migrations::OpenError;
+use crate::{Backend, Options};
 
 /// How long one attempt to connect may take.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How much TLS a connection must have, in libpq's words.
+/// The TLS that a connection must have, in libpq's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
     /// None.
@@ -52,7 +52,7 @@ impl std::str::FromStr for SslMode {
     }
 }
 
-/// Where the server is and how to speak to it.
+/// The address of the server and the settings of its connections.
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: tokio_postgres::Config,
@@ -61,7 +61,7 @@ pub(super) struct Address {
 
 impl Address {
     pub(super) fn new(options: &Options) -> Result<Self, OpenError> {
-        let Target::Postgres { url, ssl_mode, root_cert_file } = &options.target else {
+        let Backend::Postgres { url, ssl_mode, root_cert_file } = &options.backend else {
             return Err(OpenError::new("the database is not a PostgreSQL server"));
         };
         let mut config: tokio_postgres::Config = url
@@ -82,8 +82,8 @@ impl Address {
         Ok(Self { config, tls })
     }
 
-    /// The settings of connections for lists, which put pages together by key. Left alone, the planner would rather
-    /// read a table of ten thousand whole, for each page of five hundred, than look them up.
+    /// The settings of connections for lists, which join by key. By default the planner reads a table of ten thousand rows
+    /// whole for each page of five hundred.
     pub(super) fn config_for_lists(&self) -> tokio_postgres::Config {
         let mut config = self.config.clone();
         let settings = config.get_options().unwrap_or_default();
@@ -92,9 +92,8 @@ impl Address {
         config
     }
 
-    /// A connection whose statements all go by key. Left alone, the planner takes the arrays they
-    /// join with for long lists and reads a small table whole, and plans anew for every batch
-    /// because a short array looks cheaper than the average one.
+    /// A connection whose statements all look up keys. By default the planner expects long arrays, so that it reads a
+    /// small table whole, and plans every batch anew, because a short array looks cheaper than the average one.
     pub(super) async fn connect_by_key(&self) -> Result<Client, Failure> {
         let client = self.connect().await?;
         client
@@ -121,9 +120,8 @@ impl Address {
     }
 }
 
-/// Deadlines that hold even when this process is gone or asleep, so that a stalled replica
-/// cannot keep the feed lock; no compilation of plans that run for microseconds; and the isolation that whoever waits for
-/// the feed counts on, for a statement that is a transaction by itself.
+/// Deadlines that hold even when this process is gone or asleep, so that a stalled replica cannot keep the feed lock; no
+/// compilation of plans that run for microseconds; and read committed isolation, which the feed lock relies on.
 fn session_settings(timeout: Duration) -> String {
     let ms = milliseconds(timeout);
     format!(
@@ -168,8 +166,8 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, OpenError> {
     Ok(roots)
 }
 
-/// A verifier for the modes that libpq has and rustls has not: `require` encrypts without asking
-/// who answers, `verify-ca` asks for a trusted authority but not for the name.
+/// A verifier for the modes of libpq that rustls lacks: `require` accepts any certificate, `verify-ca` requires a trusted
+/// authority but not the name.
 #[derive(Debug)]
 struct Lenient {
     provider: Arc<CryptoProvider>,

@@ -1,6 +1,5 @@
-//! Connections for reads that take one for themselves, made when they are needed, up to a number of them.
+//! Pools of connections for reads other than point reads.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -10,31 +9,23 @@ use tokio::runtime::Handle;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connect::{self, Address};
-use super::lease::Lease;
+use super::pooled_connection::PooledConnection;
 use crate::Options;
 use crate::failure::Failure;
-use crate::migrations::OpenError;
-use crate::packed::Dictionaries;
-use crate::per_runtime::{self, PerRuntime, Way};
+use crate::maintenance::migrations::OpenError;
+use crate::per_runtime::{self, PerRuntime, RuntimeHandle};
 
-/// With fewer for each, runtimes share them all.
+/// With fewer connections for each runtime, runtimes share one pool.
 const LEAST_SHARE: usize = 2;
 
 /// A pool.
 pub(super) struct Connections {
     pool: Pool,
     tls: MakeRustlsConnect,
-    /// By which what is read there is unpacked.
-    dictionaries: Arc<Dictionaries>,
 }
 
 impl Connections {
-    pub(super) fn new(
-        address: &Address,
-        options: &Options,
-        dictionaries: &Arc<Dictionaries>,
-        most: usize,
-    ) -> Result<Self, OpenError> {
+    pub(super) fn new(address: &Address, options: &Options, most: usize) -> Result<Self, OpenError> {
         let manager = Manager::from_config(
             address.config_for_lists(),
             address.tls.clone(),
@@ -50,15 +41,15 @@ impl Connections {
             })
             .build()
             .map_err(|error| OpenError::new(format!("cannot make the connection pool: {error}")))?;
-        Ok(Self { pool, tls: address.tls.clone(), dictionaries: dictionaries.clone() })
+        Ok(Self { pool, tls: address.tls.clone() })
     }
 
-    pub(super) async fn lease(&self) -> Result<Lease, Failure> {
+    pub(super) async fn take(&self) -> Result<PooledConnection, Failure> {
         Ok(self.lend(self.pool.get().await?))
     }
 
-    /// One that nobody has, if there is any.
-    async fn lease_free(&self) -> Result<Option<Lease>, Failure> {
+    /// A connection that is not in use, if there is one.
+    async fn take_free(&self) -> Result<Option<PooledConnection>, Failure> {
         let timeouts = Timeouts { wait: Some(Duration::ZERO), ..self.pool.timeouts() };
         match self.pool.timeout_get(&timeouts).await {
             Ok(client) => Ok(Some(self.lend(client))),
@@ -67,37 +58,33 @@ impl Connections {
         }
     }
 
-    fn lend(&self, client: Client) -> Lease {
-        Lease::new(client, self.tls.clone())
+    fn lend(&self, client: Client) -> PooledConnection {
+        PooledConnection::new(client, self.tls.clone())
     }
 
-    /// Drops a dead connection, and those that rest in the pool: what broke one most likely broke all.
-    pub(super) fn forget_all(&self, dead: Lease) {
+    /// Drops a dead connection and the idle ones, because what broke one most likely broke all.
+    pub(super) fn forget_all(&self, dead: PooledConnection) {
         drop(dead);
-        self.forget_resting();
+        self.close_idle();
     }
 
-    fn forget_resting(&self) {
+    fn close_idle(&self) {
         self.pool.retain(|_, _| false);
     }
 
-    pub(super) fn dictionaries(&self) -> &Dictionaries {
-        &self.dictionaries
-    }
-
-    /// How many are open, and how many at work.
+    /// The number of open connections, and of those in use.
     pub(super) fn count(&self) -> (usize, usize) {
         let status = self.pool.status();
         (status.size, status.size.saturating_sub(status.available))
     }
 }
 
-/// The connections for lists. Each runtime has its share of them, which it drives itself: an answer that another thread
-/// takes in waits until that one has time, and then for the one who asked to be woken. Whose share is used up takes what
-/// others leave, and if that is nothing waits for whichever is free first.
+/// The connections for lists. Each runtime has a share of them, which it drives itself, because a connection that another
+/// thread drives costs two wake-ups. A runtime whose share is in use takes a free connection of another, or waits for
+/// the first to become free.
 pub(super) struct Lists {
     shares: Vec<Connections>,
-    /// Whose share is which.
+    /// The shares of runtimes.
     owners: PerRuntime<Share>,
     next: AtomicUsize,
 }
@@ -106,14 +93,14 @@ pub(super) struct Lists {
 #[derive(Debug, Clone, Copy)]
 struct Share(usize);
 
-impl Way for Share {
+impl RuntimeHandle for Share {
     fn is_closed(&self) -> bool {
         false
     }
 }
 
 impl Lists {
-    /// So many at most, for the runtime that opens the store and as many threads that serve as it has workers.
+    /// Divides the connections between the runtime that opens the store and one worker thread for each of its workers.
     pub(super) fn new(
         most: usize,
         connections: impl Fn(usize) -> Result<Connections, OpenError>,
@@ -125,31 +112,27 @@ impl Lists {
         Ok(Self { shares, owners: PerRuntime::default(), next: AtomicUsize::new(0) })
     }
 
-    pub(super) async fn lease(&self) -> Result<Lease, Failure> {
+    pub(super) async fn take(&self) -> Result<PooledConnection, Failure> {
         let number = self.shares.len();
         let Share(own) = self.owners.here(|_| Share(self.next.fetch_add(1, Ordering::Relaxed) % number));
         let mut refused = None;
         for turn in 0..number {
-            match self.shares[(own + turn) % number].lease_free().await {
-                Ok(Some(lease)) => return Ok(lease),
+            match self.shares[(own + turn) % number].take_free().await {
+                Ok(Some(connection)) => return Ok(connection),
                 Ok(None) => {}
-                // No more can be made, but one may rest elsewhere.
+                // No connection can be made, but another share may have an idle one.
                 Err(failure) => refused = Some(failure),
             }
         }
         match refused {
             Some(failure) => Err(failure),
-            None => Ok(select_ok(self.shares.iter().map(|share| Box::pin(share.lease()))).await?.0),
+            None => Ok(select_ok(self.shares.iter().map(|share| Box::pin(share.take()))).await?.0),
         }
     }
 
-    pub(super) fn forget_all(&self, dead: Lease) {
+    pub(super) fn forget_all(&self, dead: PooledConnection) {
         drop(dead);
-        self.shares.iter().for_each(Connections::forget_resting);
-    }
-
-    pub(super) fn dictionaries(&self) -> &Dictionaries {
-        self.shares[0].dictionaries()
+        self.shares.iter().for_each(Connections::close_idle);
     }
 
     pub(super) fn count(&self) -> (usize, usize) {
@@ -166,13 +149,13 @@ mod tests {
     use hyperfleet_testkit::Postgres;
 
     use super::*;
-    use crate::{SslMode, Target};
+    use crate::{Backend, SslMode};
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn who_has_used_up_its_share_takes_what_others_leave_and_waits_for_whichever_is_free_first() {
+    async fn a_runtime_without_free_connections_takes_those_of_others_and_waits_for_the_first_free_one() {
         let database = Postgres::shared().database().await;
         let options = Options {
-            target: Target::Postgres {
+            backend: Backend::Postgres {
                 url: database.url(),
                 ssl_mode: SslMode::Disable,
                 root_cert_file: None,
@@ -186,28 +169,21 @@ mod tests {
             tenants: false,
         };
         let address = Address::new(&options).unwrap();
-        let dictionaries = Arc::new(Dictionaries::new().unwrap());
-        let lists = Lists::new(7, |most| Connections::new(&address, &options, &dictionaries, most)).unwrap();
+        let lists = Lists::new(7, |most| Connections::new(&address, &options, most)).unwrap();
         assert_eq!(lists.shares.len(), 3);
-        let all = join_all((0..7).map(|_| lists.lease())).await;
-        let mut all: Vec<Lease> = all.into_iter().map(|lease| lease.unwrap()).collect();
+        let all = join_all((0..7).map(|_| lists.take())).await;
+        let mut all: Vec<PooledConnection> = all.into_iter().map(|connection| connection.unwrap()).collect();
         assert_eq!(lists.count(), (7, 7), "never more than there may be");
         for _ in 0..7 {
-            let mut late = pin!(lists.lease());
+            let mut late = pin!(lists.take());
             assert!(poll!(&mut late).is_pending());
             // Whosever share that is of.
             all.remove(0).give_back();
             all.push(late.await.unwrap());
         }
         assert_eq!(lists.count(), (7, 7));
-        all.into_iter().for_each(Lease::give_back);
+        all.into_iter().for_each(PooledConnection::give_back);
         assert_eq!(lists.count(), (7, 0));
-        assert_eq!(
-            Lists::new(5, |most| Connections::new(&address, &options, &dictionaries, most))
-                .unwrap()
-                .shares
-                .len(),
-            1
-        );
+        assert_eq!(Lists::new(5, |most| Connections::new(&address, &options, most)).unwrap().shares.len(), 1);
     }
 }

@@ -1,4 +1,6 @@
-//! The reads of the feed. Each is one statement, so it sees one moment.
+//! Reads of the feed, each one statement and so one snapshot.
+
+use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
@@ -10,83 +12,94 @@ use uuid::Uuid;
 
 use super::read::{Begin, begin};
 use super::row;
-use super::wall::{Prepared, Within};
+use super::row_security::{Prepared, TenantScope, query_once};
 use crate::ListQuery;
 use crate::failure::Failure;
-use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
-use crate::packed::Dictionaries;
+use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 use crate::search::{Dialect, Plan};
 
-/// Up to where the past is forgotten, and the newest version.
+/// Two bounds of the whole index. With `c.resource_id = …` PostgreSQL could walk the primary key instead, through everyone's
+/// changes; with that beside a bound of both columns it would begin with the first change of the resource.
+const LATER: Later = Later {
+    condition: |resource, version| {
+        format!(
+            "(c.resource_id, c.version) > ({resource}, {version})
+             and (c.resource_id, c.version) <= ({resource}, {})",
+            i64::MAX
+        )
+    },
+    order: "c.resource_id, c.version",
+};
+
+pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
+pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
+
+/// The newest pruned version, and the newest version.
 pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Version, Version), Failure> {
-    let statement = client.prepare_cached("select forgotten, version from history, feed").await?;
+    let statement = client.prepare_cached("select pruned_version, version from history, feed").await?;
     let row = client.query_one(&statement, &[]).await?;
-    Ok((Version(row.try_get(0)?), Version(row.try_get(1)?)))
+    Ok((Version(row.try_get("pruned_version")?), Version(row.try_get("version")?)))
 }
 
-/// What comes after `position`, unless that is too much.
-pub(super) async fn trail(
+/// The page after `position`; `None` if it gets too large.
+pub(super) async fn feed_page(
     client: &deadpool_postgres::Client,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     position: Version,
     limit: i64,
-) -> Result<Option<Trail>, Failure> {
+) -> Result<Option<FeedPage>, Failure> {
     let statement = client.prepare_cached(&PAGE).await?;
     let rows = client.query_raw(&statement, [position.0, limit]).await?;
     futures_util::pin_mut!(rows);
-    let mut trail = Trail::behind(position);
+    let mut page = FeedPage::after(position);
     while let Some(found) = rows.try_next().await? {
-        trail.newest = Version(found.try_get(25)?);
-        trail.forgotten = Version(found.try_get(26)?);
-        trail.through = Version(found.try_get(27)?);
-        if !trail.take(trail_row(catalog, dictionaries, &found)?) {
+        page.newest = Version(found.try_get("feed_version")?);
+        page.pruned = Version(found.try_get("pruned_version")?);
+        page.through = Version(found.try_get("through")?);
+        if !page.push(feed_row(catalog, &found)?) {
             return Ok(None);
         }
     }
-    Ok(Some(trail))
+    Ok(Some(page))
 }
 
-/// The newest states of resources, with all their changes after `since`, resource by resource.
+/// The newest states of resources and their changes after `since`, resource by resource.
 pub(super) async fn states(
     client: &deadpool_postgres::Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     ids: &[ResourceId],
     since: Version,
-) -> Result<Vec<Vec<TrailRow>>, Failure> {
-    let statement = Prepared::new(client, within, &STATES, true).await?;
+) -> Result<Vec<Vec<FeedRow>>, Failure> {
+    let statement = Prepared::new(client, tenant_scope, &STATES).await?;
     let ids: Vec<Uuid> = ids.iter().map(|id| id.uuid()).collect();
     let values: Vec<[&(dyn ToSql + Sync); 2]> = ids.iter().map(|id| [id as _, &since.0 as _]).collect();
     let answers = try_join_all(values.iter().map(|values| statement.query(client, values))).await?;
-    let trail = |rows: &Vec<Row>| rows.iter().map(|found| trail_row(catalog, dictionaries, found)).collect();
-    answers.iter().map(trail).collect()
+    let feed_rows = |rows: &Vec<Row>| rows.iter().map(|found| feed_row(catalog, found)).collect();
+    answers.iter().map(feed_rows).collect()
 }
 
-fn trail_row(catalog: &Catalog, dictionaries: &Dictionaries, found: &Row) -> Result<TrailRow, Failure> {
-    let current = match found.try_get::<_, Option<Uuid>>(0)? {
+fn feed_row(catalog: &Catalog, found: &Row) -> Result<FeedRow, Failure> {
+    let current = match found.try_get::<_, Option<Uuid>>("id")? {
         Some(_) => row::resource(catalog, found)?,
         None => None,
     };
-    let change = match found.try_get::<_, Option<i64>>(19)? {
-        Some(version) => Some(KeptChange::new(
-            dictionaries,
+    let change = match found.try_get::<_, Option<i64>>("change_version")? {
+        Some(version) => Some(StoredChange::new(
             version,
-            found.try_get::<_, Uuid>(20)?.into(),
-            found.try_get::<_, DateTime<Utc>>(21)?.into(),
-            found.try_get(22)?,
-            [found.try_get(23)?, found.try_get(24)?],
+            found.try_get::<_, Uuid>("changed_resource")?.into(),
+            found.try_get::<_, DateTime<Utc>>("changed_time")?.into(),
+            found.try_get("body")?,
         )?),
         None => None,
     };
-    Ok(TrailRow { current, change })
+    Ok(FeedRow { current, change })
 }
 
-/// The versions and ids of all that a filter means, and the newest version.
-pub(super) async fn present(
+/// The versions and ids of the resources that match a filter, and the newest version.
+pub(super) async fn snapshot(
     client: &deadpool_postgres::Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     view: View<'_>,
     query: &ListQuery,
 ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
@@ -95,31 +108,31 @@ pub(super) async fn present(
         false => plan.begin(),
         true => match begin(client, &mut plan).await? {
             Begin::With(driver) => driver,
-            Begin::NothingAt(mark) => return Ok((mark.version, Vec::new())),
+            Begin::NothingAt(version) => return Ok((version, Vec::new())),
         },
     };
     let select = plan.select(query, view, Dialect::Postgres, driver);
     let text = format!(
-        "select f.version, s.version, chosen.id from feed f
+        "select f.version as feed_version, s.version, chosen.id from feed f
          left join ({}) chosen on true
          left join resource_status s on s.resource_id = chosen.id",
         select.ids
     );
-    let statement = Prepared::new(client, within, &text, false).await?;
-    let values: Vec<&(dyn ToSql + Sync)> = select.values.iter().map(|value| value as _).collect();
     let (mut newest, mut found) = (Version::default(), Vec::new());
     let mut take = |row: &Row| -> Result<(), Failure> {
-        newest = Version(row.try_get(0)?);
-        if let (Some(version), Some(id)) = (row.try_get(1)?, row.try_get::<_, Option<Uuid>>(2)?) {
+        newest = Version(row.try_get("feed_version")?);
+        if let (Some(version), Some(id)) = (row.try_get("version")?, row.try_get::<_, Option<Uuid>>("id")?) {
             found.push((Version(version), id.into()));
         }
         Ok(())
     };
-    match within {
-        // The end of the transaction is sent with its beginning, and is heard of only after all rows.
-        Some(_) => statement.query(client, &values).await?.iter().try_for_each(take)?,
+    match tenant_scope {
+        Some(_) => {
+            query_once(client, tenant_scope, &text, &select.values).await?.iter().try_for_each(take)?;
+        }
         None => {
-            let rows = client.query_raw(&statement.statement, values).await?;
+            let values = select.values.iter().map(|value| (value, row::type_of(value)));
+            let rows = client.query_typed_raw(&text, values).await?;
             futures_util::pin_mut!(rows);
             while let Some(row) = rows.try_next().await? {
                 take(&row)?;

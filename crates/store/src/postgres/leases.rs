@@ -6,14 +6,14 @@ use hyperfleet_core::{Claim, Lease, Timestamp, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::wall::{Prepared, Within};
+use super::row_security::{Prepared, TenantScope};
 use crate::failure::Failure;
 use crate::{LeasePage, Slice};
 
-/// A slice of the leases that somebody has.
+/// A slice of the held leases.
 pub(super) async fn list(
     client: &Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     scope: &str,
     group: &str,
     slice: &Slice,
@@ -29,17 +29,17 @@ pub(super) async fn list(
         order by page.name";
     let (after, offset, limit) = slice.bounds();
     let values: [&(dyn ToSql + Sync); 6] = [&scope, &group, &slice.count, &after, &limit, &offset];
-    let rows = Prepared::new(client, within, text, true).await?.query(client, &values).await?;
+    let rows = Prepared::new(client, tenant_scope, text).await?.query(client, &values).await?;
     let mut page = LeasePage { total: None, items: Vec::new(), more: false };
     for found in &rows {
-        page.total = found.try_get::<_, Option<i64>>(4)?.map(|n| n as u64);
+        page.total = found.try_get::<_, Option<i64>>("total")?.map(|n| n as u64);
         page.items.extend(lease(found)?);
     }
     page.more = slice.cut(&mut page.items);
     Ok(page)
 }
 
-/// What the lease is, and what time it is.
+/// The lease, and the time of the database.
 pub(super) async fn find(
     client: &Client,
     scope: &str,
@@ -47,15 +47,15 @@ pub(super) async fn find(
 ) -> Result<(Timestamp, Option<Lease>), Failure> {
     let statement = client
         .prepare_cached(
-            "select name, holder, expires, version, now() from (values (1)) one
+            "select name, holder, expires, version, now() as now from (values (1)) one
              left join leases on tenancy = $1 and group_name = $2 and name = $3",
         )
         .await?;
     let found = client.query_one(&statement, &[&scope, &claim.group, &claim.name]).await?;
-    Ok((found.try_get::<_, DateTime<Utc>>(4)?.into(), lease(&found)?))
+    Ok((found.try_get::<_, DateTime<Utc>>("now")?.into(), lease(&found)?))
 }
 
-/// Puts the lease in the place of what was found, if that is still what there is.
+/// Stores the lease unless another claim has changed it since it was read.
 pub(super) async fn put(
     client: &Client,
     scope: &str,
@@ -78,7 +78,7 @@ pub(super) async fn put(
     Ok(client.execute(&statement, &values).await? > 0)
 }
 
-/// One step: a thousand leases that nobody has had since, by leases_by_expiry.
+/// Removes up to a thousand leases that expired before then, by leases_by_expiry.
 pub(super) async fn prune(client: &Client, before: Timestamp) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
@@ -91,11 +91,11 @@ pub(super) async fn prune(client: &Client, before: Timestamp) -> Result<u64, Fai
 }
 
 fn lease(found: &Row) -> Result<Option<Lease>, Failure> {
-    let Some(name) = found.try_get(0)? else { return Ok(None) };
+    let Some(name) = found.try_get("name")? else { return Ok(None) };
     Ok(Some(Lease {
         name,
-        holder: found.try_get(1)?,
-        expires: found.try_get::<_, DateTime<Utc>>(2)?.into(),
-        version: Version(found.try_get(3)?),
+        holder: found.try_get("holder")?,
+        expires: found.try_get::<_, DateTime<Utc>>("expires")?.into(),
+        version: Version(found.try_get("version")?),
     }))
 }

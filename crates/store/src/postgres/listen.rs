@@ -1,5 +1,5 @@
-//! The bell between replicas: a connection that hears of commits. It is lost with the server and made again; what
-//! was missed meanwhile the reader finds by itself.
+//! A connection that listens to the notifications of commits. While it is lost and made again, the reader of the feed finds
+//! new versions by its own timer.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 
-/// The channel that commits ring, with the newest version.
+/// The channel of the notifications, whose payload is the newest version.
 pub(super) const CHANNEL: &str = "hyperfleet_feed";
 
-/// How long to wait before a lost connection is made again.
+/// How long to wait before connecting again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often to make sure that the connection lives: a dead one would never say so.
+/// How often to check the connection, because a dead one reports nothing.
 const CHECK: Duration = Duration::from_secs(10);
 
 /// Listens for as long as the process runs.
 pub(super) async fn run(address: Address, feed: Feed, metrics: Metrics) {
     loop {
         if let Err(failure) = listen(&address, &feed, &metrics).await {
-            tracing::warn!(error = failure.cause, "lost the connection that hears of changes");
+            tracing::warn!(error = failure.chain(), "lost the connection that listens for changes");
         }
         metrics.feed.listening.set(0);
         tokio::time::sleep(PAUSE).await;
@@ -43,7 +43,7 @@ async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(),
             if let AsyncMessage::Notification(notification) = message?
                 && let Ok(version) = notification.payload().parse()
             {
-                feed.tell(Version(version));
+                feed.announce(Version(version));
             }
         }
         Err(Failure::new(FailureKind::Unavailable, "the server closed it"))
@@ -52,8 +52,8 @@ async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(),
         let listen = format!("listen {CHANNEL}");
         tokio::time::timeout(TIMEOUT, client.batch_execute(&listen)).await.map_err(|_| silent())??;
         metrics.feed.listening.set(1);
-        // Whatever was committed before this moment may have rung for nobody.
-        feed.look();
+        // Commits before `listen` were not announced here.
+        feed.wake();
         loop {
             tokio::time::sleep(CHECK).await;
             tokio::time::timeout(TIMEOUT, client.batch_execute("select 1")).await.map_err(|_| silent())??;

@@ -1,90 +1,67 @@
-//! Migrations on PostgreSQL, under an advisory lock: ten replicas that start at once do it once.
+//! Migrations on PostgreSQL, under an advisory lock, so that replicas that start at once apply them once.
 
 use tokio_postgres::Client;
 
 use super::connect::Address;
-use super::wall::Wall;
+use super::row_security::RowSecurity;
 use crate::Options;
 use crate::failure::{Failure, FailureKind};
-use crate::migrations::{self, Migration, MigrationReport, OpenError};
+use crate::maintenance::migrations::{self, Applied, Migration, MigrationReport, OpenError};
 
-/// Any number, as long as nobody else on the server uses it.
+/// The key of the advisory lock.
 const LOCK: i64 = 0x4879_7065_7246_6c74;
 
 const OLDEST_SERVER: i32 = 130_000;
 
-const MIGRATIONS: &[Migration] = &[
-    Migration { number: 1, name: "0001_resources", sql: include_str!("migrations/0001_resources.sql") },
-    Migration { number: 2, name: "0002_reports", sql: include_str!("migrations/0002_reports.sql") },
-    Migration { number: 3, name: "0003_search", sql: include_str!("migrations/0003_search.sql") },
-    Migration { number: 4, name: "0004_tenants", sql: include_str!("migrations/0004_tenants.sql") },
-    Migration { number: 5, name: "0005_row_security", sql: include_str!("migrations/0005_row_security.sql") },
-    Migration { number: 6, name: "0006_history", sql: include_str!("migrations/0006_history.sql") },
-    Migration { number: 7, name: "0007_leases", sql: include_str!("migrations/0007_leases.sql") },
-    Migration { number: 8, name: "0008_packed", sql: include_str!("migrations/0008_packed.sql") },
-    Migration {
-        number: 9,
-        name: "0009_status_tenancy",
-        sql: include_str!("migrations/0009_status_tenancy.sql"),
-    },
-    Migration {
-        number: 10,
-        name: "0010_moved_reports",
-        sql: include_str!("migrations/0010_moved_reports.sql"),
-    },
-    Migration {
-        number: 11,
-        name: "0011_dictionaries",
-        sql: include_str!("migrations/0011_dictionaries.sql"),
-    },
-    Migration { number: 12, name: "0012_noted_times", sql: include_str!("migrations/0012_noted_times.sql") },
-];
+const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "0001_baseline",
+    compatible_from: 1,
+    sql: include_str!("migrations/0001_baseline.sql"),
+}];
 
-/// Reaches the server and brings its schema up to date, or checks it when migrations are manual; and the same for the
-/// wall between tenants, where there are any.
+const APPLIED: &str = "select number, name, compatible_from from schema_migrations order by number";
+
+/// Connects to the server and applies the pending migrations, or checks that there are none; then the same for row-level
+/// security if there are tenants.
 pub(super) async fn run(
     address: &Address,
     options: &Options,
-) -> Result<(MigrationReport, Option<Wall>), OpenError> {
+) -> Result<(MigrationReport, Option<RowSecurity>), OpenError> {
     let client = reach(address, options).await?;
     let fail =
-        |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.cause));
+        |failure: Failure| OpenError::new(format!("the database refused a migration: {}", failure.chain()));
     check_server(&client).await?;
     if !options.migrate {
-        let current = current(&client).await.map_err(fail)?;
-        return match migrations::pending(MIGRATIONS, current)? {
+        let applied = applied(&client).await.map_err(fail)?;
+        return match migrations::pending(MIGRATIONS, &applied)? {
             [] => {
-                let wall = wall(&client, options).await.map_err(fail)?;
-                Ok((MigrationReport { applied: Vec::new(), at: current }, wall))
+                let row_security = row_security(&client, options).await.map_err(fail)?;
+                Ok((MigrationReport::of(&[], &applied), row_security))
             }
-            pending => Err(migrations::behind(pending, current)),
+            pending => Err(migrations::behind(pending, &applied)),
         };
     }
-    // Another replica's migration may take longer than any request.
     client
         .batch_execute(&format!("set statement_timeout = 0; select pg_advisory_lock({LOCK})"))
         .await
         .map_err(|error| fail(error.into()))?;
-    let current = current(&client).await.map_err(fail)?;
-    let pending = migrations::pending(MIGRATIONS, current)?;
+    let applied = applied(&client).await.map_err(fail)?;
+    let pending = migrations::pending(MIGRATIONS, &applied)?;
     for step in pending {
         apply(&client, step).await.map_err(fail)?;
         tracing::info!(migration = step.name, "migrated the database");
     }
-    let wall = wall(&client, options).await.map_err(fail)?;
+    let row_security = row_security(&client, options).await.map_err(fail)?;
     client
         .batch_execute(&format!("select pg_advisory_unlock({LOCK})"))
         .await
         .map_err(|error| fail(error.into()))?;
-    let report = MigrationReport {
-        applied: pending.iter().map(|m| m.name).collect(),
-        at: pending.last().map_or(current, |m| m.number),
-    };
-    Ok((report, wall))
+    Ok((MigrationReport::of(pending, &applied), row_security))
 }
 
-async fn wall(client: &Client, options: &Options) -> Result<Option<Wall>, Failure> {
-    if options.tenants { Wall::find(client, options.migrate).await } else { Ok(None) }
+async fn row_security(client: &Client, options: &Options) -> Result<Option<RowSecurity>, Failure> {
+    if options.tenants { RowSecurity::find(client, options.migrate).await } else { Ok(None) }
 }
 
 async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError> {
@@ -96,7 +73,7 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
                 tracing::warn!(
                     attempt,
                     of = options.connect_attempts,
-                    error = failure.cause,
+                    error = failure.chain(),
                     "the database is not reachable yet"
                 );
                 attempt += 1;
@@ -107,17 +84,16 @@ async fn reach(address: &Address, options: &Options) -> Result<Client, OpenError
                     "cannot connect to the database after {attempt} {}: {}. Check that the server runs, and \
                      what database.url or database.host say: host, name, user, password, TLS",
                     if attempt == 1 { "attempt" } else { "attempts" },
-                    failure.cause
+                    failure.chain()
                 )));
             }
         }
     }
 }
 
-/// Whether waiting can help. What the driver finds wrong by itself, such as a password that is not
-/// there, stays wrong.
+/// Whether another attempt can help. Errors of the configuration stay.
 fn may_pass(failure: &Failure) -> bool {
-    failure.kind == FailureKind::Unavailable && !failure.cause.contains("invalid configuration")
+    failure.kind == FailureKind::Unavailable
 }
 
 async fn check_server(client: &Client) -> Result<(), OpenError> {
@@ -134,14 +110,22 @@ async fn check_server(client: &Client) -> Result<(), OpenError> {
     Ok(())
 }
 
-async fn current(client: &Client) -> Result<i32, Failure> {
+async fn applied(client: &Client) -> Result<Vec<Applied>, Failure> {
     let there: bool =
         client.query_one("select to_regclass('schema_migrations') is not null", &[]).await?.try_get(0)?;
     if !there {
-        return Ok(0);
+        return Ok(Vec::new());
     }
-    let row = client.query_one("select coalesce(max(number), 0) from schema_migrations", &[]).await?;
-    Ok(row.try_get(0)?)
+    let rows = client.query(APPLIED, &[]).await?;
+    rows.iter()
+        .map(|row| {
+            Ok(Applied {
+                number: row.try_get("number")?,
+                name: row.try_get("name")?,
+                compatible_from: row.try_get("compatible_from")?,
+            })
+        })
+        .collect()
 }
 
 async fn apply(client: &Client, step: &Migration) -> Result<(), Failure> {
@@ -151,12 +135,13 @@ async fn apply(client: &Client, step: &Migration) -> Result<(), Failure> {
              create table if not exists schema_migrations (
                  number integer primary key,
                  name text not null,
+                 compatible_from integer not null,
                  applied_time timestamptz not null default now()
              );
              {}
-             insert into schema_migrations (number, name) values ({}, '{}');
+             insert into schema_migrations (number, name, compatible_from) values ({}, '{}', {});
              commit",
-            step.sql, step.number, step.name
+            step.sql, step.number, step.name, step.compatible_from
         ))
         .await?;
     Ok(())

@@ -1,98 +1,83 @@
 //! The PostgreSQL store, for many replicas on one database. Version 13 or newer.
 //!
-//! Point reads of a runtime share a connection that carries many in one query, lists take one from its pool, and the
-//! committer has its own. What is read for a tenant is read behind a wall of the database's own ([`wall`]). A lost
-//! connection is made again by whoever needs it next; nothing has to be restarted.
+//! Point reads of a runtime share a connection, other reads take one of a pool, and the committer has its own. Reads of a
+//! tenant are confined by the database too ([`row_security`]). A lost connection is replaced when it is needed next.
 
-mod bell;
-mod columns;
 mod connect;
 mod connections;
-mod dictionaries;
 mod feed;
-mod lane;
-mod lease;
+mod history;
 mod leases;
 mod listen;
 mod load;
 mod migrate;
-mod moved;
-mod past;
+mod notify;
 mod persist;
 #[cfg(test)]
 mod plans;
+mod point_reads;
+mod pooled_connection;
 mod read;
-mod report_columns;
 mod row;
-mod statements;
+mod row_security;
 mod surroundings;
-mod together;
-mod wall;
 mod writer;
+mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Claim, Error, Resource, ResourceId, Sight, Tenant, Timestamp, Version, View};
+use hyperfleet_core::{AccessScope, Catalog, Claim, Error, Resource, ResourceId, Tenant, Timestamp, Version};
 
 use crate::failure::{Failure, FailureKind};
-use crate::feed::{Feed, Trail, TrailRow};
-use crate::known::Known;
-use crate::lane::Lanes;
+use crate::feed::{Feed, FeedPage, FeedRow};
+use crate::maintenance::migrations::{MigrationReport, OpenError};
 use crate::metrics::Metrics;
-use crate::migrations::{MigrationReport, OpenError};
-use crate::moment::Moment;
-use crate::packed::{Dictionaries, PackedRow};
 use crate::{
-    LeasePage, ListQuery, Options, Page, Past, Pending, Reading, ReportPage, Slice, TimelinePage,
-    TimelineQuery,
+    FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice,
+    TimelinePage, TimelineQuery,
 };
 
 use connect::Address;
 pub use connect::SslMode;
 use connections::{Connections, Lists};
-use lane::Source;
-use wall::{Wall, Within};
+use point_reads::PointReads;
+use row_security::{RowSecurity, TenantScope};
 pub(crate) use writer::Writer;
 
 /// The reading side.
 pub(crate) struct Postgres {
-    lanes: Lanes,
-    points: Source,
+    points: PointReads,
     lists: Lists,
-    /// For the one reader of the feed, whom everyone who watches waits for.
+    /// For the reader of the feed, because every watcher waits for it.
     feed: Connections,
-    /// For the question whether the database is there, which must not wait for those who use it.
+    /// For the health check, which must not wait for other reads.
     health: Connections,
-    wall: Option<Arc<Wall>>,
+    row_security: Option<Arc<RowSecurity>>,
     catalog: Arc<Catalog>,
-    dictionaries: Arc<Dictionaries>,
 }
 
-/// Reaches the database, with patience, and brings its schema up to date or checks it.
+/// Connects to the database, and brings its schema up to date or checks it.
 pub(crate) async fn open(
     options: &Options,
     catalog: Arc<Catalog>,
-    dictionaries: Arc<Dictionaries>,
-    known: &Arc<Known>,
     feed: &Feed,
     metrics: &Metrics,
 ) -> Result<(Postgres, Writer), OpenError> {
     let address = Address::new(options)?;
-    let (_, wall) = migrate::run(&address, options).await?;
-    let wall = wall.map(Arc::new);
-    let connections = |most| Connections::new(&address, options, &dictionaries, most);
+    let (_, row_security) = migrate::run(&address, options).await?;
+    let row_security = row_security.map(Arc::new);
+    let connections = |most| Connections::new(&address, options, most);
     let lists = Lists::new(options.max_connections.max(1), connections)?;
     let (feed_connection, health) = (connections(1)?, connections(1)?);
-    let points = Source::new(&address, &catalog, options.request_timeout, known, wall.clone());
+    let points =
+        PointReads::new(address.clone(), catalog.clone(), options.request_timeout, row_security.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
-    let writer = Writer::new(address, catalog.clone(), dictionaries.clone(), options.request_timeout);
+    let writer = Writer::new(address, catalog.clone(), options.request_timeout);
     let feed = feed_connection;
-    Ok((
-        Postgres { lanes: Lanes::default(), points, lists, feed, health, wall, catalog, dictionaries },
-        writer,
-    ))
+    Ok((Postgres { points, lists, feed, health, row_security, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -101,32 +86,26 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
     Ok(migrate::run(&Address::new(&options)?, &options).await?.0)
 }
 
-/// Reads on a connection of the pool. One that broke while it rested there costs nobody an error: the read
-/// is done again on a new one. So is one that met a value of a dictionary that another replica has made since, once it is
-/// known here: by then no transaction is open, and whoever the read was for, the table is read by its owner. (A function
-/// could not: its closure's future would be `Send` for one lifetime only.)
-macro_rules! on_lease {
+/// Reads on a connection of the pool. If it broke while it was idle, the read is repeated on a new one. (A function
+/// could not do this: the future of its closure would be `Send` for one lifetime only.)
+macro_rules! on_connection {
     ($from:expr, |$client:ident| $read:expr) => {{
         let from = &$from;
-        let mut lease = from.lease().await?;
-        let (mut renewed, mut reread) = (false, false);
+        let mut connection = from.take().await?;
+        let mut renewed = false;
         let result = loop {
-            let $client = lease.client();
+            let $client = connection.client();
             let result = $read.await;
             match &result {
                 Err(failure) if failure.kind == FailureKind::Unavailable && !renewed => {
                     renewed = true;
-                    from.forget_all(lease);
-                    lease = from.lease().await?;
-                }
-                Err(failure) if failure.kind == FailureKind::UnknownDictionary && !reread => {
-                    reread = true;
-                    from.dictionaries().add(dictionaries::read(lease.client()).await?)?;
+                    from.forget_all(connection);
+                    connection = from.take().await?;
                 }
                 _ => break result,
             }
         };
-        lease.give_back();
+        connection.give_back();
         result
     }};
 }
@@ -137,22 +116,18 @@ impl Postgres {
         tenant: Option<&Tenant>,
         id: ResourceId,
     ) -> Result<Option<Arc<Resource>>, Failure> {
-        let tenant = self.within(tenant).map(|within| within.tenant.clone());
-        self.lanes.get(tenant, id, || self.points.open()).await
-    }
-
-    pub(crate) async fn moment(&self) -> Result<Moment, Failure> {
-        self.lanes.moment(|| self.points.open()).await
+        let tenant = self.tenant_scope(tenant).map(|tenant_scope| tenant_scope.tenant.clone());
+        self.points.get(tenant, id).await
     }
 
     pub(crate) async fn list(
         &self,
         tenant: Option<&Tenant>,
         query: &ListQuery,
-        view: View<'_>,
+        rulebook: &Arc<Rulebook>,
     ) -> Result<Page, Failure> {
-        let (within, era) = (self.within(tenant), self.points.era());
-        on_lease!(self.lists, |client| read::list(client, within, view, query, era))
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| read::list(client, tenant_scope, rulebook.view(), query))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -160,28 +135,32 @@ impl Postgres {
     }
 
     pub(crate) async fn bounds(&self) -> Result<(Version, Version), Failure> {
-        on_lease!(self.lists, |client| feed::bounds(client))
+        on_connection!(self.lists, |client| feed::bounds(client))
     }
 
-    pub(crate) async fn trail(
+    pub(crate) async fn feed_page(
         &self,
-        reading: Reading,
+        by: FeedReader,
         position: Version,
         limit: i64,
-    ) -> Result<Option<Trail>, Failure> {
-        match reading {
-            Reading::First => on_lease!(self.feed, |client| self.trail_by(client, position, limit)),
-            Reading::Behind => on_lease!(self.lists, |client| self.trail_by(client, position, limit)),
+    ) -> Result<Option<FeedPage>, Failure> {
+        match by {
+            FeedReader::Shared => {
+                on_connection!(self.feed, |client| self.feed_page_by(client, position, limit))
+            }
+            FeedReader::CatchUp => {
+                on_connection!(self.lists, |client| self.feed_page_by(client, position, limit))
+            }
         }
     }
 
-    async fn trail_by(
+    async fn feed_page_by(
         &self,
         client: &deadpool_postgres::Client,
         position: Version,
         limit: i64,
-    ) -> Result<Option<Trail>, Failure> {
-        feed::trail(client, &self.catalog, &self.dictionaries, position, limit).await
+    ) -> Result<Option<FeedPage>, Failure> {
+        feed::feed_page(client, &self.catalog, position, limit).await
     }
 
     pub(crate) async fn states(
@@ -189,50 +168,23 @@ impl Postgres {
         tenant: Option<&Tenant>,
         ids: &[ResourceId],
         since: Version,
-    ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| feed::states(
-            client,
-            within,
-            &self.catalog,
-            &self.dictionaries,
-            ids,
-            since
-        ))
+    ) -> Result<Vec<Vec<FeedRow>>, Failure> {
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| feed::states(client, tenant_scope, &self.catalog, ids, since))
     }
 
-    pub(crate) async fn present(
+    pub(crate) async fn snapshot(
         &self,
         tenant: Option<&Tenant>,
         query: &ListQuery,
-        view: View<'_>,
+        rulebook: &Arc<Rulebook>,
     ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| feed::present(client, within, view, query))
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| feed::snapshot(client, tenant_scope, rulebook.view(), query))
     }
 
     pub(crate) async fn secret(&self, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
-        on_lease!(self.lists, |client| read::secret(client, name, fresh))
-    }
-
-    /// Some rows to learn words from.
-    pub(crate) async fn sample(&self, versions: &[i64]) -> Result<Vec<PackedRow>, Failure> {
-        on_lease!(self.lists, |client| dictionaries::sample(client, versions))
-    }
-
-    /// Takes in the dictionaries of the table.
-    pub(crate) async fn read_dictionaries(&self) -> Result<(), Failure> {
-        self.dictionaries.add(on_lease!(self.lists, |client| dictionaries::read(client))?)
-    }
-
-    /// Keeps a dictionary, unless there is one with its number already.
-    pub(crate) async fn keep_dictionary(
-        &self,
-        number: u8,
-        words: &[u8],
-        at: Timestamp,
-    ) -> Result<(), Failure> {
-        on_lease!(self.lists, |client| dictionaries::keep(client, number, words, at))
+        on_connection!(self.lists, |client| read::secret(client, name, fresh))
     }
 
     pub(crate) async fn reports(
@@ -241,22 +193,20 @@ impl Postgres {
         id: ResourceId,
         slice: &Slice,
     ) -> Result<ReportPage, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| read::reports(client, within, &self.dictionaries, id, slice))
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| read::reports(client, tenant_scope, id, slice))
     }
 
     pub(crate) async fn surroundings(
         &self,
         tenant: Option<&Tenant>,
         id: ResourceId,
-        catalog: &Catalog,
     ) -> Result<Option<Surroundings>, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| surroundings::surroundings(
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| surroundings::surroundings(
             client,
-            within,
-            catalog,
-            &self.dictionaries,
+            tenant_scope,
+            &self.catalog,
             id
         ))
     }
@@ -264,28 +214,25 @@ impl Postgres {
     pub(crate) async fn timeline(
         &self,
         tenant: Option<&Tenant>,
-        catalog: &Catalog,
         id: ResourceId,
         query: &TimelineQuery,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| past::timeline(client, within, catalog, &self.dictionaries, id, query))
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| history::timeline(client, tenant_scope, &self.catalog, id, query))
     }
 
-    pub(crate) async fn past(
+    pub(crate) async fn past_generations(
         &self,
-        sight: &Sight,
-        catalog: &Catalog,
+        scope: &AccessScope,
         id: ResourceId,
         generations: &[i64],
-    ) -> Result<Option<Past>, Failure> {
-        let within = self.within(sight.tenant());
-        on_lease!(self.lists, |client| past::past(
+    ) -> Result<Option<PastGenerations>, Failure> {
+        let tenant_scope = self.tenant_scope(scope.tenant());
+        on_connection!(self.lists, |client| history::past_generations(
             client,
-            within,
-            catalog,
-            &self.dictionaries,
-            sight,
+            tenant_scope,
+            &self.catalog,
+            scope,
             id,
             generations
         ))
@@ -298,12 +245,12 @@ impl Postgres {
         group: &str,
         slice: &Slice,
     ) -> Result<LeasePage, Failure> {
-        let within = self.within(tenant);
-        on_lease!(self.lists, |client| leases::list(client, within, scope, group, slice))
+        let tenant_scope = self.tenant_scope(tenant);
+        on_connection!(self.lists, |client| leases::list(client, tenant_scope, scope, group, slice))
     }
 
-    /// Decides on what is there, and writes if that still is. Whoever was too late decides anew: another was faster, so
-    /// it does not go on for ever.
+    /// Decides on the stored lease, and writes if it is unchanged. Otherwise another claim succeeded, and this one is
+    /// decided again.
     pub(crate) async fn claim(
         &self,
         scope: &str,
@@ -311,7 +258,7 @@ impl Postgres {
     ) -> Result<Result<hyperfleet_core::Lease, Error>, Failure> {
         let mut tried = None;
         loop {
-            let (now, found) = on_lease!(self.lists, |client| leases::find(client, scope, claim))?;
+            let (now, found) = on_connection!(self.lists, |client| leases::find(client, scope, claim))?;
             // A write whose answer was lost is done again, and then comes too late by itself.
             if let Some(lease) = tried.filter(|tried| found.as_ref() == Some(tried)) {
                 return Ok(Ok(lease));
@@ -321,7 +268,8 @@ impl Postgres {
                 Err(refusal) => return Ok(Err(refusal)),
             };
             let found = found.map(|lease| lease.version);
-            let put = on_lease!(self.lists, |client| leases::put(client, scope, &claim.group, found, &lease));
+            let put =
+                on_connection!(self.lists, |client| leases::put(client, scope, &claim.group, found, &lease));
             if put? {
                 return Ok(Ok(lease));
             }
@@ -330,24 +278,24 @@ impl Postgres {
     }
 
     pub(crate) async fn prune_leases(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_lease!(self.lists, |client| leases::prune(client, before))
+        on_connection!(self.lists, |client| leases::prune(client, before))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {
-        on_lease!(self.lists, |client| read::pending(client, stuck_before))
+        on_connection!(self.lists, |client| read::pending(client, stuck_before))
     }
 
     pub(crate) async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
-        on_lease!(self.lists, |client| read::basis(client, kind))
+        on_connection!(self.lists, |client| read::basis(client, kind))
     }
 
     pub(crate) async fn set_basis(
         &self,
         kind: &str,
         basis: &str,
-        look_again_at: Option<Timestamp>,
+        recheck_time: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        on_lease!(self.lists, |client| read::set_basis(client, kind, basis, look_again_at))
+        on_connection!(self.lists, |client| read::set_basis(client, kind, basis, recheck_time))
     }
 
     pub(crate) async fn ids_of_kind(
@@ -356,33 +304,36 @@ impl Postgres {
         after: Option<(Timestamp, ResourceId)>,
         limit: i64,
     ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
-        on_lease!(self.lists, |client| read::ids_of_kind(client, kind, after, limit))
+        on_connection!(self.lists, |client| read::ids_of_kind(client, kind, after, limit))
     }
 
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
-        on_lease!(self.health, |client| async {
+        on_connection!(self.health, |client| async {
             client.batch_execute("select 1").await.map_err(Failure::from)
         })
     }
 
-    /// Whom to keep behind the wall, if it stands.
-    fn within<'a>(&'a self, tenant: Option<&'a Tenant>) -> Option<Within<'a>> {
-        self.wall.as_deref().zip(tenant).map(|(wall, tenant)| Within { wall, tenant })
+    /// The confinement of a tenant's reads, if the database has it.
+    fn tenant_scope<'a>(&'a self, tenant: Option<&'a Tenant>) -> Option<TenantScope<'a>> {
+        self.row_security
+            .as_deref()
+            .zip(tenant)
+            .map(|(row_security, tenant)| TenantScope { row_security, tenant })
     }
 
     pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_lease!(self.lists, |client| read::prune_history(client, before))
+        on_connection!(self.lists, |client| read::prune_history(client, before))
     }
 
-    pub(crate) async fn prune_retries(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_lease!(self.lists, |client| read::prune_retries(client, before))
+    pub(crate) async fn prune_idempotency_records(&self, before: Timestamp) -> Result<u64, Failure> {
+        on_connection!(self.lists, |client| read::prune_idempotency_records(client, before))
     }
 
-    /// Open connections, and those at work. The committer's, the bell's and those of the lanes always count as open.
+    /// Open connections, and those at work. Those of the committer, the listener and the point reads always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let all = [self.lists.count(), self.feed.count(), self.health.count()];
         let (open, at_work) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-        (open + 2 + self.lanes.count() * (1 + usize::from(self.wall.is_some())), at_work)
+        (open + 2 + self.points.connections(), at_work)
     }
 }
 

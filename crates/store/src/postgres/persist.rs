@@ -1,180 +1,272 @@
-//! The second flight: the differences of a batch, most of them in one statement, and the commit.
+//! The second round trip of a batch: write the differences and commit.
+
+use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
+use futures_util::try_join;
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{Catalog, ResourceId};
-use tokio_postgres::Statement;
-use tokio_postgres::error::SqlState;
+use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Stamp, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
-use uuid::Uuid;
 
-use super::columns::{
-    AnswerColumns, ChangeColumns, Columns, FacetColumns, FacetCountColumns, RefreshedColumns, StatusColumns,
-};
-use super::load::outdated;
-use super::moved;
-use super::report_columns::ReportColumns;
-use super::together::{ALL, Write};
 use super::writer::Session;
-use crate::differences::{Counts, Differences};
-use crate::failure::{Failure, FailureKind};
-use crate::memory::Mark;
-use crate::moved::Moves;
+use super::writes::{ALL, TableWrite};
+use crate::codec::{ancestors, report};
+use crate::failure::Failure;
+use crate::history;
+use crate::write::{Differences, NotedTimes, updated_after_of};
 
-/// What is bound to a statement.
-type Values<'a> = Vec<&'a (dyn ToSql + Sync)>;
+/// The values of a column, as an array that is bound to a statement.
+type Column<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
-/// How a batch comes to hold the feed, and where it leaves it.
-#[derive(Clone, Copy)]
-pub(super) enum Feed {
-    /// A transaction is open and has locked it.
-    Locked { left: Mark },
-    /// No transaction is open yet; the feed must be where the batch was decided. If that was predicted, it must be
-    /// there by this session.
-    Expected { found: Mark, predicted: bool, left: Mark },
+/// The rows of a statement.
+struct Rows<'a> {
+    count: usize,
+    columns: Vec<Column<'a>>,
 }
 
-/// Writes the differences and commits; with it the bell `rings` for other replicas. Everything is sent before the first
-/// answer is awaited; if a statement fails, PostgreSQL turns the commit at the end into a rollback.
+/// The rows of a statement: one array of values for each column, in the order of its parameters.
+macro_rules! rows {
+    ($rows:expr, $row:ident => $($value:expr),+ $(,)?) => {{
+        let rows = $rows;
+        let columns = vec![$({
+            let mut column = Vec::with_capacity(rows.len());
+            for $row in rows {
+                column.push($value);
+            }
+            Box::new(column) as Column<'_>
+        }),+];
+        Rows { count: rows.len(), columns }
+    }};
+}
+
+/// Writes the differences and commits. Everything is sent before the first answer is awaited; if a statement fails,
+/// PostgreSQL turns the commit at the end into a rollback.
 pub(super) async fn persist(
     session: &Session,
     catalog: &Catalog,
     set: &WorkingSet,
-    feed: Feed,
-    rings: bool,
+    notifies: bool,
 ) -> Result<(), Failure> {
-    let statements = &session.persist;
-    let differences = Differences::of(set)?;
-    let Differences {
-        inserted, updated, restated, refreshed, facets, removed, unlinked, links, counts, ..
-    } = &differences;
+    let (statements, alone) = (&session.writes, &session.writes.alone);
+    let differences = &Differences::of(set)?;
+    let Differences { inserted, updated, removed: gone, unlinked, facets, .. } = differences;
 
-    let wide = Columns::of(inserted);
-    let new_status = StatusColumns::of(inserted)?;
-    let moved_status = StatusColumns::of(restated)?;
-    let uuids = |ids: &[ResourceId]| ids.iter().map(|id| id.uuid()).collect::<Vec<_>>();
-    let (unlinked, removed) = (uuids(unlinked), uuids(removed));
-    let sources: Vec<Uuid> = links.iter().map(|link| link.source.uuid()).collect();
-    let ref_types: Vec<&str> = links.iter().map(|link| link.ref_type.as_str()).collect();
-    let targets: Vec<Uuid> = links.iter().map(|link| link.target.uuid()).collect();
-    let kinds: Vec<&str> = counts.keys().copied().collect();
-    let number = |of: fn(&Counts) -> i64| counts.values().map(of).collect::<Vec<i64>>();
-    let (active, finalizing) = (number(|c| c.active), number(|c| c.finalizing));
-    let pending = (number(|c| c.pending_active), number(|c| c.pending_finalizing));
-    let moves = Moves::of(catalog, set, &differences);
-    let refreshed = RefreshedColumns::of(refreshed, &moves);
-    let (old_facets, new_facets) = (FacetColumns::of(&facets.gone), FacetColumns::of(&facets.new));
-    let facet_counts = FacetCountColumns::of(&facets.counts);
-    let new_reports = ReportColumns::of(&session.dictionaries, &differences.new_reports)?;
-    let changed_reports = ReportColumns::of(&session.dictionaries, &differences.changed_reports)?;
-    let moved_reports = ReportColumns::times_of(&moves.in_rows);
-    let (set_back, reporters) = moved::set_back(&differences.set_back);
-    let changes = ChangeColumns::of(&session.dictionaries, set)?;
-    let is_changed = !set.changes().is_empty();
+    // What frees a name comes before what takes one, so that one batch can delete a name and use it again.
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
-    let answers = AnswerColumns::of(set);
-
-    // Those that free a name are written before.
-    let (before_all, together) = if frees_names { (&updated[..], &[][..]) } else { (&[][..], &updated[..]) };
-    let (changed_before, changed_together) = (Columns::of(before_all), Columns::of(together));
-    let values_of = |write: Write| -> Values<'_> {
-        match write {
-            Write::NewResources => wide.all(),
-            Write::NewStatuses => new_status.all(),
-            Write::Resources => changed_together.changing(),
-            Write::Statuses => moved_status.changing(),
-            Write::Times => refreshed.all(),
-            Write::OldFacets => old_facets.all(),
-            Write::NewFacets => new_facets.all(),
-            Write::FacetCounts => facet_counts.all(),
-            Write::Counts => vec![&kinds, &active, &finalizing, &pending.0, &pending.1],
-            Write::NewReports => new_reports.all(),
-            Write::Reports => changed_reports.all(),
-            Write::ReportTimes => moved_reports.moving(),
-            Write::References => vec![&sources, &ref_types, &targets],
-            Write::Changes => changes.all(),
-            Write::Answers => answers.all(),
-        }
-    };
-    let is_needed = |write: &Write| match write {
-        Write::NewResources | Write::NewStatuses => !inserted.is_empty(),
-        Write::Resources => !updated.is_empty() && !frees_names,
-        Write::Statuses => !restated.is_empty(),
-        Write::Times => !refreshed.ids.is_empty(),
-        Write::OldFacets => !old_facets.facets.is_empty(),
-        Write::NewFacets => !new_facets.facets.is_empty(),
-        Write::FacetCounts => !facet_counts.facets.is_empty(),
-        Write::Counts => !kinds.is_empty(),
-        Write::NewReports => !new_reports.ids.is_empty(),
-        Write::Reports => !changed_reports.ids.is_empty(),
-        Write::ReportTimes => !moved_reports.ids.is_empty(),
-        Write::References => !sources.is_empty(),
-        Write::Changes => is_changed,
-        Write::Answers => !answers.keys.is_empty(),
-    };
-
-    // What goes and what frees its name comes before what is new, so that one batch can delete a name
-    // and use it again.
-    let mut before: Vec<(&Statement, Values<'_>)> = Vec::new();
-    if !unlinked.is_empty() {
-        before.push((&statements.delete_references, vec![&unlinked]));
+    let (freed, updated) = if frees_names { (&updated[..], &[][..]) } else { (&[][..], &updated[..]) };
+    let noted = noted_adapters(&differences.set_back);
+    let before = [
+        (&alone.delete_references, rows!(unlinked, id => id.uuid())),
+        (&alone.delete_resources, rows!(gone, id => id.uuid())),
+        (&alone.delete_status, rows!(gone, id => id.uuid())),
+        (&alone.delete_reports, rows!(gone, id => id.uuid())),
+        (&alone.update_resources, changed_resources(freed)),
+    ];
+    let after = [
+        (&alone.remove_noted_times, rows!(&noted, row => row.0.uuid(), row.1.as_str())),
+        (&alone.delete_facet_counts, rows!(&facets.old, row => row.facet.uuid())),
+    ];
+    let noted_times = &NotedTimes::of(catalog, set, differences);
+    let batch = BatchRows { set, differences, noted_times, updated };
+    let mut writes = Vec::with_capacity(ALL.len());
+    for write in ALL {
+        writes.push((write, batch.rows(write)?));
     }
-    if !removed.is_empty() {
-        before.push((&statements.delete_resources, vec![&removed]));
-        before.push((&statements.delete_status, vec![&removed]));
-        before.push((&statements.delete_reports, vec![&removed]));
-    }
-    if frees_names {
-        before.push((&statements.update_resources, changed_before.changing()));
-    }
-    // What is done to rows that others have written.
-    let mut after: Vec<(&Statement, Values<'_>)> = Vec::new();
-    if !set_back.is_empty() {
-        after.push((&statements.set_back_reports, vec![&set_back, &reporters]));
-    }
-    if !old_facets.facets.is_empty() {
-        after.push((&statements.delete_facet_counts, vec![&old_facets.facets]));
-    }
-
-    let needed: Vec<Write> = ALL.into_iter().filter(is_needed).collect();
-    let set_of_writes = statements.together.with(&needed)?;
-    let (Feed::Locked { left } | Feed::Expected { left, .. }) = &feed;
-    let mut values: Values<'_> = vec![&left.version.0, &left.commits, &rings];
-    let together = match &feed {
-        Feed::Locked { .. } => &set_of_writes.locked,
-        Feed::Expected { found, predicted, .. } => {
-            values.extend::<[&(dyn ToSql + Sync); 3]>([&found.version.0, &found.commits, predicted]);
-            &set_of_writes.claimed
-        }
-    };
-    values.extend(set_of_writes.writes.iter().flat_map(|write| values_of(*write)));
+    let needed: Vec<TableWrite> =
+        writes.iter().filter(|(_, rows)| rows.count > 0).map(|(write, _)| *write).collect();
+    let together = statements.together(&needed)?;
+    let mut columns: Vec<Column<'_>> = vec![Box::new(set.version().0), Box::new(notifies)];
+    let writes = writes.into_iter().filter(|(write, _)| together.writes.contains(write));
+    columns.extend(writes.flat_map(|(_, rows)| rows.columns));
+    let together = (&together.statement, Rows { count: 1, columns });
 
     let client = &session.client;
-    let is_expected = matches!(feed, Feed::Expected { .. });
-    // Whoever locks rows before the feed waits for others who wait for it.
-    if is_expected && !before.is_empty() {
-        return Err(Failure::new(FailureKind::Defect, "what goes needs the lock of the feed"));
+    let all = before.into_iter().chain([together]).chain(after).filter(|(_, rows)| rows.count > 0);
+    let writes = all.map(|(statement, rows)| client.execute_raw(statement, rows.columns));
+    try_join!(try_join_all(writes), client.batch_execute("commit"))?;
+    Ok(())
+}
+
+/// What a batch writes in one statement.
+struct BatchRows<'a> {
+    set: &'a WorkingSet,
+    differences: &'a Differences<'a>,
+    noted_times: &'a NotedTimes<'a>,
+    /// Resources to update.
+    updated: &'a [&'a Resource],
+}
+
+impl<'a> BatchRows<'a> {
+    /// The rows of a write, with columns in the order of [its parameters](TableWrite::text).
+    fn rows(&self, write: TableWrite) -> Result<Rows<'a>, Failure> {
+        let differences = self.differences;
+        Ok(match write {
+            TableWrite::NewResources => rows!(
+                &differences.inserted,
+                r => r.id.uuid(),
+                &*r.kind,
+                r.name.as_str(),
+                r.owner().map(ResourceId::uuid),
+                ancestors::print(r),
+                r.generation,
+                r.spec.as_str(),
+                r.labels.as_str(),
+                r.references.as_str(),
+                r.created.at.utc(),
+                r.created.by.as_str(),
+                r.updated.at.utc(),
+                r.updated.by.as_str(),
+                deleted(r).map(|stamp| stamp.at.utc()),
+                deleted(r).map(|stamp| stamp.by.as_str()),
+                tenant(r.tenancy.as_ref()),
+            ),
+            TableWrite::NewStatuses => rows!(
+                &differences.inserted,
+                r => r.id.uuid(),
+                r.version.0,
+                r.conditions.as_str(),
+                r.pending_since.map(Timestamp::utc),
+                updated_after_of(r)?.map(Timestamp::utc),
+                tenant(r.tenancy.as_ref()),
+            ),
+            TableWrite::Resources => changed_resources(self.updated),
+            TableWrite::Statuses => rows!(
+                &differences.restated,
+                r => r.id.uuid(),
+                r.version.0,
+                r.conditions.as_str(),
+                r.pending_since.map(Timestamp::utc),
+                updated_after_of(r)?.map(Timestamp::utc),
+            ),
+            TableWrite::Times => self.times(),
+            TableWrite::OldFacets => rows!(
+                &differences.facets.old,
+                row => row.facet.uuid(), row.created_time.utc(), row.resource.uuid(),
+            ),
+            TableWrite::NewFacets => rows!(
+                &differences.facets.new,
+                row => row.facet.uuid(), row.created_time.utc(), row.resource.uuid(),
+            ),
+            TableWrite::FacetCounts => rows!(
+                &differences.facets.counts,
+                row => row.0.uuid(), row.1.0, row.1.1,
+            ),
+            TableWrite::Counts => rows!(
+                &differences.counts,
+                row => *row.0, row.1.active, row.1.finalizing, row.1.pending_active, row.1.pending_finalizing,
+            ),
+            TableWrite::NewReports => {
+                let reports = &differences.new_reports;
+                let mut rows = changed_reports(reports)?;
+                rows.columns.extend(rows!(reports, row => row.1.created_time.utc()).columns);
+                rows
+            }
+            TableWrite::Reports => changed_reports(&differences.changed_reports)?,
+            TableWrite::ReportTimes => rows!(
+                &self.noted_times.in_rows,
+                row => row.0.uuid(), &*row.1.adapter, row.1.last_report_time.utc(),
+            ),
+            TableWrite::References => rows!(
+                &differences.links,
+                link => link.source.uuid(), link.ref_type.as_str(), link.target.uuid(),
+            ),
+            TableWrite::Changes => rows!(
+                self.set.changes(),
+                c => c.version.0,
+                c.resource.uuid(),
+                &*c.kind,
+                c.at.utc(),
+                c.actor.as_str(),
+                c.request_id.as_str(),
+                history::body(c)?,
+                c.entries.len() as i32,
+                tenant(c.tenancy.as_ref()),
+                c.touched(),
+            ),
+            TableWrite::IdempotencyRecords => {
+                let answers: Vec<_> = self.set.new_idempotency_records().collect();
+                rows!(
+                    &answers,
+                    row => row.0.as_slice(),
+                    row.1.body.as_slice(),
+                    row.1.at.utc(),
+                    json_text(&row.1.answer),
+                )
+            }
+        })
     }
-    let is_alone = is_expected && after.is_empty();
-    let control = async |text: &str, is_needed: bool| match is_needed {
-        true => client.batch_execute(text).await,
-        false => Ok(()),
-    };
-    let all = before.into_iter().chain([(together, values)]).chain(after).collect::<Vec<_>>();
-    let writes = try_join_all(all.iter().map(|(statement, values)| client.execute(*statement, values)));
-    let sent = futures_util::try_join!(
-        control("begin isolation level read committed", is_expected && !is_alone),
-        writes,
-        control("commit", !is_alone),
+
+    /// The times of all rows are one array, one row after the other, with the number of the last time of each row.
+    fn times(&self) -> Rows<'a> {
+        let refreshed = &self.differences.refreshed;
+        let times: Vec<i64> = refreshed.iter().flat_map(|r| &r.times).map(|time| time.micros()).collect();
+        let last = refreshed.iter().scan(0, |end, r| {
+            *end += r.times.len() as i32;
+            Some(*end)
+        });
+        let last: Vec<i32> = last.collect();
+        let mut rows = rows!(
+            refreshed,
+            r => r.id.uuid(), r.updated_after.map(Timestamp::utc), self.noted_times.noted(r.id),
+        );
+        let count: Vec<i32> = refreshed.iter().map(|r| r.times.len() as i32).collect();
+        rows.columns.extend([Box::new(last) as Column<'_>, Box::new(count), Box::new(times)]);
+        rows
+    }
+}
+
+/// The rows of [`TableWrite::Reports`].
+fn changed_reports<'a>(reports: &'a [(ResourceId, &'a Report)]) -> Result<Rows<'a>, Failure> {
+    let mut rows = rows!(
+        reports,
+        row => row.0.uuid(), &*row.1.adapter, row.1.observed_generation, row.1.last_report_time.utc(),
     );
-    match (sent, feed) {
-        (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
-            Err(outdated())
-        }
-        // Nobody has looked whether names are free: the index tells.
-        (Err(error), Feed::Expected { .. }) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
-            Err(Failure::new(FailureKind::NameTaken, error))
-        }
-        (sent, _) => sent.map(drop).map_err(Failure::from),
+    let summaries: Vec<_> = reports.iter().map(|(_, report)| report.summary()).collect();
+    let summaries = rows!(
+        &summaries,
+        summary => summary.available.name(),
+        summary.finalized,
+        summary.reason.to_string(),
+        summary.message.to_string(),
+    );
+    rows.columns.extend(summaries.columns);
+    rows.columns.extend(rows!(reports, row => report::body(row.1)?).columns);
+    Ok(rows)
+}
+
+/// The rows of [`TableWrite::Resources`].
+fn changed_resources<'a>(resources: &'a [&'a Resource]) -> Rows<'a> {
+    rows!(
+        resources,
+        r => r.id.uuid(),
+        r.generation,
+        r.spec.as_str(),
+        r.labels.as_str(),
+        r.references.as_str(),
+        r.updated.at.utc(),
+        r.updated.by.as_str(),
+        deleted(r).map(|stamp| stamp.at.utc()),
+        deleted(r).map(|stamp| stamp.by.as_str()),
+    )
+}
+
+fn deleted(resource: &Resource) -> Option<&Stamp> {
+    match &resource.phase {
+        Phase::Active => None,
+        Phase::Finalizing(stamp) => Some(stamp),
     }
+}
+
+fn tenant(tenancy: Option<&Tenant>) -> Option<&str> {
+    tenancy.map(Tenant::as_str)
+}
+
+/// The adapters of each resource whose noted times are removed, as JSON: a report on a newer generation may have been made
+/// before the last report on the older generation.
+fn noted_adapters(reports: &[(ResourceId, &Report)]) -> Vec<(ResourceId, String)> {
+    let mut adapters: BTreeMap<ResourceId, Vec<&str>> = BTreeMap::new();
+    for (id, report) in reports {
+        adapters.entry(*id).or_default().push(&report.adapter);
+    }
+    adapters.into_iter().map(|(id, names)| (id, json_text(&names))).collect()
 }

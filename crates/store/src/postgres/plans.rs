@@ -1,4 +1,4 @@
-//! How PostgreSQL answers the queries that run all day.
+//! Query plans of frequent queries on PostgreSQL.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,76 +9,82 @@ use hyperfleet_core::{Catalog, Contract, ResourceId, Tenant, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
-use super::past::timeline_statement;
+use super::feed::{PAGE, STATES};
+use super::history::timeline_statement;
 use super::read::{self, Begin, ListStatement};
+use super::row_security::TenantScope;
 use super::surroundings;
-use super::wall::Within;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
-use crate::packed::Dictionaries;
 use crate::search::plans::{Daily, Index, LARGE, SIZE, Spelling, daily, fill};
 use crate::search::{Plan, Value};
-use crate::{Options, SslMode, Target};
+use crate::{Backend, Options, SslMode};
 
-/// More rows than this are never looked at for a page of twenty, in a table that has [`SIZE`], but for what is overdue.
+/// The most rows that are read for a page of twenty from a table of [`SIZE`] rows, without stale resources.
 const MOST_ROWS: f64 = 10_000.0;
-/// What is overdue passes up to seven scans, for the page and again for the total.
+/// Stale resources pass up to seven scans, for the page and again for the total.
 const ROWS_EACH_DUE: f64 = 15.0;
-/// Behind the wall, the resource that a row is about is looked up for each.
-const ROWS_EACH_BEHIND_THE_WALL: f64 = 2.0;
+/// With row-level security, the resource of each row is looked up too.
+const ROWS_EACH_FOR_TENANTS: f64 = 2.0;
 
-/// Tables of a row or two for each kind, label and condition.
+/// Tables with few rows.
 const SMALL: [&str; 3] = ["feed", "kind_counts", "facet_counts"];
 
 #[tokio::test]
-async fn a_page_of_a_daily_query_is_found_by_its_index_whatever_the_planner_knows_of_the_values() {
+async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_plans() {
     let database = Postgres::shared().database().await;
     let store = fleet(&database).await;
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
-    let lease = store.lists.lease().await.unwrap();
+    let view = View {
+        catalog: &catalog,
+        contract: Contract::DOCUMENTED,
+        tenancy: false,
+        base: "/api/hyperfleet/v1",
+    };
+    let connection = store.lists.take().await.unwrap();
     for daily in daily() {
-        // A tenant's also behind the wall, where policies must not keep them from their indexes.
-        for within in
-            [Some(None), daily.tenant.as_ref().map(|tenant| store.within(Some(tenant)))].into_iter().flatten()
+        // Policies must not keep a tenant's queries from their indexes.
+        for tenant_scope in [Some(None), daily.tenant.as_ref().map(|tenant| store.tenant_scope(Some(tenant)))]
+            .into_iter()
+            .flatten()
         {
-            let page = read::list(lease.client(), within, view, &daily.query, 0).await.unwrap();
+            let page = read::list(connection.client(), tenant_scope, view, &daily.query).await.unwrap();
             let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
             assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
-            check(lease.client(), within, view, &daily).await;
+            check(connection.client(), tenant_scope, view, &daily).await;
         }
     }
-    lease.give_back();
+    connection.give_back();
 }
 
 #[tokio::test]
-async fn what_is_below_a_resource_is_found_by_its_owner_in_a_large_fleet() {
+async fn descendants_of_a_resource_are_found_by_the_index_of_owners() {
     let database = Postgres::shared().database().await;
     let store = fleet(&database).await;
-    let lease = store.lists.lease().await.unwrap();
+    let connection = store.lists.take().await.unwrap();
     // The owner of the most.
     let owner = ResourceId::parse("019b7600-0000-7000-8000-000000000001").unwrap();
-    for within in [None, store.within(Some(&Tenant::from_stored(LARGE)))] {
-        if let Some(within) = within {
-            confine(lease.client(), within).await;
+    for tenant_scope in [None, store.tenant_scope(Some(&Tenant::from_stored(LARGE)))] {
+        if let Some(tenant_scope) = tenant_scope {
+            confine(connection.client(), tenant_scope).await;
         }
         for mode in ["force_custom_plan", "force_generic_plan"] {
-            let work = Work::of(lease.client(), &surroundings::BELOW, &[Value::Id(owner)], mode).await;
+            let work = Work::of(connection.client(), &surroundings::BELOW, &[Value::Id(owner)], mode).await;
             assert!(work.indexes.contains("resources_by_owner") && work.whole.is_empty(), "{work:?}");
             assert!(work.rows < MOST_ROWS, "{work:?}");
         }
     }
-    lease.client().batch_execute("reset role").await.unwrap();
-    lease.give_back();
+    connection.client().batch_execute("reset role").await.unwrap();
+    connection.give_back();
 }
 
-/// Fifty thousand changes of one resource among others. Only the count may look at all of its own.
+/// Fifty thousand changes of one resource among others. Only the count may read all of its changes.
 #[tokio::test]
 async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     let database = Postgres::shared().database().await;
     let store = empty(&database).await;
-    let lease = store.lists.lease().await.unwrap();
-    let client = lease.client();
+    let connection = store.lists.take().await.unwrap();
+    let client = connection.client();
     client.batch_execute(LONG_HISTORY).await.unwrap();
     client.batch_execute("vacuum analyze").await.unwrap();
     let id = ResourceId::parse(LONG_LIVED).unwrap();
@@ -96,27 +102,56 @@ async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
             );
         }
     }
-    lease.give_back();
+    connection.give_back();
 }
 
-/// Confines the session, as [`Within::query`] does a transaction.
-async fn confine(client: &Client, within: Within<'_>) {
+/// A watch reads what is new, however long the history is of a resource that changes all the time.
+#[tokio::test]
+async fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
+    let database = Postgres::shared().database().await;
+    let store = empty(&database).await;
+    let connection = store.lists.take().await.unwrap();
+    let client = connection.client();
+    client.batch_execute(LONG_HISTORY).await.unwrap();
+    client.batch_execute("vacuum analyze").await.unwrap();
+    let id = ResourceId::parse(LONG_LIVED).unwrap();
+    let since = Value::Integer(99_990);
+    let page = [since.clone(), Value::Integer(10)];
+    let statements: [(&str, &[Value]); 2] = [(&PAGE, &page), (&STATES, &[Value::Id(id), since])];
+    for (statement, values) in statements {
+        for mode in ["force_custom_plan", "force_generic_plan"] {
+            let work = Work::of(client, statement, values, mode).await;
+            assert!(work.indexes.contains("changes_by_resource"), "{}", work.plan);
+            assert!(
+                !work.whole.contains("changes") && work.rows < 1_000.0 && work.buffers < 1_000.0,
+                "{} rows, {} buffers: {}",
+                work.rows,
+                work.buffers,
+                work.plan
+            );
+        }
+    }
+    connection.give_back();
+}
+
+/// Confines the session, as [`TenantScope::query`] does a transaction.
+async fn confine(client: &Client, tenant_scope: TenantScope<'_>) {
     let confine = "select set_config('role', $1, false), set_config('hyperfleet.tenant', $2, false)";
-    client.execute(confine, &[&within.wall.role, &within.tenant.as_str()]).await.unwrap();
+    client.execute(confine, &[&tenant_scope.row_security.role, &tenant_scope.tenant.as_str()]).await.unwrap();
 }
 
 const LONG_LIVED: &str = "019b7600-0000-7000-8000-000000000001";
 /// The last third belongs to others.
 const LONG_HISTORY: &str = "
-    insert into changes (version, resource_id, kind, at, actor, request_id, entries, size)
+    insert into changes (version, resource_id, kind, changed_time, actor, request_id, body, entry_count, touched_parts)
     select n, cast('019b7600-0000-7000-8000-' || lpad(owner::text, 12, '0') as uuid),
-           'Cluster', now(), 'ann', 'r', '[{\"action\":\"created\",\"changes\":[]}]', 1
+           'Cluster', now(), 'ann', 'r', '', 1, 1
     from (
         select n, case when n % 2 = 0 and n <= 100000 then 1 else n end as owner from generate_series(1, 150000) n
     ) numbered";
 
-/// Looks at every statement that a list sends.
-async fn check(client: &Client, within: Option<Within<'_>>, view: View<'_>, daily: &Daily) {
+/// Checks the plans of every statement of a list.
+async fn check(client: &Client, tenant_scope: Option<TenantScope<'_>>, view: View<'_>, daily: &Daily) {
     let mut plan = Plan::of(&daily.query);
     let driver = match plan.needs_numbers() {
         false => plan.begin(),
@@ -132,9 +167,9 @@ async fn check(client: &Client, within: Option<Within<'_>>, view: View<'_>, dail
     };
     let ListStatement { text, values, is_lasting } = read::list_statement(&plan, driver, view, &daily.query);
     let mut rows_each = 1.0;
-    if let Some(within) = within {
-        confine(client, within).await;
-        rows_each = ROWS_EACH_BEHIND_THE_WALL;
+    if let Some(tenant_scope) = tenant_scope {
+        confine(client, tenant_scope).await;
+        rows_each = ROWS_EACH_FOR_TENANTS;
     }
     // A statement that lasts is planned for its values first, and for any values later.
     for mode in ["force_custom_plan", "force_generic_plan"].into_iter().take(1 + usize::from(is_lasting)) {
@@ -153,21 +188,23 @@ fn found_by(daily: &Daily, indexes: &BTreeSet<String>) {
         Index::Creation => &["resources_by_creation"],
         Index::Finalizing => &["resources_finalizing"],
         Index::Facet => &["resource_facets_pkey"],
-        Index::Confirmed => &["resource_status_confirmed"],
+        Index::Confirmed => &["resource_status_stale"],
         Index::Reference => &["resource_references_by_target"],
     };
     assert!(wanted.iter().any(|index| indexes.contains(*index)), "{} by {indexes:?}", daily.name);
 }
 
-/// What was done to answer.
+/// The work of a statement.
 #[derive(Debug, Default)]
 struct Work {
     indexes: BTreeSet<String>,
-    /// Tables that were read from one end to the other.
+    /// Tables that were read whole.
     whole: BTreeSet<String>,
-    /// How many rows were looked at, shown or not.
+    /// The rows that were read, returned or not.
     rows: f64,
-    /// Processes that were started to help, which takes longer than a page.
+    /// The pages that were read, of tables and of indexes.
+    buffers: f64,
+    /// Parallel workers, which take longer to start than a page to read.
     workers: f64,
     plan: String,
 }
@@ -177,7 +214,7 @@ impl Work {
         let values: Vec<String> = values.iter().map(literal).collect();
         let call = if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
         let prepare = format!("set plan_cache_mode = {mode}; prepare explained as {statement}");
-        let explain = format!("explain (analyze, timing off, format json) execute explained {call}");
+        let explain = format!("explain (analyze, buffers, timing off, format json) execute explained {call}");
         client.batch_execute(&prepare).await.unwrap();
         let lines = client.simple_query(&explain).await.unwrap();
         client.batch_execute("deallocate explained; reset plan_cache_mode").await.unwrap();
@@ -188,7 +225,10 @@ impl Work {
         let plan: serde_json::Value =
             serde_json::from_str(&lines.iter().filter_map(line).collect::<String>()).unwrap();
         let mut work = Self { plan: format!("{mode}: {statement}\n{plan:#}"), ..Self::default() };
-        work.add(&plan[0]["Plan"]);
+        let root = &plan[0]["Plan"];
+        let buffers = |name: &str| root[name].as_f64().unwrap_or_default();
+        work.buffers = buffers("Shared Hit Blocks") + buffers("Shared Read Blocks");
+        work.add(root);
         work
     }
 
@@ -209,9 +249,9 @@ impl Work {
         node["Plans"].as_array().into_iter().flatten().for_each(|child| self.add(child));
     }
 
-    /// That it was little, and by which indexes.
+    /// Asserts that the work is small, and returns the indexes.
     fn little(self, daily: &Daily, rows_each: f64) -> BTreeSet<String> {
-        let Self { indexes, whole, rows, workers, plan } = self;
+        let Self { indexes, whole, rows, workers, plan, buffers: _ } = self;
         assert!(whole.is_empty(), "{} reads the whole of {whole:?}, {plan}", daily.name);
         let most = rows_each * (MOST_ROWS + ROWS_EACH_DUE * daily.due as f64);
         assert!(rows < most, "{} looks at {rows} rows, {plan}", daily.name);
@@ -220,7 +260,7 @@ impl Work {
     }
 }
 
-/// A value as it is written in a statement.
+/// A value as a literal.
 fn literal(value: &Value) -> String {
     let list = |items: Vec<String>| format!("array[{}]", items.join(", "));
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
@@ -236,10 +276,10 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A store with nothing in it.
+/// An empty store.
 async fn empty(database: &Database) -> super::Postgres {
     let options = Options {
-        target: Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None },
+        backend: Backend::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None },
         max_connections: 1,
         request_timeout: Duration::from_secs(60),
         connect_attempts: 1,
@@ -249,22 +289,18 @@ async fn empty(database: &Database) -> super::Postgres {
         tenants: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    let dictionaries = Arc::new(Dictionaries::new().unwrap());
-    super::open(&options, catalog, dictionaries, &Arc::default(), &Feed::default(), &Metrics::default())
-        .await
-        .unwrap()
-        .0
+    super::open(&options, catalog, &Feed::default(), &Metrics::default()).await.unwrap().0
 }
 
-/// A store with the fleet in it, and statistics as autovacuum keeps them.
+/// A store with the fleet, and with statistics.
 async fn fleet(database: &Database) -> super::Postgres {
     let store = empty(database).await;
-    let lease = store.lists.lease().await.unwrap();
+    let connection = store.lists.take().await.unwrap();
     for statement in fill(&spelling()) {
-        lease.client().batch_execute(&statement).await.unwrap();
+        connection.client().batch_execute(&statement).await.unwrap();
     }
-    lease.client().batch_execute("vacuum analyze").await.unwrap();
-    lease.give_back();
+    connection.client().batch_execute("vacuum analyze").await.unwrap();
+    connection.give_back();
     store
 }
 

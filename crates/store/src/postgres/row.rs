@@ -1,51 +1,67 @@
 //! Rows as PostgreSQL gives them, made into resources and reports.
 
+use std::collections::HashMap;
 use std::error::Error;
 
 use bytes::BytesMut;
 use chrono::{DateTime, Utc};
 use hyperfleet_core::{
-    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Tenant, Timestamp, Version,
+    Catalog, IdMap, Phase, RawJson, Report, ReportSummary, Resource, ResourceId, Stamp, Tenant, Timestamp,
+    Version,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
-use crate::ancestors;
-use crate::failure::Failure;
-use crate::packed::Dictionaries;
-use crate::report_row;
+use crate::codec::{ancestors, report};
+use crate::failure::{Failure, FailureKind};
 use crate::search::Value;
 
-/// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
-/// invisible until it is again.
+/// Reads [`READ_RESOURCE`](crate::codec::columns). `None` for a kind that is not configured any more: such rows are invisible
+/// until it is again.
 pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>, Failure> {
-    let Some(entity) = catalog.get(row.try_get(1)?) else { return Ok(None) };
+    let Some(entity) = catalog.get(row.try_get("kind")?) else { return Ok(None) };
     let stamp = |at: DateTime<Utc>, by: &str| Stamp { at: Timestamp::from(at), by: by.to_owned() };
-    let json = |index: usize| -> Result<RawJson, Failure> {
-        Ok(RawJson::from_stored(row.try_get::<_, &str>(index)?))
-    };
-    let deleted: Option<DateTime<Utc>> = row.try_get(12)?;
+    let json =
+        |name: &str| -> Result<RawJson, Failure> { Ok(RawJson::from_stored(row.try_get::<_, &str>(name)?)) };
+    let deleted: Option<DateTime<Utc>> = row.try_get("deleted_time")?;
+    let times = row.try_get::<_, Vec<i64>>("last_updated_times")?.into_iter();
     Ok(Some(Resource {
-        id: row.try_get::<_, Uuid>(0)?.into(),
+        id: row.try_get::<_, Uuid>("id")?.into(),
         kind: entity.kind.clone(),
-        name: row.try_get(2)?,
-        tenancy: row.try_get::<_, Option<&str>>(18)?.map(Tenant::from_stored),
-        ancestors: ancestors::parse(row.try_get(3)?)?,
-        generation: row.try_get(4)?,
-        spec: json(5)?,
-        labels: json(6)?,
-        references: json(7)?,
-        created: stamp(row.try_get(8)?, row.try_get(9)?),
-        updated: stamp(row.try_get(10)?, row.try_get(11)?),
+        name: row.try_get("name")?,
+        tenancy: row.try_get::<_, Option<&str>>("tenancy")?.map(Tenant::from_stored),
+        ancestors: ancestors::parse(row.try_get("ancestors")?)?,
+        generation: row.try_get("generation")?,
+        spec: json("spec")?,
+        labels: json("labels")?,
+        references: json("refs")?,
+        created: stamp(row.try_get("created_time")?, row.try_get("created_by")?),
+        updated: stamp(row.try_get("updated_time")?, row.try_get("updated_by")?),
         phase: match deleted {
             None => Phase::Active,
-            Some(at) => Phase::Finalizing(stamp(at, row.try_get::<_, Option<&str>>(13)?.unwrap_or_default())),
+            Some(at) => {
+                let by = row.try_get::<_, Option<&str>>("deleted_by")?.unwrap_or_default();
+                Phase::Finalizing(stamp(at, by))
+            }
         },
-        conditions: report_row::conditions(row.try_get(14)?, row.try_get::<_, Vec<i64>>(16)?.into_iter()),
-        version: Version(row.try_get(15)?),
-        pending_since: row.try_get::<_, Option<DateTime<Utc>>>(17)?.map(Timestamp::from),
+        conditions: report::conditions(row.try_get("conditions")?, times),
+        version: Version(row.try_get("version")?),
+        pending_since: row.try_get::<_, Option<DateTime<Utc>>>("pending_since")?.map(Timestamp::from),
     }))
+}
+
+/// The type of a value in a statement that is not prepared.
+pub(super) fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Text(_) => Type::TEXT,
+        Value::Texts(_) => Type::TEXT_ARRAY,
+        Value::Integer(_) => Type::INT8,
+        Value::Integers(_) => Type::INT8_ARRAY,
+        Value::Time(_) => Type::TIMESTAMPTZ,
+        Value::Id(_) | Value::Facet(_) => Type::UUID,
+        Value::Ids(_) => Type::UUID_ARRAY,
+    }
 }
 
 /// A value of a search.
@@ -63,7 +79,7 @@ impl ToSql for Value {
         }
     }
 
-    /// Statements and values are made by one hand, so there is nothing to choose.
+    /// The planner makes statements and values together, so their types agree.
     fn accepts(_: &Type) -> bool {
         true
     }
@@ -71,30 +87,56 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-/// Reads [`report_row::STANDING_COLUMNS`].
-pub(super) fn standing(row: &Row) -> Result<(ResourceId, Standing), Failure> {
-    let standing = report_row::standing(
-        row.try_get(1)?,
-        row.try_get(2)?,
-        row.try_get::<_, DateTime<Utc>>(3)?.into(),
-        row.try_get(4)?,
-        row.try_get(5)?,
-        (row.try_get(6)?, row.try_get(7)?),
+/// Reads [`READ_SUMMARY`](crate::codec::columns).
+pub(super) fn summary(row: &Row) -> Result<(ResourceId, ReportSummary), Failure> {
+    let summary = report::summary(
+        row.try_get("adapter")?,
+        row.try_get("observed_generation")?,
+        row.try_get::<_, DateTime<Utc>>("last_report_time")?.into(),
+        row.try_get("available")?,
+        row.try_get("finalized")?,
+        (row.try_get("reason")?, row.try_get("message")?),
     )?;
-    Ok((row.try_get::<_, Uuid>(0)?.into(), standing))
+    Ok((row.try_get::<_, Uuid>("resource_id")?.into(), summary))
 }
 
-/// Reads [`report_row::REPORT_COLUMNS`].
-pub(super) fn report(dictionaries: &Dictionaries, row: &Row) -> Result<(ResourceId, Report), Failure> {
-    let time =
-        |index: usize| -> Result<Timestamp, Failure> { Ok(row.try_get::<_, DateTime<Utc>>(index)?.into()) };
-    let report = report_row::report(
-        dictionaries,
-        row.try_get(1)?,
-        row.try_get(2)?,
-        (time(3)?, time(4)?),
-        row.try_get(5)?,
-        [row.try_get(6)?, row.try_get(7)?, row.try_get(8)?],
+/// Reads [`READ_REPORT`](crate::codec::columns).
+pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
+    let report = report::report(
+        row.try_get("adapter")?,
+        row.try_get("observed_generation")?,
+        row.try_get::<_, DateTime<Utc>>("last_report_time")?.into(),
+        row.try_get::<_, DateTime<Utc>>("created_time")?.into(),
+        row.try_get("body")?,
     )?;
-    Ok((row.try_get::<_, Uuid>(0)?.into(), report))
+    Ok((row.try_get::<_, Uuid>("resource_id")?.into(), report))
+}
+
+/// The report times that are noted beside the conditions of the resources that were read: a column of JSON. See
+/// [`NotedTimes`](crate::write::NotedTimes).
+#[derive(Default)]
+pub(super) struct StoredReportTimes(IdMap<HashMap<String, i64>>);
+
+impl StoredReportTimes {
+    /// Reads the column `report_times` of a row about a resource.
+    pub(super) fn read(&mut self, id: ResourceId, row: &Row) -> Result<(), Failure> {
+        if let Some(text) = row.try_get::<_, Option<&str>>("report_times")? {
+            let times =
+                serde_json::from_str(text).map_err(|error| Failure::new(FailureKind::Defect, error))?;
+            self.0.insert(id, times);
+        }
+        Ok(())
+    }
+
+    /// The report with its latest time.
+    pub(super) fn applied(&self, id: ResourceId, mut report: Report) -> Report {
+        report.last_report_time = self.latest(id, &report.adapter, report.last_report_time);
+        report
+    }
+
+    /// The latest report time of an adapter whose row says `time`.
+    pub(super) fn latest(&self, id: ResourceId, adapter: &str, time: Timestamp) -> Timestamp {
+        let noted = self.0.get(&id).and_then(|times| times.get(adapter));
+        noted.map_or(time, |noted| time.max(Timestamp::from_micros(*noted)))
+    }
 }

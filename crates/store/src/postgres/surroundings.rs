@@ -9,24 +9,23 @@ use hyperfleet_core::{Catalog, Resource, ResourceId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::moved::Noted;
 use super::row;
-use super::wall::{Within, spelled};
+use super::row::StoredReportTimes;
+use super::row_security::{TenantScope, spelled};
+use crate::codec::columns::{READ_REPORT, READ_STATUS};
 use crate::failure::Failure;
-use crate::packed::Dictionaries;
-use crate::surroundings::{MOST, SAID_COLUMNS};
-use crate::{BEHIND_COLUMNS, STATUS_COLUMNS};
+use crate::read::surroundings::MOST;
 
 static RESOURCE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {}, s.moved::text from resources r join resource_status s on s.resource_id = r.id where r.id = $1",
-        *STATUS_COLUMNS
+        "select {}, s.report_times::text as report_times from resources r join resource_status s on s.resource_id = r.id where r.id = $1",
+        *READ_STATUS
     )
 });
 
 /// By reports_pkey.
 static REPORTS: LazyLock<String> = LazyLock::new(|| {
-    format!("select {} from reports where resource_id = $1 and adapter = any($2)", *SAID_COLUMNS)
+    format!("select {READ_REPORT} from reports where resource_id = $1 and adapter = any($2)")
 });
 
 /// By resources_by_owner.
@@ -42,7 +41,7 @@ pub(super) static BELOW: LazyLock<String> = LazyLock::new(|| {
          )
          select {} from (select id from below limit {}) nearest
          join resources r on r.id = nearest.id join resource_status s on s.resource_id = r.id",
-        *STATUS_COLUMNS,
+        *READ_STATUS,
         MOST + 1
     )
 });
@@ -52,20 +51,19 @@ static REFERRERS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "select {} from (select distinct source_id from resource_references where target_id = $1 limit {MOST}) e
          join resources r on r.id = e.source_id join resource_status s on s.resource_id = r.id",
-        *STATUS_COLUMNS
+        *READ_STATUS
     )
 });
 const REFERENCES: &str = "select count(distinct source_id) from resource_references where target_id = $1";
 
 pub(super) async fn surroundings(
     client: &Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     id: ResourceId,
 ) -> Result<Option<Surroundings>, Failure> {
     client.batch_execute("begin isolation level repeatable read read only").await?;
-    let found = look(client, within, catalog, dictionaries, id.uuid()).await;
+    let found = look(client, tenant_scope, catalog, id.uuid()).await;
     // The connection goes back to the pool, so its transaction ends whatever became of it.
     let ended = client.batch_execute("commit").await;
     let found = found?;
@@ -75,25 +73,24 @@ pub(super) async fn surroundings(
 
 async fn look(
     client: &Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     id: Uuid,
 ) -> Result<Option<Surroundings>, Failure> {
-    if let Some(within) = within {
-        within.confine(client).await?;
+    if let Some(tenant_scope) = tenant_scope {
+        tenant_scope.confine(client).await?;
     }
-    let ask = |statement: &'static str| ask(client, within, statement, id);
+    let ask = |statement: &'static str| ask(client, tenant_scope, statement, id);
     let rows = ask(&RESOURCE).await?;
     let Some(found) = rows.first() else { return Ok(None) };
     let Some(resource) = row::resource(catalog, found)? else { return Ok(None) };
-    let mut noted = Noted::default();
-    noted.read(resource.id, found, BEHIND_COLUMNS)?;
+    let mut noted = StoredReportTimes::default();
+    noted.read(resource.id, found)?;
     let mut around = Surroundings::of(resource);
     let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
-    let statement = client.prepare_cached(&spelled(&REPORTS, within)).await?;
+    let statement = client.prepare_cached(&spelled(&REPORTS, tenant_scope)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
-        around.reports.push(noted.applied(id.into(), row::report(dictionaries, &found)?.1));
+        around.reports.push(noted.applied(id.into(), row::report(&found)?.1));
     }
     if around.resource.is_active() {
         return Ok(Some(around));
@@ -101,24 +98,26 @@ async fn look(
     let (children, below, referrers, references) =
         try_join!(ask(CHILDREN), ask(&BELOW), ask(&REFERRERS), ask(REFERENCES),)?;
     for found in &children {
-        around.children.insert(found.try_get::<_, &str>(0)?.into(), found.try_get::<_, i64>(1)? as usize);
+        around
+            .children
+            .insert(found.try_get::<_, &str>("kind")?.into(), found.try_get::<_, i64>("count")? as usize);
     }
     around.more_below = below.len() > MOST;
     around.below = resources(catalog, &below)?;
     around.referrers = resources(catalog, &referrers)?;
     for found in &references {
-        around.references = found.try_get::<_, i64>(0)? as usize;
+        around.references = found.try_get::<_, i64>("count")? as usize;
     }
     Ok(Some(around))
 }
 
 async fn ask(
     client: &Client,
-    within: Option<Within<'_>>,
+    tenant_scope: Option<TenantScope<'_>>,
     statement: &str,
     id: Uuid,
 ) -> Result<Vec<Row>, Failure> {
-    let statement = client.prepare_cached(&spelled(statement, within)).await?;
+    let statement = client.prepare_cached(&spelled(statement, tenant_scope)).await?;
     Ok(client.query(&statement, &[&id]).await?)
 }
 

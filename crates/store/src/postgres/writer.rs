@@ -1,231 +1,155 @@
-//! The committer's side of PostgreSQL: two flights per batch. The first locks the feed and loads,
-//! the second writes and commits; everything within a flight is pipelined. A batch for which everything is
-//! remembered needs the second flight only, and may be sent while the one before it is still on its way: the
-//! server carries them out in order.
+//! The committer's side of PostgreSQL: two round trips for a batch. The first locks the feed and loads, the second
+//! writes and commits; the statements of a round trip are pipelined.
 //!
-//! The feed lock is taken before the first read, not last: then every decision is made on
-//! committed state that nobody can change, without row locks, and versions are commit order. As
-//! it would be held through the commit anyway, taking it early costs only the load.
+//! The feed is locked before the first read. So every decision is made on committed state that no other replica can
+//! change, without row locks, and versions are in commit order.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use futures_util::try_join;
-use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, Version};
-use tokio_postgres::Client;
+use hyperfleet_core::Catalog;
+use hyperfleet_core::rules::{LoadPlan, WorkingSet};
+use tokio_postgres::{Client, Statement};
 
-use super::bell::Bell;
 use super::connect::Address;
-use super::persist::Feed;
-use super::statements::{Statements, ring};
-use super::{dictionaries, load, persist};
-use crate::commit::{Committed, Verdicts};
+use super::listen::CHANNEL;
+use super::notify::NotifyPacer;
+use super::{load, persist, writes};
 use crate::failure::{Failure, FailureKind};
-use crate::memory::{Mark, Recalled};
-use crate::packed::Dictionaries;
+use crate::write::{self, Decided};
 
-/// How long a ring by itself may keep those waiting who come meanwhile.
-const RING_TIMEOUT: Duration = Duration::from_secs(1);
+/// The longest time that a notification by itself may delay the next batch.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Writer {
     address: Address,
     catalog: Arc<Catalog>,
-    dictionaries: Arc<Dictionaries>,
     timeout: Duration,
-    session: Option<Arc<Session>>,
-    /// The newest version that this session has seen.
-    newest: Version,
-    bell: Bell,
+    session: Option<Session>,
+    pacer: NotifyPacer,
 }
 
 /// A connection with its prepared statements.
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) load: load::Statements,
-    pub(super) persist: Statements,
-    pub(super) dictionaries: Arc<Dictionaries>,
+    pub(super) writes: writes::Statements,
 }
 
 impl Session {
-    async fn open(address: &Address, dictionaries: &Arc<Dictionaries>) -> Result<Self, Failure> {
+    async fn open(address: &Address) -> Result<Self, Failure> {
         let client = address.connect_by_key().await?;
         let load = load::Statements::prepare(&client).await?;
-        let persist = Statements::prepare(&client).await?;
-        dictionaries.replace(dictionaries::read(&client).await?)?;
-        Ok(Self { client, load, persist, dictionaries: dictionaries.clone() })
-    }
-
-    /// Rings for whatever was committed so far.
-    async fn ring(&self) -> Result<(), Failure> {
-        let ring = format!("select {} from feed", ring("version::text"));
-        Ok(self.client.batch_execute(&ring).await?)
+        let writes = writes::Statements::prepare(&client).await?;
+        Ok(Self { client, load, writes })
     }
 }
 
 impl Writer {
-    pub(super) fn new(
-        address: Address,
-        catalog: Arc<Catalog>,
-        dictionaries: Arc<Dictionaries>,
-        timeout: Duration,
-    ) -> Self {
-        let bell = Bell::new(Instant::now());
-        Self { address, catalog, dictionaries, timeout, session: None, newest: Version(0), bell }
+    pub(super) fn new(address: Address, catalog: Arc<Catalog>, timeout: Duration) -> Self {
+        let pacer = NotifyPacer::new(Instant::now());
+        Self { address, catalog, timeout, session: None, pacer }
     }
 
-    /// Drops the connection, and with it whatever transaction was open.
-    pub(crate) fn reset(&mut self) {
-        self.session = None;
-        self.newest = Version(0);
-        self.may_not_have_rung();
-    }
-
-    /// Loads what is not recalled, decides, persists. A failure means that nothing was committed, or, when the
-    /// connection broke during the commit, that nobody knows.
-    pub(crate) async fn commit(
-        &mut self,
-        needs: &Needs,
-        recalled: Option<Recalled>,
-        deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Committed, Failure> {
-        // Behind a new connection may be another server, that does not know all of what this one once did.
-        let relies_on_the_old = recalled.as_ref().is_some_and(|recalled| !recalled.dossiers.is_empty());
-        if relies_on_the_old && !self.is_connected() {
-            return Err(Failure::new(FailureKind::Outdated, "the connection is new"));
-        }
-        let result = within(self.timeout, self.load_and_commit(needs, recalled, deliberate)).await;
-        // What is outdated is found so in good order, before anything is rung for. Whatever else happened, a new session knows nothing of it.
-        if result.as_ref().is_err_and(|failure| failure.kind != FailureKind::Outdated) {
-            self.reset();
-        }
-        result
-    }
-
-    async fn load_and_commit(
-        &mut self,
-        needs: &Needs,
-        recalled: Option<Recalled>,
-        deliberate: impl FnOnce(WorkingSet) -> Verdicts,
-    ) -> Result<Committed, Failure> {
-        let everything = recalled.is_none();
-        let (found, set) = match self.begin(needs, recalled).await {
-            // Nothing was written yet, so a connection that broke since the last batch is no one's loss.
-            Err(failure) if failure.kind == FailureKind::Unavailable && everything => {
-                self.reset();
-                self.begin(needs, None).await?
-            }
-            Err(failure) if failure.kind == FailureKind::Unavailable => {
-                self.reset();
-                return Err(Failure::new(FailureKind::Outdated, failure.cause));
-            }
-            // An older state was put back under us, without the last dictionaries: a new session knows which are left.
-            Ok((found, _)) if found.version < self.newest => {
-                self.reset();
-                self.begin(needs, None).await?
-            }
-            other => other?,
-        };
-        self.newest = found.version;
-        let session = self.session.as_ref().ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
-        let verdicts = deliberate(set);
-        if verdicts.set.is_unchanged() {
-            session.client.batch_execute("rollback").await?;
-            if self.bell.rings(Instant::now(), false) {
-                session.ring().await?;
-            }
-            return Ok(Committed { verdicts, found, left: found });
-        }
-        let left = found.after(&verdicts.set);
-        let rings = self.bell.rings(Instant::now(), !verdicts.set.changes().is_empty());
-        persist::persist(session, &self.catalog, &verdicts.set, Feed::Locked { left }, rings).await?;
-        self.newest = left.version;
-        Ok(Committed { verdicts, found, left })
-    }
-
-    /// Whether a batch can be sent without asking anything first. Behind a new connection may be another server.
-    pub(crate) fn is_connected(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| !session.client.is_closed())
-    }
-
-    /// A batch that was sent has brought the feed here.
-    pub(crate) fn reached(&mut self, version: Version) {
-        self.newest = version;
-    }
-
-    /// Sends a batch that was decided on what is remembered, from its first poll on. It fails unless the feed is
-    /// still at `found`. If that is only where batches on their way will leave it (`predicted`), it fails with
-    /// them.
-    pub(crate) fn send(
-        &mut self,
-        set: WorkingSet,
-        found: Mark,
-        predicted: bool,
-    ) -> impl Future<Output = (WorkingSet, Result<(), Failure>)> + Send + 'static {
-        let (session, catalog, timeout) = (self.session.clone(), self.catalog.clone(), self.timeout);
-        let rings = self.bell.rings(Instant::now(), !set.changes().is_empty());
-        async move {
-            // It holds every column of a batch: moved into all that is around it, it would be copied a dozen times.
-            let work = Box::pin(async {
-                let session = session.ok_or_else(|| Failure::new(FailureKind::Defect, "no session"))?;
-                if set.is_unchanged() {
-                    let ring = async { if rings { session.ring().await } else { Ok(()) } };
-                    return try_join!(load::check(&session, found, predicted), ring).map(drop);
-                }
-                let feed = Feed::Expected { found, predicted, left: found.after(&set) };
-                persist::persist(&session, &catalog, &set, feed, rings).await
-            });
-            let result = within(timeout, work).await;
-            (set, result)
-        }
-    }
-
-    /// A batch has failed, and with it the ring that it may have been sent with.
-    pub(crate) fn may_not_have_rung(&mut self) {
-        self.bell.may_have_failed();
-    }
-
-    /// When a ring is due that no commit has paid for. Without a connection it is left to the first commit on a new one.
-    pub(crate) fn ring_due(&self) -> Option<Instant> {
-        self.bell.due().filter(|_| self.is_connected())
-    }
-
-    /// Rings for what no commit has rung for.
-    pub(crate) async fn ring(&mut self) {
-        let Some(session) = &self.session else { return };
-        if self.bell.rings(Instant::now(), false)
-            && let Err(failure) = within(RING_TIMEOUT, session.ring()).await
-        {
-            tracing::warn!(error = failure.cause, "could not ring for other replicas");
-            self.reset();
-        }
-    }
-
-    /// Locks the feed, makes sure that what is recalled is still true, and loads the rest.
-    async fn begin(
-        &mut self,
-        needs: &Needs,
-        recalled: Option<Recalled>,
-    ) -> Result<(Mark, WorkingSet), Failure> {
-        let session = match &mut self.session {
+    /// Locks the feed and loads. The session is taken out, so that it is dropped with its transaction on any failure.
+    async fn begin(&mut self, plan: &LoadPlan) -> Result<(Session, WorkingSet), Failure> {
+        let session = match self.session.take() {
             Some(session) if !session.client.is_closed() => session,
-            slot => slot.insert(Arc::new(Session::open(&self.address, &self.dictionaries).await?)),
+            _ => Session::open(&self.address).await?,
         };
-        load::load(session, &self.catalog, needs, recalled).await
+        let set = load::load(&session, &self.catalog, plan).await?;
+        Ok((session, set))
+    }
+
+    async fn transact(
+        &mut self,
+        plan: &LoadPlan,
+        decide: impl FnOnce(WorkingSet) -> Decided,
+    ) -> Result<Decided, Failure> {
+        let (session, set) = match self.begin(plan).await {
+            // Nothing is written yet, so a connection that broke since the last batch is replaced.
+            Err(failure) if failure.kind == FailureKind::Unavailable => self.begin(plan).await?,
+            begun => begun?,
+        };
+        let decided = decide(set);
+        if decided.set.is_unchanged() {
+            session.client.batch_execute("rollback").await?;
+            self.session = Some(session);
+            // Many batches without a commit may follow, which must not delay a notification.
+            write::Writer::notify(self).await;
+            return Ok(decided);
+        }
+        if !decided.set.changes().is_empty() {
+            self.pacer.add();
+        }
+        let now = Instant::now();
+        let notifies = self.pacer.is_due(now);
+        persist::persist(&session, &self.catalog, &decided.set, notifies).await?;
+        if notifies {
+            self.pacer.sent(now);
+        }
+        self.session = Some(session);
+        Ok(decided)
     }
 }
 
-async fn within<T>(timeout: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let result = tokio::time::timeout(timeout, work).await;
-    result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
+impl write::Writer for Writer {
+    async fn commit(
+        &mut self,
+        plan: &LoadPlan,
+        decide: impl FnOnce(WorkingSet) -> Decided + Send,
+    ) -> Result<Decided, Failure> {
+        let result = tokio::time::timeout(self.timeout, self.transact(plan, decide)).await;
+        result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
+    }
+
+    /// Without a connection, the first commit on a new one notifies.
+    fn notification_due(&self) -> Option<Instant> {
+        self.pacer.due().filter(|_| self.session.is_some())
+    }
+
+    async fn notify(&mut self) {
+        let now = Instant::now();
+        if !self.pacer.is_due(now) {
+            return;
+        }
+        let Some(session) = self.session.take() else { return };
+        let notify = format!("select pg_notify('{CHANNEL}', version::text) from feed");
+        match tokio::time::timeout(NOTIFY_TIMEOUT, session.client.batch_execute(&notify)).await {
+            Ok(Ok(())) => {
+                self.pacer.sent(now);
+                self.session = Some(session);
+            }
+            failed => tracing::warn!(error = ?failed, "cannot notify other replicas"),
+        }
+    }
 }
 
 /// Prepares statements side by side.
 pub(super) async fn prepare<const N: usize>(
     client: &Client,
     texts: [String; N],
-) -> Result<[tokio_postgres::Statement; N], Failure> {
+) -> Result<[Statement; N], Failure> {
     let statements = try_join_all(texts.iter().map(|text| client.prepare(text))).await?;
     statements.try_into().map_err(|_| Failure::new(FailureKind::Defect, "as many statements as texts"))
 }
+
+/// Statements by name, prepared side by side on one connection.
+macro_rules! statements {
+    ($($name:ident: $text:expr,)*) => {
+        pub(in crate::postgres) struct Statements {
+            $(pub(in crate::postgres) $name: tokio_postgres::Statement,)*
+        }
+
+        impl Statements {
+            pub(in crate::postgres) async fn prepare(
+                client: &tokio_postgres::Client,
+            ) -> Result<Self, $crate::failure::Failure> {
+                let [$($name),*] = $crate::postgres::writer::prepare(client, [$($text),*]).await?;
+                Ok(Self { $($name),* })
+            }
+        }
+    };
+}
+pub(super) use statements;

@@ -1,11 +1,11 @@
-//! Where the SQL of the stores differs, and the values that are bound to a statement.
+//! The differences between the SQL of both stores, and the values that are bound to a statement.
 
 use hyperfleet_core::search::{LikePattern, Piece};
 use hyperfleet_core::{ResourceId, Timestamp};
 
-use crate::facets::Facet;
+use crate::write::facets::Facet;
 
-/// Whose SQL is written.
+/// The SQL of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Postgres,
@@ -26,8 +26,8 @@ pub(crate) enum Value {
 }
 
 impl Dialect {
-    /// The place of the value with this number, from 1.
-    pub(super) fn place(self, number: usize) -> String {
+    /// The placeholder of the value with this number, from 1.
+    pub(super) fn placeholder(self, number: usize) -> String {
         match self {
             Self::Postgres => format!("${number}"),
             Self::Sqlite => format!("?{number}"),
@@ -70,7 +70,7 @@ impl Dialect {
     pub(super) fn fits(self, text: &str, pattern: &str) -> String {
         match self {
             Self::Postgres => format!("{text} like {pattern}"),
-            // SQLite's own `like` does not tell cases apart, and neither it nor `glob` can be interrupted.
+            // SQLite's own `like` ignores case, and neither it nor `glob` can be interrupted.
             Self::Sqlite => format!("search_like({text}, {pattern})"),
         }
     }

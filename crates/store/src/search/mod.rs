@@ -1,9 +1,7 @@
-//! From a filter to SQL, for both stores: one tree, one translation, and a dialect for the little that differs. Every
-//! value of a caller is bound; the text of a statement is made of names in this folder, of the configured kinds and of the
-//! numbers of a page.
+//! Translates a filter to SQL for both stores; [`Dialect`] has the differences. Every value of a caller is bound. The text
+//! of a statement consists of names in this directory, configured kinds and numbers of a page.
 
 mod dialect;
-mod kept;
 mod order;
 mod plan;
 #[cfg(test)]
@@ -12,6 +10,5 @@ mod predicate;
 mod select;
 
 pub(crate) use dialect::{Dialect, Value};
-pub(crate) use kept::Kept;
-pub(crate) use plan::{Driver, Plan};
+pub(crate) use plan::{Driver, MaintainedCounts, Plan};
 pub(crate) use select::Select;

@@ -1,4 +1,4 @@
-//! The order of a list as SQL, and the place in it behind which a page begins. Both are total: the id comes last.
+//! The order of a list as SQL, and the position after which a page begins. Both are total, because the id comes last.
 
 use hyperfleet_core::search::{Direction, Order, Position, SortField, SortKey, TextColumn, TimeColumn};
 use hyperfleet_core::{ResourceId, Timestamp};
@@ -6,7 +6,7 @@ use hyperfleet_core::{ResourceId, Timestamp};
 use super::Value;
 use super::predicate::{Builder, time_column};
 
-/// Where the columns of the default order are read: from whatever table the page is found by.
+/// The columns of the default order, in the table that drives the statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Anchor {
     pub(super) created_time: &'static str,
@@ -26,7 +26,7 @@ impl Builder<'_> {
         let terms = self.terms(order, anchor);
         let printed = terms.iter().map(|term| {
             let way = if term.descending { "desc" } else { "asc" };
-            // Only where a null can be: `nulls last` would keep the planner from walking an index backwards.
+            // Only for nullable columns, because `nulls last` keeps the planner from scanning an index backwards.
             let nulls = if term.optional { " nulls last" } else { "" };
             format!("{} {way}{nulls}", term.column)
         });

@@ -1,6 +1,6 @@
-//! What a search is found by. The parts that all must hold are looked through for those that an index answers: facets,
-//! and conditions that were not confirmed since some time. One of them leads, in the order of lists, so that a page
-//! reads what it shows and little more; the rest is tested on what it finds.
+//! Plans of searches. Of the parts that must all hold, an index answers facets and conditions that were not updated since
+//! some time. One of them drives the statement, in the order of lists, so that a page reads little more than it shows; the
+//! other parts are tested on the rows that it finds.
 
 use hyperfleet_core::Timestamp;
 use hyperfleet_core::search::{
@@ -8,22 +8,36 @@ use hyperfleet_core::search::{
 };
 
 use super::Value;
-use super::kept::Kept;
-use crate::facets::Facet;
-use crate::list::ListQuery;
+use crate::read::lists::ListQuery;
+use crate::write::facets::Facet;
 
-/// More facets than this are not worth being looked up one by one.
+/// More facets are not looked up one by one.
 const MAX_FACETS: usize = 64;
 
-/// What is stale is read whole and sorted for every page. It leads where it is at most one of so many that could
-/// be looked at otherwise: for a page these may all be in vain, but seldom are.
+/// Stale resources are all read and sorted for every page, so they drive the statement only if they are at most one in so
+/// many of the resources that another driver would read.
 const SHARE_FOR_A_PAGE: i64 = 10;
-/// For a total the others are all looked at, and what is stale is read twice.
+/// For a total another driver reads all of its resources, and stale resources are read twice.
 const SHARE_FOR_A_TOTAL: i64 = 2;
 
-/// So many lists of facets are looked up. What else is asked of labels and conditions is read from the resource: a plan
-/// with more costs more to make than it saves.
+/// The most lists of facets that are looked up, because planning more joins costs more than they save. Further labels and
+/// conditions are tested on the resource.
 const MAX_LISTS: usize = 4;
+
+/// Counts of resources that every commit maintains, of some kinds or facets.
+pub(crate) struct MaintainedCounts {
+    pub(crate) table: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) values: Vec<Value>,
+}
+
+impl MaintainedCounts {
+    /// The sum of a column as an expression, with the values bound at these places.
+    pub(crate) fn sum(&self, column: &str, places: &[String]) -> String {
+        let (table, key, places) = (self.table, self.key, places.join(", "));
+        format!("(select cast(coalesce(sum({column}), 0) as bigint) from {table} where {key} in ({places}))")
+    }
+}
 
 /// The parts of a search.
 pub(crate) struct Plan<'a> {
@@ -31,9 +45,9 @@ pub(crate) struct Plan<'a> {
     pub(super) phases: Phases,
     /// Of each list, the resource has one.
     pub(super) facets: Vec<AnyOf>,
-    /// Some condition was last confirmed before this.
+    /// Some condition was last updated before this.
     pub(crate) stale_before: Option<Timestamp>,
-    /// What is stale leads where it is at most one of so many that could be looked at otherwise.
+    /// Stale resources drive the statement if they are at most one in so many of those that another driver would read.
     pub(crate) share: i64,
     pub(super) narrowed: Narrowed,
     pub(super) rest: Vec<&'a Filter>,
@@ -42,11 +56,11 @@ pub(crate) struct Plan<'a> {
 /// Facets of which a resource has at least one.
 pub(super) struct AnyOf {
     pub(super) facets: Vec<Facet>,
-    /// Whether a resource may have several, and would then be found as often.
+    /// Whether a resource may have several of them, and would be found as often.
     pub(super) overlap: bool,
 }
 
-/// Which resources by their phase, as far as that can be told without the rest.
+/// The phases of the resources, as far as top-level parts tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phases {
     All,
@@ -55,19 +69,19 @@ pub(super) enum Phases {
     Mixed,
 }
 
-/// What leaves few to look at, whatever else is asked.
+/// Parts that leave few resources, whatever the other parts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Narrowed {
     Not,
-    /// Those that refer to a resource; they are sorted.
+    /// Resources that refer to one; they are sorted.
     ToReferrers,
-    /// An id or a name: so few that they are sorted.
+    /// An id or a name; the resources are few and sorted.
     ToKeys,
     /// An owner, whose children are in the order of lists.
     ToChildren,
 }
 
-/// The table that a search begins with.
+/// The table that drives a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Driver {
     Resources,
@@ -114,12 +128,12 @@ impl<'a> Plan<'a> {
         self.rest.push(part);
     }
 
-    /// Whether it depends on numbers where to begin: how many resources have the facets, and how many are stale.
+    /// Whether the driver depends on counts: of resources with the facets, and of stale resources.
     pub(crate) fn needs_numbers(&self) -> bool {
         !self.is_narrow() && (self.facets.len() > 1 || self.stale_before.is_some())
     }
 
-    /// Where to begin if no numbers are needed.
+    /// The driver if no counts are needed.
     pub(crate) fn begin(&self) -> Driver {
         match self.is_narrow() {
             false if !self.facets.is_empty() => Driver::Facets,
@@ -127,27 +141,26 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether resources are the table to begin with, whatever facets are asked for: by their keys, or by the index of
-    /// the few that are on their way out.
+    /// Whether resources drive the statement, whatever the facets are: by their keys, or by the index of finalizing ones.
     fn is_narrow(&self) -> bool {
         self.narrowed != Narrowed::Not || self.phases == Phases::Finalizing
     }
 
-    /// How many there are to look at, by each list of facets, or by the kinds if there is none.
-    pub(crate) fn numbers(&self) -> Vec<Kept> {
+    /// The counts of each list of facets, or of the kinds if there is none.
+    pub(crate) fn numbers(&self) -> Vec<MaintainedCounts> {
         match self.facets.as_slice() {
-            [] => vec![self.kept_of_kinds()],
-            lists => lists.iter().map(AnyOf::kept).collect(),
+            [] => vec![self.counts_of_kinds()],
+            lists => lists.iter().map(AnyOf::counts).collect(),
         }
     }
 
-    /// More stale ones than this do not lead, if by the kept numbers there are so many to look at otherwise.
+    /// The most stale resources that still drive the statement, by the counts of the other drivers.
     pub(crate) fn most_stale(&self, numbers: &[i64]) -> i64 {
         numbers.iter().min().map_or(0, |fewest| fewest / self.share)
     }
 
-    /// Where to begin to have the least to look at: with the rarest facets, which become the first, or with what is
-    /// stale. `stale` need not be counted further than one beyond [`Self::most_stale`].
+    /// The driver that reads the least: the rarest facets, which become the first, or stale resources. `stale` need not be
+    /// counted beyond [`Self::most_stale`] and one.
     pub(crate) fn begin_with_fewest(&mut self, numbers: Vec<i64>, stale: Option<i64>) -> Driver {
         let most_stale = self.most_stale(&numbers);
         let mut counted: Vec<_> = numbers.into_iter().zip(std::mem::take(&mut self.facets)).collect();
@@ -159,12 +172,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    pub(super) fn kept_of_kinds(&self) -> Kept {
+    pub(super) fn counts_of_kinds(&self) -> MaintainedCounts {
         let kinds = self.kinds.iter().map(|kind| Value::Text((*kind).to_owned()));
-        Kept { table: "kind_counts", key: "kind", values: kinds.collect() }
+        MaintainedCounts { table: "kind_counts", key: "kind", values: kinds.collect() }
     }
 
-    /// Whether the kinds and the phase are all that `rest` asks for.
+    /// Whether `rest` tests only kinds and phase.
     pub(super) fn is_only_kinds(&self) -> bool {
         self.rest.iter().all(|part| match part {
             Filter::Test(test) => phase(test).is_some() || self.is_kinds(part),
@@ -178,9 +191,9 @@ impl<'a> Plan<'a> {
 }
 
 impl AnyOf {
-    pub(super) fn kept(&self) -> Kept {
+    pub(super) fn counts(&self) -> MaintainedCounts {
         let facets = self.facets.iter().map(|facet| Value::Facet(*facet));
-        Kept { table: "facet_counts", key: "facet", values: facets.collect() }
+        MaintainedCounts { table: "facet_counts", key: "facet", values: facets.collect() }
     }
 }
 
@@ -215,7 +228,7 @@ fn kinds(part: &Filter) -> Option<Vec<&str>> {
     }
 }
 
-/// The facets that a part asks for one of, if it asks for nothing else.
+/// The facets of which a part requires one, if it requires nothing else.
 fn any_of(kinds: &[&str], part: &Filter) -> Option<AnyOf> {
     let (mut facets, overlap) = match part {
         Filter::Test(test) => (facets(kinds, test)?, false),

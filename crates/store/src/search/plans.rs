@@ -2,11 +2,11 @@
 //! tables with this fleet and looks at how it answers: by which index, and how much it reads for a page.
 
 use hyperfleet_core::search::{self, Direction, Position, Scope, SortField, SortKey, TimeColumn};
-use hyperfleet_core::{Condition, RawJson, ResourceId, Sight, Status, Tenant, Timestamp};
+use hyperfleet_core::{AccessScope, Condition, RawJson, ResourceId, Status, Tenant, Timestamp};
 use uuid::Uuid;
 
-use crate::facets::Facet;
-use crate::list::{ListQuery, Start};
+use crate::read::lists::{ListQuery, Start};
+use crate::write::facets::Facet;
 
 /// How many resources there are.
 pub(crate) const SIZE: i64 = 100_000;
@@ -17,12 +17,12 @@ const CONFIRMED: i64 = CREATED + 30 * 86_400;
 /// So many of the oldest were confirmed a day before, and so many at least half a day before.
 const FEW_DUE: i64 = 900;
 const MANY_DUE: i64 = 5_000;
-/// The tenant of nearly everyone, and that of about a hundred.
+/// The tenant of nearly all resources, and that of about a hundred.
 pub(crate) const LARGE: &str = r#"{"org":"large"}"#;
 const SMALL: &str = r#"{"org":"small"}"#;
 /// Stands for the time that is filled in for each resource.
 const BLANK: i64 = 0;
-/// Who belongs to [`SMALL`], and who are the few that refer to the same resource.
+/// Which resources belong to [`SMALL`], and which few refer to the same resource.
 const IS_SMALL: &str = "n % 1009 = 3";
 const IS_REFERRER: &str = "n % 1009 = 5";
 /// How many there are to a page.
@@ -36,7 +36,7 @@ pub(crate) struct Spelling {
     pub(crate) time: fn(seconds: &str) -> String,
     pub(crate) printed_time: fn(seconds: &str) -> String,
     pub(crate) facet: fn(Facet) -> String,
-    /// The column of a status that says whom it belongs to, where there is one.
+    /// The column with the tenant of a status, where there is one.
     pub(crate) tenancy_of_status: Option<&'static str>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
             created = time(&created),
         ),
         format!(
-            "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after{column})
+            "insert into resource_status (resource_id, version, conditions, pending_since, updated_after{column})
              select {id}, n, case when n % 2003 = 0 then {false} else {true} end,
                     case when n % 2003 = 0 then {created} end, {confirmed}{tenancy}
              from {numbers}",
@@ -123,7 +123,7 @@ pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
             id("n"),
             id(&format!("case when {IS_REFERRER} then 7 else 8 end")),
         ),
-        format!("update feed set version = {SIZE}, commits = 1"),
+        format!("update feed set version = {SIZE}"),
         "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
          select r.kind, count(case when r.deleted_time is null then 1 end), count(r.deleted_time),
                 count(case when r.deleted_time is null then s.pending_since end),
@@ -164,7 +164,7 @@ fn conditions(status: Status) -> Vec<Condition> {
     ["Reconciled", "LastKnownReconciled", "ValidatorSuccessful"].map(condition).to_vec()
 }
 
-/// Every facet of the fleet, and who has it.
+/// Every facet of the fleet, and which resources have it.
 fn facets() -> Vec<(Facet, String)> {
     let labels = [
         ("environment", [("production", "n % 4 = 1"), ("staging", "n % 4 <> 1")]),
@@ -196,7 +196,7 @@ fn id(number: i64) -> ResourceId {
     Uuid::from_u128(0x019b_7600_0000_7000_8000_0000_0000_0000 | number as u128).into()
 }
 
-/// What is asked, and which resources it means by their number.
+/// A search, and the numbers of the resources that match it.
 struct Question {
     name: &'static str,
     search: String,
@@ -247,13 +247,14 @@ impl Question {
         Self { due, ..self }
     }
 
-    /// The same of nearly all. To count two lists of many that overlap is to read one of them.
+    /// The same for a tenant that owns nearly every resource. It cannot count by intersecting two long lists: that would read one of
+    /// them whole.
     fn within_large(self) -> Self {
         let count = self.count && (self.by != Index::Facet || self.search.is_empty());
         Self { tenant: Some(LARGE), count, ..self }
     }
 
-    /// The same of so few that they are fewer than what is due.
+    /// The same for a tenant with fewer resources than are due.
     fn within_small(self) -> Self {
         let by = if self.due > 0 { Index::Facet } else { self.by };
         Self { tenant: Some(SMALL), by, due: 0, ..self }
@@ -282,7 +283,7 @@ impl Question {
             finalizing: self.finalizing,
             referring_to: self.target.map(|target| ("peer".to_owned(), id(target))),
         };
-        let sight = Sight::new(self.tenant.map(Tenant::from_stored), None);
+        let access = AccessScope::new(self.tenant.map(Tenant::from_stored), None);
 
         let after = |number: i64| {
             let created = (CREATED + number) * 1_000_000;
@@ -291,7 +292,7 @@ impl Question {
         Daily {
             name: format!("{} of {} in {}", self.name, kinds.join(" and "), self.tenant.unwrap_or("all")),
             query: ListQuery {
-                filter: sight.confine(scope.confine(search)).expect("no rights are asked for"),
+                filter: access.confine(scope.confine(search)).expect("no rights are asked for"),
                 order: vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Descending)],
                 start: self.after.map_or(Start::Offset(0), after),
                 limit: PAGE as u64,

@@ -1,18 +1,18 @@
-//! The tests of a filter as SQL. A test is null where the resource does not have the field or has another type
-//! there; a filter is made two-valued where that could be turned around by a `not`.
+//! The tests of a filter as SQL. A test is null if the resource lacks the field or has another type there. A filter is made
+//! two-valued where a `not` could negate it.
 
 use hyperfleet_core::search::{
     Comparison, ConditionPart, Field, Filter, Literal, Predicate, Segment, Test, TextColumn, TimeColumn,
 };
-use hyperfleet_core::{BASE, Decimal, ResourceId, Timestamp, View};
+use hyperfleet_core::{Decimal, ResourceId, Timestamp, View};
 
 use super::{Dialect, Value};
 
-/// A statement in the making.
+/// Builds a statement.
 pub(super) struct Builder<'a> {
     pub(super) dialect: Dialect,
     pub(super) view: View<'a>,
-    /// How the kind is read.
+    /// The expression of the kind.
     pub(super) kind: &'static str,
     pub(super) values: Vec<Value>,
     /// Whether a test looks at `resource_status s`.
@@ -20,10 +20,10 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Binds a value and returns its place.
+    /// Binds a value and returns its placeholder.
     pub(super) fn bind(&mut self, value: Value) -> String {
         self.values.push(value);
-        self.dialect.place(self.values.len())
+        self.dialect.placeholder(self.values.len())
     }
 
     /// A filter that is true or false.
@@ -45,7 +45,7 @@ impl Builder<'_> {
                      where target_id = {target} and ref_type = {ref_type}"
                 );
                 match self.dialect {
-                    // As an array they are found first, whatever PostgreSQL expects of their number.
+                    // As an array they are read first, however many PostgreSQL expects.
                     Dialect::Postgres => format!("r.id = any(array({referrers}))"),
                     Dialect::Sqlite => format!("r.id in ({referrers})"),
                 }
@@ -114,7 +114,7 @@ impl Builder<'_> {
     /// owners are joined by one.
     fn href(&self, view: View<'_>, kind: &str) -> Option<String> {
         let entity = view.catalog.get(kind)?;
-        let mut parts = vec![quoted(BASE)];
+        let mut parts = vec![quoted(view.base)];
         if view.contract.nests_children {
             let lineage = view.catalog.lineage(entity);
             for (level, owner) in lineage[..lineage.len() - 1].iter().enumerate() {
@@ -176,7 +176,7 @@ impl Builder<'_> {
         self.ordered(time, predicate, value)
     }
 
-    /// What is the same for everything that has an order and is bound as it is.
+    /// The predicates on an expression with an order.
     fn ordered(
         &mut self,
         expression: &str,
@@ -201,12 +201,12 @@ impl Builder<'_> {
             Predicate::IsNull { negated } => {
                 format!("{expression} is {}null", if *negated { "not " } else { "" })
             }
-            // The checker lets `like` through for texts alone, and they have their own.
+            // The checker accepts `like` for texts only, which `text` handles.
             Predicate::Like { .. } => "false".to_owned(),
         }
     }
 
-    /// Whole numbers against numbers that may have a fraction or be too large to be one.
+    /// Compares a whole number with numbers that may have a fraction or be too large.
     fn integer(&mut self, number: &str, predicate: &Predicate) -> String {
         match predicate {
             Predicate::Compare(comparison, literal) => self.compare_integer(number, *comparison, literal),
@@ -236,7 +236,7 @@ impl Builder<'_> {
         let (floor, exact) = as_number(literal).floor();
         let comparison = match (comparison, exact) {
             (Equal | NotEqual, false) => return equals_none(number, comparison == NotEqual),
-            // Between two whole numbers: below it means up to the lower one, above it means above that.
+            // The literal is between two whole numbers: "below" means up to the lower one, "above" means above it.
             (Less | LessOrEqual, false) => LessOrEqual,
             (Greater | GreaterOrEqual, false) => Greater,
             (comparison, true) => comparison,
@@ -284,7 +284,8 @@ impl Builder<'_> {
             }
             ConditionPart::ObservedGeneration => self.integer(&format!("cast({text} as bigint)"), predicate),
             ConditionPart::LastUpdatedTime | ConditionPart::LastTransitionTime => {
-                let time = format!("search_condition_time(s.conditions, s.refreshed, {kind}, '{name}')");
+                let time =
+                    format!("search_condition_time(s.conditions, s.last_updated_times, {kind}, '{name}')");
                 self.time(&time, predicate, |time| Value::Integer(time.micros()))
             }
         }
@@ -321,7 +322,7 @@ fn symbol(comparison: Comparison) -> &'static str {
     }
 }
 
-/// A number against nothing that it could be. It is named all the same: PostgreSQL wants to see every bound value.
+/// A comparison with no possible value. It names the column, because PostgreSQL requires every bound value.
 fn equals_none(number: &str, negated: bool) -> String {
     if negated { format!("{number} is not null") } else { format!("({number} is null and false)") }
 }
@@ -363,7 +364,7 @@ fn as_number(literal: &Literal) -> Decimal {
     }
 }
 
-/// A name of our own as a text in a statement.
+/// A configured name as a literal.
 fn quoted(name: &str) -> String {
     format!("'{}'", name.replace('\'', "''"))
 }

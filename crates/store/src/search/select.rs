@@ -1,5 +1,5 @@
-//! A plan as SQL. PostgreSQL keeps a statement's plan for later values, and SQLite keeps no statistics: what they must
-//! not overlook is written so that they cannot.
+//! A plan as SQL. PostgreSQL reuses the plan of a statement for other values, and SQLite has no statistics, so the SQL
+//! leaves both planners no worse choice.
 
 use hyperfleet_core::View;
 use hyperfleet_core::search::{Direction, Filter, Order, SortField, TimeColumn};
@@ -8,13 +8,13 @@ use super::order::Anchor;
 use super::plan::{AnyOf, Driver, Narrowed, Phases, Plan};
 use super::predicate::Builder;
 use super::{Dialect, Value};
-use crate::list::{ListQuery, Start};
+use crate::read::lists::{ListQuery, Start};
 
 /// A list as SQL, and the values to bind.
 pub(crate) struct Select {
     /// The ids of the page, in order, in its first column, `id`.
     pub(crate) ids: String,
-    /// The size of the whole result, as an expression; null if it was not asked for.
+    /// The size of the whole result, as an expression; null if it was not requested.
     pub(crate) total: String,
     pub(crate) values: Vec<Value>,
     /// Whether one plan is good for all values.
@@ -35,17 +35,17 @@ impl Plan<'_> {
         let mut wheres: Vec<String> = Vec::new();
         let is_stale = self
             .stale_before
-            .map(|time| format!("confirmed_after <= {}", builder.bind(Value::Time(time))))
+            .map(|time| format!("updated_after <= {}", builder.bind(Value::Time(time))))
             .unwrap_or_default();
-        // First, because SQLite tests in this order, and the exact time has to be parsed.
+        // First, because SQLite tests in this order and the exact time must be parsed.
         if !is_stale.is_empty() && driver != Driver::Status {
             wheres.push(format!("s.{is_stale}"));
         }
-        // Facets are of a kind, so whatever is found by one is of that kind.
+        // A facet belongs to a kind, so the driver tests it.
         let is_told = |part| driver == Driver::Facets && self.is_kinds(part);
         for part in self.rest.iter().filter(|part| !is_told(part)) {
             wheres.push(match part {
-                // All parts must hold, so null is as good as false here, and an index can be used.
+                // All parts must hold, so null counts as false and an index can be used.
                 Filter::Test(test) => builder.test(test),
                 part => builder.filter(part),
             });
@@ -74,7 +74,7 @@ impl Plan<'_> {
         }
         let (filter, order) = (wheres.join(" and "), builder.order_by(&query.order, anchor));
         let offset = if let Start::Offset(offset) = query.start { offset } else { 0 };
-        // One more than is shown tells whether there is a next page.
+        // One row more tells whether there is a next page.
         let limit = query.limit.saturating_add(1);
         let page = |from: String, limit: &str| {
             format!(
@@ -83,8 +83,7 @@ impl Plan<'_> {
             )
         };
         let ids = match by_creation(&query.order) {
-            // Each facet is in order, but not all of them one after the other: as much of each as may be shown is put
-            // in order anew.
+            // Each facet is in order, but not their union: a page of each is read, and the union is sorted.
             Some(way) if leading.len() > 1 => {
                 let most = builder.number(limit.saturating_add(offset));
                 let pages: Vec<String> = leading
@@ -123,8 +122,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The kind, for SQLite as an expression where an index that begins with it is a temptation: to walk a kind for
-    /// each id, or to read all kinds and sort them.
+    /// The kind. For SQLite an expression where it would otherwise scan the index of a kind for each id, or sort all kinds.
     fn kind_column(&self, dialect: Dialect, driver: Driver) -> &'static str {
         let sorts = self.narrowed != Narrowed::Not || self.phases == Phases::Finalizing;
         let is_temptation = match driver {
@@ -134,7 +132,7 @@ impl Plan<'_> {
         if dialect == Dialect::Sqlite && is_temptation { "+r.kind" } else { "r.kind" }
     }
 
-    /// Whole kinds and single facets are counted already; anything else has to be counted now.
+    /// Commits maintain the counts of kinds and facets; any other result is counted by the statement.
     fn total(&self, count: bool, builder: &mut Builder<'_>, counted: &str) -> String {
         let column = match self.phases {
             Phases::All => "active + finalizing",
@@ -142,21 +140,21 @@ impl Plan<'_> {
             Phases::Finalizing => "finalizing",
             Phases::Mixed => "",
         };
-        let is_kept = self.is_only_kinds() && !column.is_empty();
-        let kept = match (count, self.facets.as_slice()) {
+        let is_counted = self.is_only_kinds() && !column.is_empty();
+        let counts = match (count, self.facets.as_slice()) {
             (false, _) => return "cast(null as bigint)".to_owned(),
-            (true, []) if is_kept => self.kept_of_kinds(),
-            (true, [facets]) if is_kept && !facets.overlap => facets.kept(),
+            (true, []) if is_counted => self.counts_of_kinds(),
+            (true, [facets]) if is_counted && !facets.overlap => facets.counts(),
             _ => return format!("(select count(*) from {counted})"),
         };
-        let places: Vec<String> = kept.values.iter().map(|value| builder.bind(value.clone())).collect();
-        kept.sum(column, &places)
+        let places: Vec<String> = counts.values.iter().map(|value| builder.bind(value.clone())).collect();
+        counts.sum(column, &places)
     }
 }
 
 /// The tables, in the order in which they are to be read.
 impl Builder<'_> {
-    /// SQLite takes this word for an order that it must keep; PostgreSQL knows better.
+    /// `cross join` fixes the order of the tables in SQLite.
     fn join(&self) -> &'static str {
         if self.dialect == Dialect::Sqlite { "cross join" } else { "join" }
     }
@@ -165,8 +163,8 @@ impl Builder<'_> {
         "resources r".to_owned() + &self.status()
     }
 
-    /// What has one of these facets. Their time of creation is not compared: PostgreSQL multiplies the odds of all that
-    /// is compared, expects next to nothing of two things that never differ, and reads everything for it.
+    /// Resources with one of these facets. The creation time is not compared, because PostgreSQL multiplies the selectivity of
+    /// correlated columns, expects next to no rows and chooses a plan that reads all of them.
     fn led_by_facets(&self, places: &[String], overlap: bool) -> String {
         let (join, is) = (self.join(), is_one_of("f0", places));
         let led = match overlap && places.len() > 1 {
@@ -179,8 +177,7 @@ impl Builder<'_> {
         led + &self.status()
     }
 
-    /// What is stale, and the resource of each: with the offsets PostgreSQL looks for no way to come to it later, and
-    /// for none to read all resources at once.
+    /// Stale rows and their resources. The offsets keep PostgreSQL from reordering the join.
     fn led_by_what_is_stale(&self, is_stale: &str) -> String {
         match self.dialect {
             Dialect::Postgres => format!(
@@ -198,8 +195,8 @@ impl Builder<'_> {
         if self.reads_status { join } else { String::new() }
     }
 
-    /// A number of the page. A plan for any value takes a bound limit for a tenth of the table, and PostgreSQL calls
-    /// workers to help with that, so there it stands in the statement.
+    /// A number of the page. For PostgreSQL it is a literal, because a generic plan expects a bound limit to be a tenth of the
+    /// table and starts workers.
     fn number(&mut self, number: u64) -> String {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         match self.dialect {
@@ -216,8 +213,8 @@ fn is_one_of(alias: &str, places: &[String]) -> String {
     }
 }
 
-/// Whether a resource has one of these facets. With the offset PostgreSQL looks it up for each, and does not take it for
-/// a join, of which it would expect next to nothing and for which it would call workers.
+/// Whether a resource has one of these facets. The offset makes PostgreSQL look up each resource instead of planning a join
+/// with a wrong estimate.
 fn has_one_of(places: &[String], Anchor { created_time, id }: Anchor) -> String {
     format!(
         "exists (select 1 from resource_facets f where {} and f.created_time = {created_time}

@@ -1,84 +1,90 @@
 //! The reads of the feed, each in one snapshot.
 
-use hyperfleet_core::{Catalog, ResourceId, Timestamp, Version, View};
+use std::sync::LazyLock;
+
+use hyperfleet_core::{Catalog, ResourceId, Version, View};
 use rusqlite::{Connection, Row};
 
 use super::{read, row};
 use crate::ListQuery;
 use crate::failure::Failure;
-use crate::feed::{KeptChange, PAGE, STATES, Trail, TrailRow};
-use crate::packed::Dictionaries;
+use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 
-/// Up to where the past is forgotten, and the newest version.
+const LATER: Later = Later {
+    condition: |resource, version| format!("c.resource_id = {resource} and c.version > {version}"),
+    order: "c.version",
+};
+
+pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
+pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
+
+/// The newest pruned version, and the newest version.
 pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
-    let mut statement = connection.prepare_cached("select forgotten, version from history, feed")?;
-    Ok(statement.query_row((), |row| Ok((Version(row.get(0)?), Version(row.get(1)?))))?)
+    let mut statement = connection.prepare_cached("select pruned_version, version from history, feed")?;
+    Ok(statement
+        .query_row((), |row| Ok((Version(row.get("pruned_version")?), Version(row.get("version")?))))?)
 }
 
-/// What comes after `position`, unless that is too much.
-pub(super) fn trail(
+/// The page after `position`; `None` if it gets too large.
+pub(super) fn feed_page(
     connection: &Connection,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     position: Version,
     limit: i64,
-) -> Result<Option<Trail>, Failure> {
+) -> Result<Option<FeedPage>, Failure> {
     let mut statement = connection.prepare_cached(&PAGE)?;
     let mut rows = statement.query([position.0, limit])?;
-    let mut trail = Trail::behind(position);
+    let mut page = FeedPage::after(position);
     while let Some(found) = rows.next()? {
-        trail.newest = Version(found.get(25)?);
-        trail.forgotten = Version(found.get(26)?);
-        trail.through = Version(found.get(27)?);
-        if !trail.take(trail_row(catalog, dictionaries, found)?) {
+        page.newest = Version(found.get("feed_version")?);
+        page.pruned = Version(found.get("pruned_version")?);
+        page.through = Version(found.get("through")?);
+        if !page.push(feed_row(catalog, found)?) {
             return Ok(None);
         }
     }
-    Ok(Some(trail))
+    Ok(Some(page))
 }
 
-/// The newest states of resources, with all their changes after `since`, resource by resource.
+/// The newest states of resources and their changes after `since`, resource by resource.
 pub(super) fn states(
     connection: &Connection,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
     ids: &[ResourceId],
     since: Version,
-) -> Result<Vec<Vec<TrailRow>>, Failure> {
+) -> Result<Vec<Vec<FeedRow>>, Failure> {
     let mut statement = connection.prepare_cached(&STATES)?;
     let mut states = Vec::with_capacity(ids.len());
     for id in ids {
         let mut rows = statement.query((id.to_string(), since.0))?;
-        let mut trail = Vec::new();
+        let mut rows_of_one = Vec::new();
         while let Some(found) = rows.next()? {
-            trail.push(trail_row(catalog, dictionaries, found)?);
+            rows_of_one.push(feed_row(catalog, found)?);
         }
-        states.push(trail);
+        states.push(rows_of_one);
     }
     Ok(states)
 }
 
-fn trail_row(catalog: &Catalog, dictionaries: &Dictionaries, found: &Row<'_>) -> Result<TrailRow, Failure> {
-    let current = match found.get::<_, Option<i64>>(15)? {
+fn feed_row(catalog: &Catalog, found: &Row<'_>) -> Result<FeedRow, Failure> {
+    let current = match found.get::<_, Option<i64>>("version")? {
         Some(_) => row::resource(catalog, found)?,
         None => None,
     };
-    let change = match found.get::<_, Option<i64>>(19)? {
-        Some(version) => Some(KeptChange::new(
-            dictionaries,
+    let change = match found.get::<_, Option<i64>>("change_version")? {
+        Some(version) => Some(StoredChange::new(
             version,
-            row::id(row::text(found, 20)?)?,
-            Timestamp::from_micros(found.get(21)?),
-            row::bytes_or_none(found, 22)?,
-            [row::text_or_none(found, 23)?, row::text_or_none(found, 24)?],
+            row::id(row::text(found, "changed_resource")?)?,
+            row::time(found, "changed_time")?,
+            row::bytes(found, "body")?,
         )?),
         None => None,
     };
-    Ok(TrailRow { current, change })
+    Ok(FeedRow { current, change })
 }
 
-/// The versions and ids of all that a filter means, and the newest version.
-pub(super) fn present(
+/// The versions and ids of the resources that match a filter, and the newest version.
+pub(super) fn snapshot(
     connection: &Connection,
     view: View<'_>,
     query: &ListQuery,
@@ -93,7 +99,7 @@ pub(super) fn present(
     let mut rows = statement.raw_query();
     let mut found = Vec::new();
     while let Some(next) = rows.next()? {
-        found.push((Version(next.get(0)?), row::id(row::text(next, 1)?)?));
+        found.push((Version(next.get("version")?), row::id(row::text(next, "id")?)?));
     }
     Ok((bounds(&snapshot)?.1, found))
 }

@@ -1,6 +1,5 @@
-//! What SQLite lacks for searches, as functions: most with the names and the meaning of those in
-//! PostgreSQL's schema. A search of hundreds of terms calls them hundreds of times for each row, without a
-//! step at which SQLite would look at the clock; so they look, and parse what a row holds once.
+//! The functions of searches, most like those in PostgreSQL's schema. A search may call them hundreds of times for a row,
+//! and SQLite checks no deadline in between. So each call checks it, and the JSON of a row is parsed once.
 
 use std::cell::RefCell;
 
@@ -11,9 +10,7 @@ use rusqlite::{Connection, Error, Result, ffi};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::facets::Facet;
-use crate::shorthand;
-use crate::sqlite::leash;
+use crate::sqlite::cancellation;
 use crate::sqlite::row::parse_times;
 
 thread_local! {
@@ -21,7 +18,7 @@ thread_local! {
     static CONDITIONS: RefCell<Last<Vec<Condition>>> = const { RefCell::new(Last(None)) };
 }
 
-/// Makes them known to a connection.
+/// Registers the functions on a connection.
 pub(super) fn register(connection: &Connection) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     connection.create_scalar_function("search_spec", 3, flags, spec)?;
@@ -30,7 +27,7 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
         condition(call, 1, 2, |_, condition, part| text(condition, part))
     })?;
     connection.create_scalar_function("search_condition_time", 4, flags, |call| {
-        let refreshed = parse_times(call.get_raw(1).as_str()?).map_err(|failure| wrong(failure.cause))?;
+        let refreshed = parse_times(call.get_raw(1).as_str()?).map_err(|failure| wrong(failure.chain()))?;
         condition(call, 2, 3, |index, condition, part| match part {
             ConditionPart::LastUpdatedTime => {
                 Some(refreshed.get(index).copied().unwrap_or_else(|| condition.last_updated_time.micros()))
@@ -41,19 +38,10 @@ pub(super) fn register(connection: &Connection) -> Result<()> {
     })
 }
 
-/// Lets go of what the last row held.
+/// Drops the parsed JSON of the last row.
 pub(super) fn forget() {
     SPEC.take();
     CONDITIONS.take();
-}
-
-/// The one that fills the table of facets when it is new.
-pub(super) fn register_facet(connection: &Connection) -> Result<()> {
-    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-    connection.create_scalar_function("facet", 4, flags, |call| {
-        let text = |index| call.get_raw(index).as_str();
-        Ok(Facet::of(text(0)?, text(1)?, text(2)?, text(3)?).bytes())
-    })
 }
 
 /// `search_spec(spec, path, wanted)`: the value at a path, if it is of the wanted type.
@@ -77,7 +65,7 @@ fn spec(call: &Context<'_>) -> Result<Option<String>> {
     SPEC.with_borrow_mut(|last| last.parsed(spec, json, find))
 }
 
-/// `search_like(text, pattern)`: whether a text fits, in a time that no pattern can make long.
+/// `search_like(text, pattern)`: whether a text matches a pattern, in linear time.
 fn like(call: &Context<'_>) -> Result<Option<bool>> {
     in_time()?;
     let pattern = call
@@ -85,8 +73,7 @@ fn like(call: &Context<'_>) -> Result<Option<bool>> {
     Ok(call.get_raw(0).as_str_or_null()?.map(|text| pattern.matches(text)))
 }
 
-/// What `find` makes of the condition whose type is argument `kind`, of its place among all, and of the part that
-/// argument `part` names.
+/// The result of `find` for the condition whose type is argument `kind`, its index, and the part in argument `part`.
 fn condition<T>(
     call: &Context<'_>,
     kind: usize,
@@ -98,14 +85,10 @@ fn condition<T>(
     let Some((_, part)) = ConditionPart::ALL.iter().find(|(name, _)| *name == part) else { return Ok(None) };
     let conditions = call.get_raw(0).as_str()?;
     CONDITIONS.with_borrow_mut(|last| {
-        last.parsed(
-            conditions,
-            |text| json(&shorthand::in_full(text)),
-            |conditions| {
-                let index = conditions.iter().position(|condition| condition.kind == kind)?;
-                find(index, &conditions[index], *part)
-            },
-        )
+        last.parsed(conditions, json, |conditions| {
+            let index = conditions.iter().position(|condition| condition.kind == kind)?;
+            find(index, &conditions[index], *part)
+        })
     })
 }
 
@@ -119,7 +102,7 @@ fn text(condition: &Condition, part: ConditionPart) -> Option<String> {
     }
 }
 
-/// The JSON text that was parsed last. All of it is compared: SQLite may put the next row where the last one was.
+/// The last parsed JSON text. All of it is compared, because SQLite may reuse the memory of a row.
 #[derive(Default)]
 struct Last<T>(Option<(String, T)>);
 
@@ -146,7 +129,7 @@ fn json<T: DeserializeOwned>(text: &str) -> Result<T> {
 
 /// An error like SQLite's own when the read that calls must end.
 fn in_time() -> Result<()> {
-    if leash::is_over() {
+    if cancellation::is_cancelled() {
         return Err(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_INTERRUPT), None));
     }
     Ok(())
@@ -163,10 +146,10 @@ mod tests {
 
     use super::*;
     use crate::failure::FailureKind;
-    use crate::sqlite::leash::Leash;
+    use crate::sqlite::cancellation::Cancellation;
 
     #[test]
-    fn what_a_row_holds_is_parsed_once_and_the_next_row_anew() {
+    fn the_json_of_a_row_is_parsed_once() {
         let (mut last, parsed) = (Last::<Value>(None), Cell::new(0));
         let mut find = |text| {
             let parse = |text: &str| {
@@ -184,9 +167,9 @@ mod tests {
         assert_eq!(parsed.get(), 4, "nothing is kept of what is broken");
     }
 
-    /// One row, in which SQLite takes no step at which it would look at the clock.
+    /// Of one row, so SQLite itself checks no deadline.
     #[test]
-    fn a_function_ends_the_statement_when_nobody_waits_for_it() {
+    fn a_function_ends_a_cancelled_statement() {
         let connection = Connection::open_in_memory().unwrap();
         register(&connection).unwrap();
         for call in [
@@ -196,8 +179,8 @@ mod tests {
             "search_condition_time('[]', '', 'Ready', 'last_updated_time')",
         ] {
             let evaluate = || Ok(connection.query_row(&format!("select {call}"), (), |_| Ok(()))?);
-            let (leash, caller) = Leash::new(Duration::from_secs(3600));
-            let failure = leash.hold(|| {
+            let (cancellation, caller) = Cancellation::new(Duration::from_secs(3600));
+            let failure = cancellation.run(|| {
                 drop(caller);
                 evaluate()
             });

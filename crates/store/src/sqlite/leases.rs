@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehav
 use crate::failure::Failure;
 use crate::{LeasePage, Slice};
 
-/// A slice of the leases that somebody has.
+/// A slice of the held leases.
 pub(super) fn list(
     connection: &Connection,
     scope: &str,
@@ -35,7 +35,7 @@ pub(super) fn list(
     Ok(LeasePage { total, items, more })
 }
 
-/// Decides on what is there, and writes, while nobody else can.
+/// Decides a claim and stores the lease in one write transaction.
 pub(super) fn claim(
     connection: &Connection,
     scope: &str,
@@ -63,7 +63,7 @@ pub(super) fn claim(
     Ok(Ok(lease))
 }
 
-/// One step: a thousand leases that nobody has had since, by leases_by_expiry.
+/// Removes up to a thousand leases that expired before then, by leases_by_expiry.
 pub(super) fn prune(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
     let removed = connection.execute(
         "delete from leases where (tenancy, group_name, name) in (
@@ -76,9 +76,9 @@ pub(super) fn prune(connection: &Connection, before: Timestamp) -> Result<u64, F
 
 fn lease(found: &Row<'_>) -> Result<Lease, rusqlite::Error> {
     Ok(Lease {
-        name: found.get(0)?,
-        holder: found.get(1)?,
-        expires: Timestamp::from_micros(found.get(2)?),
-        version: Version(found.get(3)?),
+        name: found.get("name")?,
+        holder: found.get("holder")?,
+        expires: Timestamp::from_micros(found.get("expires")?),
+        version: Version(found.get("version")?),
     })
 }

@@ -1,19 +1,16 @@
-//! Loads every row that a batch can touch. A prepared statement per row costs as little here as
-//! one for all would, because there is no round trip.
+//! Loads every row that a batch can touch, with a statement for each row, because there is no round trip.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use hyperfleet_core::rules::{Needs, WorkingSet};
-use hyperfleet_core::{Catalog, KEPT_FOR, ResourceId, Timestamp, Version};
+use hyperfleet_core::rules::{LoadPlan, WorkingSet};
+use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{dictionaries, read, row};
+use super::{read, row};
+use crate::codec::columns::{READ_REPORT, READ_SUMMARY};
+use crate::codec::idempotency;
 use crate::failure::Failure;
-use crate::memory::Mark;
-use crate::packed::Dictionaries;
-use crate::report_row::{REPORT_COLUMNS, STANDING_COLUMNS};
-use crate::retries;
 
 /// A resource and its owners up to the root.
 const ABOVE: &str = "with recursive above (id, owner_id) as (
@@ -23,54 +20,48 @@ const ABOVE: &str = "with recursive above (id, owner_id) as (
      )
      select id from above";
 
-static STANDING: LazyLock<String> = LazyLock::new(|| {
-    format!("select {STANDING_COLUMNS} from reported where resource_id = ?1 and adapter = ?2")
+static SUMMARY: LazyLock<String> = LazyLock::new(|| {
+    format!("select {READ_SUMMARY} from latest_reports where resource_id = ?1 and adapter = ?2")
 });
 static REPORT: LazyLock<String> = LazyLock::new(|| {
-    format!("select {REPORT_COLUMNS} from reported where resource_id = ?1 and adapter = ?2")
+    format!("select {READ_REPORT} from latest_reports where resource_id = ?1 and adapter = ?2")
 });
 static REPORTS: LazyLock<String> =
-    LazyLock::new(|| format!("select {REPORT_COLUMNS} from reported where resource_id = ?1"));
-
-/// Where the feed is.
-pub(super) fn mark(connection: &Connection) -> Result<Mark, Failure> {
-    let mut statement = connection.prepare_cached("select version, commits from feed")?;
-    Ok(statement.query_row((), |row| Ok(Mark { version: Version(row.get(0)?), commits: row.get(1)? }))?)
-}
+    LazyLock::new(|| format!("select {READ_REPORT} from latest_reports where resource_id = ?1"));
 
 pub(super) fn load(
     connection: &Connection,
     catalog: &Catalog,
-    dictionaries: &Dictionaries,
-    needs: &Needs,
-    set: &mut WorkingSet,
-) -> Result<(), Failure> {
-    for id in &needs.ids {
+    plan: &LoadPlan,
+) -> Result<WorkingSet, Failure> {
+    let version = connection.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
+    let set = &mut WorkingSet::new(Version(version));
+    for id in &plan.ids {
         load_resource(connection, catalog, *id, set)?;
     }
-    for id in needs.statuses.difference(&needs.ids) {
+    for id in plan.statuses.difference(&plan.ids) {
         // Mapped conditions may look at the whole resource.
         if catalog.has_mappings() {
             load_resource(connection, catalog, *id, set)?;
         } else if let Some(resource) = read::status(connection, catalog, *id)? {
-            set.load_light(resource);
+            set.load_without_spec(resource);
         }
     }
-    for (id, adapter) in &needs.reports {
-        load_reports(connection, dictionaries, *id, Some(adapter), set)?;
+    for (id, adapter) in &plan.reports {
+        load_reports(connection, *id, Some(adapter), set)?;
     }
-    load_names(connection, needs, set)?;
-    load_answers(connection, needs, set)?;
+    load_names(connection, plan, set)?;
+    load_idempotency_records(connection, plan, set)?;
 
-    // What may disappear drags its surroundings in.
+    // A removal also needs the tree of the resource.
     let mut surroundings = BTreeSet::new();
-    let roots = needs.roots(set);
+    let roots = plan.roots(set);
     for id in &roots {
         surroundings.extend(load_tree(connection, catalog, *id, set)?);
     }
     let finalizing: Vec<ResourceId> = set
         .loaded()
-        .filter(|r| !r.is_active() && needs.statuses.contains(&r.id) && !roots.contains(&r.id))
+        .filter(|r| !r.is_active() && plan.statuses.contains(&r.id) && !roots.contains(&r.id))
         .map(|r| r.id)
         .collect();
     for id in finalizing {
@@ -81,17 +72,17 @@ pub(super) fn load(
     }
     load_child_counts(connection, &surroundings, set)?;
 
-    let mut recomputed: BTreeSet<ResourceId> = needs.statuses.clone();
+    let mut recomputed: BTreeSet<ResourceId> = plan.statuses.clone();
     if !surroundings.is_empty() {
         recomputed.extend(set.loaded().map(|r| r.id));
     }
-    load_standings(connection, catalog, &recomputed, set)?;
+    load_summaries(connection, catalog, &recomputed, set)?;
     let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
     let mapped: Vec<ResourceId> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id).collect();
     for id in mapped {
-        load_reports(connection, dictionaries, id, None, set)?;
+        load_reports(connection, id, None, set)?;
     }
-    Ok(())
+    Ok(std::mem::take(set))
 }
 
 fn load_resource(
@@ -106,20 +97,20 @@ fn load_resource(
     Ok(())
 }
 
-/// Where the required adapters of these resources stand. By the primary key.
-fn load_standings(
+/// The report summaries of required adapters, by the primary key.
+fn load_summaries(
     connection: &Connection,
     catalog: &Catalog,
     of: &BTreeSet<ResourceId>,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(&STANDING)?;
+    let mut statement = connection.prepare_cached(&SUMMARY)?;
     for id in of {
         let Some(entity) = set.kind_of(*id).and_then(|kind| catalog.get(kind)) else { continue };
         for adapter in &entity.required_adapters {
             let mut rows = statement.query((id.to_string(), adapter))?;
             if let Some(found) = rows.next()? {
-                set.load_standing(*id, row::standing(found)?);
+                set.load_summary(*id, row::summary(found)?);
             }
         }
     }
@@ -129,7 +120,6 @@ fn load_standings(
 /// The whole reports on a resource, or that of one adapter.
 fn load_reports(
     connection: &Connection,
-    dictionaries: &Dictionaries,
     id: ResourceId,
     adapter: Option<&str>,
     set: &mut WorkingSet,
@@ -141,35 +131,43 @@ fn load_reports(
         None => statement.query([id.to_string()])?,
     };
     while let Some(found) = rows.next()? {
-        let report = dictionaries::reread(connection, dictionaries, || row::report(dictionaries, found))?;
+        let report = row::report(found)?;
         set.load_report(id, report);
     }
     Ok(())
 }
 
-/// What was answered to requests that come again.
-fn load_answers(connection: &Connection, needs: &Needs, set: &mut WorkingSet) -> Result<(), Failure> {
+/// The recorded responses of idempotency keys.
+fn load_idempotency_records(
+    connection: &Connection,
+    plan: &LoadPlan,
+    set: &mut WorkingSet,
+) -> Result<(), Failure> {
     let mut statement =
-        connection.prepare_cached("select body, at, answer from retries where key = ?1 and at > ?2")?;
-    let kept_since = Timestamp::now().micros() - KEPT_FOR;
-    for key in &needs.retries {
+        connection.prepare_cached("select key, request, created_time, answer from idempotency_records where key = ?1 and created_time > ?2")?;
+    let kept_since = Timestamp::now().micros() - IDEMPOTENCY_RETENTION;
+    for key in &plan.idempotency_keys {
         let mut rows = statement.query((key, kept_since))?;
         if let Some(found) = rows.next()? {
-            let (body, at): (Vec<u8>, i64) = (found.get(0)?, found.get(1)?);
-            let (key, answer) = retries::read(key, &body, Timestamp::from_micros(at), row::text(found, 2)?)?;
-            set.load_answer(key, answer);
+            let (key, record) = idempotency::record(
+                row::bytes(found, "key")?,
+                row::bytes(found, "request")?,
+                row::time(found, "created_time")?,
+                row::text(found, "answer")?,
+            )?;
+            set.load_idempotency_record(key, record);
         }
     }
     Ok(())
 }
 
-fn load_names(connection: &Connection, needs: &Needs, set: &mut WorkingSet) -> Result<(), Failure> {
+fn load_names(connection: &Connection, plan: &LoadPlan, set: &mut WorkingSet) -> Result<(), Failure> {
     // By resources_active_name.
     let mut statement = connection.prepare_cached(
         "select id from resources
          where kind = ?1 and coalesce(owner_id, tenancy, '') = ?2 and name = ?3 and deleted_time is null",
     )?;
-    for (kind, place, name) in &needs.names {
+    for (kind, place, name) in &plan.names {
         let holder: Option<String> =
             statement.query_row((&**kind, place.to_string(), name), |row| row.get(0)).optional()?;
         if let Some(holder) = holder {
@@ -179,8 +177,8 @@ fn load_names(connection: &Connection, needs: &Needs, set: &mut WorkingSet) -> R
     Ok(())
 }
 
-/// Everything below and above a resource, and whoever refers to what is below. Returns the ids
-/// below and above.
+/// Loads the descendants and owners of a resource and the referrers of its descendants. Returns the ids of the descendants
+/// and owners.
 fn load_tree(
     connection: &Connection,
     catalog: &Catalog,
@@ -218,12 +216,17 @@ fn load_child_counts(
     owners: &BTreeSet<ResourceId>,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
-    let mut statement = connection
-        .prepare_cached("select kind, count(*) from resources where owner_id = ?1 group by kind")?;
+    let mut statement = connection.prepare_cached(
+        "select kind, count(*) as children from resources where owner_id = ?1 group by kind",
+    )?;
     for owner in owners {
         let mut rows = statement.query([owner.to_string()])?;
         while let Some(found) = rows.next()? {
-            set.load_child_count(*owner, row::text(found, 0)?.into(), found.get::<_, i64>(1)? as usize);
+            set.load_child_count(
+                *owner,
+                row::text(found, "kind")?.into(),
+                found.get::<_, i64>("children")? as usize,
+            );
         }
     }
     Ok(())

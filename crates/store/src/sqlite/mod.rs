@@ -1,17 +1,16 @@
 //! The embedded store: one file, one writer thread, a few readers, WAL.
 //!
-//! `synchronous=FULL` makes an acknowledged write survive a power loss. Point reads run on the
-//! caller's thread: they take microseconds, less than handing them to another thread would. Whatever
-//! may take long has readers of its own and waits its turn, so that no search keeps a point read waiting.
+//! `synchronous=FULL` makes an acknowledged write survive a power loss. A point read runs on the caller's thread, because
+//! it takes less time than handing it to another. Long reads have connections and permits of their own, so that no search
+//! delays a point read.
 
-mod dictionaries;
+mod cancellation;
 mod feed;
 mod functions;
+mod history;
 mod leases;
-mod leash;
 mod load;
 mod migrate;
-mod past;
 mod persist;
 #[cfg(test)]
 mod plans;
@@ -20,40 +19,38 @@ mod readers;
 mod row;
 mod surroundings;
 #[cfg(test)]
-mod turns;
+mod tests;
 mod writer;
 
 use std::path::Path;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Claim, Error, Lease, Resource, ResourceId, Sight, Timestamp, Version};
+use hyperfleet_core::{
+    AccessScope, Catalog, Claim, Error, Lease, Resource, ResourceId, Tenant, Timestamp, Version,
+};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::failure::{Failure, FailureKind};
-use crate::feed::{Trail, TrailRow};
-use crate::known::Known;
-use crate::lane::{self, Answers, Lanes, Questions};
-use crate::migrations::{MigrationReport, OpenError};
-use crate::moment::Moment;
-use crate::packed::{Dictionaries, PackedRow};
-use crate::reader::Reading;
+use crate::feed::{FeedPage, FeedRow};
+use crate::maintenance::migrations::{MigrationReport, OpenError};
+use crate::read::FeedReader;
 use crate::{
-    LeasePage, ListQuery, Options, Page, Past, Pending, ReportPage, Slice, TimelinePage, TimelineQuery,
+    LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice, TimelinePage,
+    TimelineQuery,
 };
 
-use leash::Leash;
+use cancellation::Cancellation;
 use readers::Readers;
 pub(crate) use writer::Writer;
 
 const POINT_READERS: usize = 4;
 const SCANS: usize = 4;
 
-/// Pages that a connection keeps. A reader has to drop all of its own whenever somebody has written, and finds them again
-/// in the system's cache, so more is of little use to it.
+/// The page caches. A reader drops its pages after every commit and finds them in the system's cache, so it needs few.
 const WRITERS_CACHE_KIB: i64 = 16_000;
 const READERS_CACHE_KIB: i64 = 4_000;
 
@@ -64,16 +61,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     location: Location,
-    /// For what takes microseconds, and for the server's own questions.
+    /// For point reads and the server's own reads.
     points: Readers,
-    /// For whatever takes as long as its caller makes it take.
+    /// For reads that callers may make long.
     scans: Readers,
-    /// To wait for a turn takes no thread, and ends when the caller goes.
-    turns: Arc<Semaphore>,
+    /// A caller waits for a permit without a thread.
+    permits: Arc<Semaphore>,
     catalog: Arc<Catalog>,
-    dictionaries: Arc<Dictionaries>,
-    known: Arc<Known>,
-    lanes: Lanes,
+    timeout: Duration,
 }
 
 /// Where the database is.
@@ -152,24 +147,17 @@ pub(crate) fn open(
     path: Option<&Path>,
     options: &Options,
     catalog: Arc<Catalog>,
-    dictionaries: Arc<Dictionaries>,
-    known: Arc<Known>,
 ) -> Result<(Sqlite, Writer), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
     let mut connection = location.connect().map_err(fail)?;
     migrate::run(&mut connection, options.migrate)?;
-    dictionaries::read(&connection)
-        .and_then(|kept| dictionaries.replace(kept))
-        .map_err(|failure| OpenError::new(format!("cannot read the dictionaries: {}", failure.cause)))?;
     let points = Readers::open(&location, POINT_READERS).map_err(fail)?;
     let scans = Readers::open(&location, SCANS).map_err(fail)?;
-    let turns = Arc::new(Semaphore::new(SCANS));
-    let writer = Writer::new(connection, catalog.clone(), dictionaries.clone());
-    Ok((
-        Sqlite { location, points, scans, turns, catalog, dictionaries, known, lanes: Lanes::default() },
-        writer,
-    ))
+    let permits = Arc::new(Semaphore::new(SCANS));
+    let writer = Writer::new(connection, catalog.clone());
+    let timeout = options.request_timeout;
+    Ok((Sqlite { location, points, scans, permits, catalog, timeout }, writer))
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -178,95 +166,53 @@ pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError>
 }
 
 impl Sqlite {
-    /// On the caller's thread when a reader is free, else on one that may wait.
-    pub(crate) async fn get(self: &Arc<Self>, id: ResourceId) -> lane::Answer {
-        self.lanes.get(None, id, || Lane(Arc::downgrade(self))).await
-    }
-
-    pub(crate) async fn moment(self: &Arc<Self>) -> Result<Moment, Failure> {
-        self.lanes.moment(|| Lane(Arc::downgrade(self))).await
-    }
-
-    async fn look_at_the_feed(self: &Arc<Self>) -> Result<Moment, Failure> {
+    /// The resource with this id; on the caller's thread if a reader is free, else on a blocking thread.
+    pub(crate) async fn get(
+        self: &Arc<Self>,
+        _: Option<&Tenant>,
+        id: ResourceId,
+    ) -> Result<Option<Arc<Resource>>, Failure> {
         if let Some(reader) = self.points.free() {
-            return Ok(self.known.moment(load::mark(&reader)?));
+            return Ok(read::get(&reader, &self.catalog, id)?.map(Arc::new));
         }
-        Ok(self.known.moment(self.glance(load::mark).await?))
-    }
-
-    /// Whole resources, in the order of their ids.
-    async fn look_up(self: &Arc<Self>, ids: Vec<ResourceId>) -> Result<Vec<lane::Answer>, Failure> {
-        if let Some(reader) = self.points.free() {
-            return read::look_up(&reader, &self.catalog, &self.known, &ids);
-        }
-        let (catalog, known) = (self.catalog.clone(), self.known.clone());
-        self.glance(move |reader| read::look_up(reader, &catalog, &known, &ids)).await
+        let catalog = self.catalog.clone();
+        Ok(self.short_read(move |reader| read::get(reader, &catalog, id)).await?.map(Arc::new))
     }
 
     pub(crate) async fn list(
         self: &Arc<Self>,
-        query: ListQuery,
-        rulebook: Arc<Rulebook>,
-        time: Duration,
+        _: Option<&Tenant>,
+        query: &ListQuery,
+        rulebook: &Arc<Rulebook>,
     ) -> Result<Page, Failure> {
-        let era = self.known.era();
-        self.scan(time, move |reader| read::list(reader, rulebook.view(), &query, era)).await
+        let (query, rulebook) = (query.clone(), rulebook.clone());
+        self.scan(self.timeout, move |reader| read::list(reader, rulebook.view(), &query)).await
     }
 
-    /// A read that takes long, or may be made to.
+    /// A read that may take long.
     async fn scan<T: Send + 'static>(
         self: &Arc<Self>,
         time: Duration,
-        read: impl Fn(&Connection) -> Result<T, Failure> + Send + 'static,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        let (leash, _caller) = Leash::new(time);
-        let turn = self.turns.clone().acquire_owned().await;
-        let turn = turn.map_err(|error| Failure::new(FailureKind::Defect, error))?;
+        let (cancellation, _caller) = Cancellation::new(time);
+        let permit = self.permits.clone().acquire_owned().await;
+        let permit = permit.map_err(|error| Failure::new(FailureKind::Defect, error))?;
         let this = self.clone();
-        off_thread(move || {
-            let _turn = turn;
-            leash.hold(|| this.read_by(&this.scans.wait(), read))
+        blocking(move || {
+            let _permit = permit;
+            cancellation.run(|| read(&this.scans.wait()))
         })
         .await
     }
 
-    /// A read that takes a moment, whoever asks.
-    async fn glance<T: Send + 'static>(
+    /// A read that takes a moment.
+    async fn short_read<T: Send + 'static>(
         self: &Arc<Self>,
-        read: impl Fn(&Connection) -> Result<T, Failure> + Send + 'static,
+        read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let this = self.clone();
-        off_thread(move || this.read_by(&this.points.wait(), read)).await
-    }
-
-    /// Reads, and once more if that meets a value of a dictionary that another process has made since.
-    fn read_by<T>(
-        &self,
-        reader: &Connection,
-        read: impl Fn(&Connection) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        dictionaries::reread(reader, &self.dictionaries, || read(reader))
-    }
-
-    /// Some rows to learn words from.
-    pub(crate) async fn sample(self: &Arc<Self>, versions: Vec<i64>) -> Result<Vec<PackedRow>, Failure> {
-        self.glance(move |reader| dictionaries::sample(reader, &versions)).await
-    }
-
-    /// Takes in the dictionaries of the table.
-    pub(crate) async fn read_dictionaries(self: &Arc<Self>) -> Result<(), Failure> {
-        self.dictionaries.add(self.glance(dictionaries::read).await?)
-    }
-
-    /// Keeps a dictionary, unless there is one with its number already.
-    pub(crate) async fn keep_dictionary(
-        self: &Arc<Self>,
-        number: u8,
-        words: Vec<u8>,
-        at: Timestamp,
-    ) -> Result<(), Failure> {
-        let this = self.clone();
-        off_thread(move || dictionaries::keep(&this.location.connect()?, number, &words, at)).await
+        blocking(move || read(&this.points.wait())).await
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -274,90 +220,91 @@ impl Sqlite {
     }
 
     pub(crate) async fn bounds(self: &Arc<Self>) -> Result<(Version, Version), Failure> {
-        self.glance(feed::bounds).await
+        self.short_read(feed::bounds).await
     }
 
-    pub(crate) async fn trail(
+    pub(crate) async fn feed_page(
         self: &Arc<Self>,
-        reading: Reading,
+        by: FeedReader,
         position: Version,
         limit: i64,
-        time: Duration,
-    ) -> Result<Option<Trail>, Failure> {
-        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
-        let read = move |reader: &Connection| feed::trail(reader, &catalog, &dictionaries, position, limit);
-        match reading {
-            Reading::First => self.glance(read).await,
-            Reading::Behind => self.scan(time, read).await,
+    ) -> Result<Option<FeedPage>, Failure> {
+        let catalog = self.catalog.clone();
+        let read = move |reader: &Connection| feed::feed_page(reader, &catalog, position, limit);
+        match by {
+            FeedReader::Shared => self.short_read(read).await,
+            FeedReader::CatchUp => self.scan(self.timeout, read).await,
         }
     }
 
     pub(crate) async fn states(
         self: &Arc<Self>,
-        ids: Vec<ResourceId>,
+        _: Option<&Tenant>,
+        ids: &[ResourceId],
         since: Version,
-        time: Duration,
-    ) -> Result<Vec<Vec<TrailRow>>, Failure> {
-        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
-        self.scan(time, move |reader| feed::states(reader, &catalog, &dictionaries, &ids, since)).await
+    ) -> Result<Vec<Vec<FeedRow>>, Failure> {
+        let (catalog, ids) = (self.catalog.clone(), ids.to_vec());
+        self.scan(self.timeout, move |reader| feed::states(reader, &catalog, &ids, since)).await
     }
 
     /// Like a list.
-    pub(crate) async fn present(
+    pub(crate) async fn snapshot(
         self: &Arc<Self>,
-        query: ListQuery,
-        rulebook: Arc<Rulebook>,
-        time: Duration,
+        _: Option<&Tenant>,
+        query: &ListQuery,
+        rulebook: &Arc<Rulebook>,
     ) -> Result<(Version, Vec<(Version, ResourceId)>), Failure> {
-        self.scan(time, move |reader| feed::present(reader, rulebook.view(), &query)).await
+        let (query, rulebook) = (query.clone(), rulebook.clone());
+        self.scan(self.timeout, move |reader| feed::snapshot(reader, rulebook.view(), &query)).await
     }
 
-    pub(crate) async fn secret(self: &Arc<Self>, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        let (this, name) = (self.clone(), name.to_owned());
-        off_thread(move || read::secret(&this.location.connect()?, &name, &fresh)).await
+    pub(crate) async fn secret(self: &Arc<Self>, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
+        let (this, name, fresh) = (self.clone(), name.to_owned(), fresh.to_vec());
+        blocking(move || read::secret(&this.location.connect()?, &name, &fresh)).await
     }
 
     pub(crate) async fn reports(
         self: &Arc<Self>,
+        _: Option<&Tenant>,
         id: ResourceId,
-        slice: Slice,
-        time: Duration,
+        slice: &Slice,
     ) -> Result<ReportPage, Failure> {
-        let dictionaries = self.dictionaries.clone();
-        self.scan(time, move |reader| read::reports(reader, &dictionaries, id, &slice)).await
+        let slice = slice.clone();
+        self.scan(self.timeout, move |reader| read::reports(reader, id, &slice)).await
     }
 
     pub(crate) async fn timeline(
         self: &Arc<Self>,
+        _: Option<&Tenant>,
         id: ResourceId,
-        query: TimelineQuery,
-        time: Duration,
+        query: &TimelineQuery,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
-        self.scan(time, move |reader| past::timeline(reader, &catalog, &dictionaries, id, &query)).await
+        let (catalog, query) = (self.catalog.clone(), *query);
+        self.scan(self.timeout, move |reader| history::timeline(reader, &catalog, id, &query)).await
     }
 
-    pub(crate) async fn past(
+    pub(crate) async fn past_generations(
         self: &Arc<Self>,
-        sight: Sight,
+        scope: &AccessScope,
         id: ResourceId,
-        generations: Vec<i64>,
-        time: Duration,
-    ) -> Result<Option<Past>, Failure> {
-        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
-        self.scan(time, move |reader| past::past(reader, &catalog, &dictionaries, &sight, id, &generations))
-            .await
+        generations: &[i64],
+    ) -> Result<Option<PastGenerations>, Failure> {
+        let (catalog, scope, generations) = (self.catalog.clone(), scope.clone(), generations.to_vec());
+        self.scan(self.timeout, move |reader| {
+            history::past_generations(reader, &catalog, &scope, id, &generations)
+        })
+        .await
     }
 
     pub(crate) async fn leases(
         self: &Arc<Self>,
+        _: Option<&Tenant>,
         scope: &str,
         group: &str,
         slice: &Slice,
-        time: Duration,
     ) -> Result<LeasePage, Failure> {
         let (scope, group, slice) = (scope.to_owned(), group.to_owned(), slice.clone());
-        self.scan(time, move |reader| leases::list(reader, &scope, &group, &slice)).await
+        self.scan(self.timeout, move |reader| leases::list(reader, &scope, &group, &slice)).await
     }
 
     pub(crate) async fn claim(
@@ -366,16 +313,16 @@ impl Sqlite {
         claim: &Claim,
     ) -> Result<Result<Lease, Error>, Failure> {
         let (this, scope, claim) = (self.clone(), scope.to_owned(), claim.clone());
-        off_thread(move || leases::claim(&this.location.connect()?, &scope, &claim)).await
+        blocking(move || leases::claim(&this.location.connect()?, &scope, &claim)).await
     }
 
     pub(crate) async fn prune_leases(self: &Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
         let this = self.clone();
-        off_thread(move || leases::prune(&this.location.connect()?, before)).await
+        blocking(move || leases::prune(&this.location.connect()?, before)).await
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {
-        self.glance(move |reader| read::pending(reader, stuck_before)).await
+        self.short_read(move |reader| read::pending(reader, stuck_before)).await
     }
 
     pub(crate) async fn basis(
@@ -383,17 +330,17 @@ impl Sqlite {
         kind: &str,
     ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
         let kind = kind.to_owned();
-        self.glance(move |reader| read::basis(reader, &kind)).await
+        self.short_read(move |reader| read::basis(reader, &kind)).await
     }
 
     pub(crate) async fn set_basis(
         self: &Arc<Self>,
         kind: &str,
         basis: &str,
-        look_again_at: Option<Timestamp>,
+        recheck_time: Option<Timestamp>,
     ) -> Result<(), Failure> {
         let (this, kind, basis) = (self.clone(), kind.to_owned(), basis.to_owned());
-        off_thread(move || read::set_basis(&this.location.connect()?, &kind, &basis, look_again_at)).await
+        blocking(move || read::set_basis(&this.location.connect()?, &kind, &basis, recheck_time)).await
     }
 
     pub(crate) async fn ids_of_kind(
@@ -403,19 +350,24 @@ impl Sqlite {
         limit: i64,
     ) -> Result<Vec<(Timestamp, ResourceId)>, Failure> {
         let kind = kind.to_owned();
-        self.glance(move |reader| read::ids_of_kind(reader, &kind, after, limit)).await
+        self.short_read(move |reader| read::ids_of_kind(reader, &kind, after, limit)).await
     }
 
     pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
-        self.glance(|reader| Ok(reader.query_row("select version from feed", (), |_| Ok(()))?)).await
+        self.short_read(|reader| Ok(reader.query_row("select version from feed", (), |_| Ok(()))?)).await
     }
 
-    pub(crate) async fn prune_history(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
-        off_thread(move || read::prune_history(&self.location.connect()?, before)).await
+    pub(crate) async fn prune_history(self: &Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
+        let this = self.clone();
+        blocking(move || read::prune_history(&this.location.connect()?, before)).await
     }
 
-    pub(crate) async fn prune_retries(self: Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
-        off_thread(move || read::prune_retries(&self.location.connect()?, before)).await
+    pub(crate) async fn prune_idempotency_records(
+        self: &Arc<Self>,
+        before: Timestamp,
+    ) -> Result<u64, Failure> {
+        let this = self.clone();
+        blocking(move || read::prune_idempotency_records(&this.location.connect()?, before)).await
     }
 
     /// Open connections, and those at work. The writer's counts as open.
@@ -425,29 +377,7 @@ impl Sqlite {
     }
 }
 
-/// Answers what waits in a lane, for as long as there is a database.
-struct Lane(Weak<Sqlite>);
-
-impl Answers for Lane {
-    async fn answer(&mut self, mut questions: Questions) {
-        let Some(sqlite) = self.0.upgrade() else { return };
-        if questions.want_the_moment() {
-            questions.tell_the_moment(&sqlite.look_at_the_feed().await);
-        }
-        let reads = questions.reads;
-        if reads.is_empty() {
-            return;
-        }
-        match sqlite.look_up(reads.iter().map(|read| read.id).collect()).await {
-            Ok(found) => reads.into_iter().zip(found).for_each(|(read, found)| read.answer(found)),
-            Err(failure) => reads.into_iter().for_each(|read| read.answer(Err(failure.clone()))),
-        }
-    }
-
-    fn reset(&mut self) {}
-}
-
-async fn off_thread<T: Send + 'static>(
+async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work)

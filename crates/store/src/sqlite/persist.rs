@@ -1,29 +1,64 @@
-//! Writes the differences of a batch, table by table. What goes and what frees its name comes before
-//! what is new, so that one batch can delete a name and use it again.
+//! Writes the differences of a batch, table by table. What frees a name comes before what takes one, so that one batch can
+//! delete a name and use it again.
+
+use std::sync::LazyLock;
 
 use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Tenant, Timestamp, json_text};
 use rusqlite::{Connection, Statement, params};
 
 use super::row;
-use crate::differences::{Differences, Refreshed};
-use crate::facets::FacetDifferences;
+use crate::codec::columns::{self, names, typed};
+use crate::codec::{ancestors, report};
 use crate::failure::Failure;
-use crate::memory::Mark;
-use crate::moved::Moves;
-use crate::packed::Dictionaries;
-use crate::report_row::ReportTexts;
-use crate::{ancestors, confirmed, past, shorthand};
+use crate::history;
+use crate::write::facets::FacetDifferences;
+use crate::write::{ConfirmedResource, Differences, NotedTimes, updated_after_of};
 
-pub(super) fn persist(
-    connection: &Connection,
-    catalog: &Catalog,
-    dictionaries: &Dictionaries,
-    set: &WorkingSet,
-    left: Mark,
-) -> Result<(), Failure> {
+static INSERT_RESOURCE: LazyLock<String> = LazyLock::new(|| insert("resources", columns::RESOURCE));
+static UPDATE_RESOURCE: LazyLock<String> =
+    LazyLock::new(|| update("resources", columns::RESOURCE_CHANGE, 1, ""));
+static INSERT_STATUS: LazyLock<String> = LazyLock::new(|| insert("resource_status", columns::STATUS));
+static UPDATE_STATUS: LazyLock<String> =
+    LazyLock::new(|| update("resource_status", columns::STATUS, 1, ", last_updated_times = ''"));
+static INSERT_REPORT: LazyLock<String> = LazyLock::new(|| insert("reports", &columns::REPORT));
+static UPDATE_REPORT: LazyLock<String> = LazyLock::new(|| update("reports", columns::REPORT_CHANGE, 2, ""));
+static INSERT_REFERENCE: LazyLock<String> =
+    LazyLock::new(|| insert("resource_references", columns::REFERENCE));
+static INSERT_FACET: LazyLock<String> = LazyLock::new(|| insert("resource_facets", columns::FACET));
+static ADD_FACET_COUNT: LazyLock<String> =
+    LazyLock::new(|| insert_or_add("facet_counts", columns::FACET_COUNT));
+static ADD_KIND_COUNT: LazyLock<String> = LazyLock::new(|| insert_or_add("kind_counts", columns::KIND_COUNT));
+static INSERT_CHANGE: LazyLock<String> = LazyLock::new(|| insert("changes", columns::CHANGE));
+// A record that is there has expired.
+static REPLACE_IDEMPOTENCY_RECORD: LazyLock<String> = LazyLock::new(|| {
+    insert("idempotency_records", columns::IDEMPOTENCY_RECORD).replacen("insert", "insert or replace", 1)
+});
+
+fn insert(table: &str, columns: &str) -> String {
+    let values: Vec<_> = (1..=typed(columns).count()).map(|number| format!("?{number}")).collect();
+    format!("insert into {table} ({}) values ({})", names(columns), values.join(", "))
+}
+
+/// Inserts counts, or adds them to the counts that are there. The first column is the key.
+fn insert_or_add(table: &str, columns: &str) -> String {
+    let (key, _) = typed(columns).next().unwrap_or_default();
+    let sums = typed(columns).skip(1).map(|(name, _)| format!("{name} = {name} + excluded.{name}"));
+    let sums = sums.collect::<Vec<_>>().join(", ");
+    format!("{} on conflict ({key}) do update set {sums}", insert(table, columns))
+}
+
+/// Updates a row by a key of the first columns; `also` is set too.
+fn update(table: &str, columns: &str, key_columns: usize, also: &str) -> String {
+    let mut assignments = typed(columns).enumerate().map(|(i, (name, _))| format!("{name} = ?{}", i + 1));
+    let key = assignments.by_ref().take(key_columns).collect::<Vec<_>>().join(" and ");
+    let set = assignments.collect::<Vec<_>>().join(", ");
+    format!("update {table} set {set}{also} where {key}")
+}
+
+pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingSet) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
-    let moves = Moves::of(catalog, set, &differences);
+    let noted_times = NotedTimes::of(catalog, set, &differences);
     for id in &differences.unlinked {
         connection
             .prepare_cached("delete from resource_references where source_id = ?1")?
@@ -35,21 +70,22 @@ pub(super) fn persist(
         connection.prepare_cached("delete from resource_status where resource_id = ?1")?.execute([&id])?;
         connection.prepare_cached("delete from reports where resource_id = ?1")?.execute([&id])?;
     }
-    update(connection, &differences.updated)?;
-    insert(connection, &differences.inserted)?;
-    restate(connection, &differences.restated)?;
-    refresh(connection, &differences.refreshed, &moves)?;
-    refacet(connection, &differences.facets)?;
-    insert_reports(connection, dictionaries, &differences.new_reports)?;
-    update_reports(connection, dictionaries, &differences.changed_reports)?;
+    update_resources(connection, &differences.updated)?;
+    insert_resources(connection, &differences.inserted)?;
+    update_statuses(connection, &differences.restated)?;
+    update_times(connection, &differences.refreshed, &noted_times)?;
+    update_facets(connection, &differences.facets)?;
+    insert_reports(connection, &differences.new_reports)?;
+    update_reports(connection, &differences.changed_reports)?;
     for (id, report) in &differences.set_back {
         connection
             .prepare_cached(
-                "update resource_status set moved = json_remove(moved, ?2) where resource_id = ?1 and moved is not null",
+                "update resource_status set report_times = json_remove(report_times, ?2)
+                 where resource_id = ?1 and report_times is not null",
             )?
             .execute((id.to_string(), format!("$.{}", json_text(&&*report.adapter))))?;
     }
-    for (id, report) in &moves.in_rows {
+    for (id, report) in &noted_times.in_rows {
         connection
             .prepare_cached(
                 "update reports set last_report_time = ?3 where resource_id = ?1 and adapter = ?2",
@@ -57,25 +93,22 @@ pub(super) fn persist(
             .execute((id.to_string(), &report.adapter, report.last_report_time.micros()))?;
     }
     for link in &differences.links {
-        connection
-            .prepare_cached(
-                "insert into resource_references (source_id, ref_type, target_id) values (?1, ?2, ?3)",
-            )?
-            .execute((link.source.to_string(), &link.ref_type, link.target.to_string()))?;
+        connection.prepare_cached(&INSERT_REFERENCE)?.execute((
+            link.source.to_string(),
+            &link.ref_type,
+            link.target.to_string(),
+        ))?;
     }
     for (kind, by) in &differences.counts {
-        connection
-            .prepare_cached(
-                "insert into kind_counts (kind, active, finalizing, pending_active, pending_finalizing)
-                 values (?1, ?2, ?3, ?4, ?5)
-                 on conflict (kind) do update
-                 set active = active + excluded.active, finalizing = finalizing + excluded.finalizing,
-                     pending_active = pending_active + excluded.pending_active,
-                     pending_finalizing = pending_finalizing + excluded.pending_finalizing",
-            )?
-            .execute((kind, by.active, by.finalizing, by.pending_active, by.pending_finalizing))?;
+        connection.prepare_cached(&ADD_KIND_COUNT)?.execute((
+            kind,
+            by.active,
+            by.finalizing,
+            by.pending_active,
+            by.pending_finalizing,
+        ))?;
     }
-    record(connection, dictionaries, set, left)
+    record(connection, set)
 }
 
 fn deleted(resource: &Resource) -> (Option<i64>, Option<&str>) {
@@ -85,21 +118,13 @@ fn deleted(resource: &Resource) -> (Option<i64>, Option<&str>) {
     }
 }
 
-fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
-    let mut wide = connection.prepare_cached(
-        "insert into resources
-             (id, kind, name, owner_id, ancestors, generation, spec, labels, refs,
-              created_time, created_by, updated_time, updated_by, deleted_time, deleted_by, tenancy)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?;
-    let mut narrow = connection.prepare_cached(
-        "insert into resource_status (resource_id, version, conditions, pending_since, confirmed_after)
-         values (?1, ?2, ?3, ?4, ?5)",
-    )?;
+fn insert_resources(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
+    let mut resource = connection.prepare_cached(&INSERT_RESOURCE)?;
+    let mut status = connection.prepare_cached(&INSERT_STATUS)?;
     for r in resources {
         let id = r.id.to_string();
         let (deleted_time, deleted_by) = deleted(r);
-        wide.execute(params![
+        resource.execute(params![
             id,
             &*r.kind,
             r.name,
@@ -117,24 +142,19 @@ fn insert(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
             deleted_by,
             r.tenancy.as_ref().map(Tenant::as_str),
         ])?;
-        narrow.execute(params![
+        status.execute(params![
             id,
             r.version.0,
-            shorthand::shorten(r.conditions.as_str()),
+            r.conditions.as_str(),
             r.pending_since.map(Timestamp::micros),
-            confirmed::of(r)?.map(Timestamp::micros),
+            updated_after_of(r)?.map(Timestamp::micros),
         ])?;
     }
     Ok(())
 }
 
-fn update(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "update resources
-         set generation = ?2, spec = ?3, labels = ?4, refs = ?5, updated_time = ?6, updated_by = ?7,
-             deleted_time = ?8, deleted_by = ?9
-         where id = ?1",
-    )?;
+fn update_resources(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&UPDATE_RESOURCE)?;
     for r in resources {
         let (deleted_time, deleted_by) = deleted(r);
         statement.execute(params![
@@ -152,145 +172,103 @@ fn update(connection: &Connection, resources: &[&Resource]) -> Result<(), Failur
     Ok(())
 }
 
-fn restate(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "update resource_status
-         set version = ?2, conditions = ?3, refreshed = '', pending_since = ?4, confirmed_after = ?5
-         where resource_id = ?1",
-    )?;
+fn update_statuses(connection: &Connection, resources: &[&Resource]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&UPDATE_STATUS)?;
     for r in resources {
         statement.execute(params![
             r.id.to_string(),
             r.version.0,
-            shorthand::shorten(r.conditions.as_str()),
+            r.conditions.as_str(),
             r.pending_since.map(Timestamp::micros),
-            confirmed::of(r)?.map(Timestamp::micros),
+            updated_after_of(r)?.map(Timestamp::micros),
         ])?;
     }
     Ok(())
 }
 
-/// SQLite writes an index whenever its column is named, so the one that seldom moves is named only then.
-fn refresh(connection: &Connection, refreshed: &[Refreshed<'_>], moves: &Moves<'_>) -> Result<(), Failure> {
-    const TIMES: &str = "refreshed = ?2, moved = coalesce(json_patch(coalesce(moved, '{}'), ?3), moved)";
+/// SQLite writes an index whenever its column is named, so `updated_after` is named only if it changed.
+fn update_times(
+    connection: &Connection,
+    refreshed: &[ConfirmedResource<'_>],
+    noted_times: &NotedTimes<'_>,
+) -> Result<(), Failure> {
+    const TIMES: &str = "last_updated_times = ?2,
+        report_times = coalesce(json_patch(coalesce(report_times, '{}'), ?3), report_times)";
     let mut times =
         connection.prepare_cached(&format!("update resource_status set {TIMES} where resource_id = ?1"))?;
     let mut times_and_index = connection.prepare_cached(&format!(
-        "update resource_status set {TIMES}, confirmed_after = ?4 where resource_id = ?1"
+        "update resource_status set {TIMES}, updated_after = ?4 where resource_id = ?1"
     ))?;
     for r in refreshed {
-        let (id, printed, noted) = (r.id.to_string(), row::print_times(&r.times), moves.noted(r.id));
+        let (id, printed, noted) = (r.id.to_string(), row::print_times(&r.times), noted_times.noted(r.id));
         match r.moved()? {
-            true => {
-                times_and_index.execute((id, printed, noted, r.confirmed_after.map(Timestamp::micros)))?
-            }
+            true => times_and_index.execute((id, printed, noted, r.updated_after.map(Timestamp::micros)))?,
             false => times.execute((id, printed, noted))?,
         };
     }
     Ok(())
 }
 
-fn refacet(connection: &Connection, facets: &FacetDifferences) -> Result<(), Failure> {
+fn update_facets(connection: &Connection, facets: &FacetDifferences) -> Result<(), Failure> {
     let mut delete = connection.prepare_cached(
         "delete from resource_facets where facet = ?1 and created_time = ?2 and resource_id = ?3",
     )?;
-    for row in &facets.gone {
+    for row in &facets.old {
         delete.execute((row.facet.bytes(), row.created_time.micros(), row.resource.to_string()))?;
     }
-    let mut insert = connection.prepare_cached(
-        "insert into resource_facets (facet, created_time, resource_id) values (?1, ?2, ?3)",
-    )?;
+    let mut insert = connection.prepare_cached(&INSERT_FACET)?;
     for row in &facets.new {
         insert.execute((row.facet.bytes(), row.created_time.micros(), row.resource.to_string()))?;
     }
-    let mut count = connection.prepare_cached(
-        "insert into facet_counts (facet, active, finalizing) values (?1, ?2, ?3)
-         on conflict (facet) do update
-         set active = active + excluded.active, finalizing = finalizing + excluded.finalizing",
-    )?;
+    let mut count = connection.prepare_cached(&ADD_FACET_COUNT)?;
     for (facet, (active, finalizing)) in &facets.counts {
         count.execute((facet.bytes(), active, finalizing))?;
     }
     let mut tidy = connection
         .prepare_cached("delete from facet_counts where facet = ?1 and active = 0 and finalizing = 0")?;
-    for row in &facets.gone {
+    for row in &facets.old {
         tidy.execute([row.facet.bytes()])?;
     }
     Ok(())
 }
 
-fn insert_reports(
-    connection: &Connection,
-    dictionaries: &Dictionaries,
-    reports: &[(ResourceId, &Report)],
-) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "insert into reports
-             (resource_id, adapter, observed_generation, last_report_time, available, finalized, reason,
-              message, packed, data, metadata, conditions, created_time)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '', ?12)",
-    )?;
+fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&INSERT_REPORT)?;
     for (id, report) in reports {
-        bind_report(&mut statement, dictionaries, *id, report)?;
-        statement.raw_bind_parameter(12, report.created_time.micros())?;
+        bind_report(&mut statement, *id, report)?;
+        statement.raw_bind_parameter(10, report.created_time.micros())?;
         statement.raw_execute()?;
     }
     Ok(())
 }
 
-fn update_reports(
-    connection: &Connection,
-    dictionaries: &Dictionaries,
-    reports: &[(ResourceId, &Report)],
-) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "update reports
-         set observed_generation = ?3, last_report_time = ?4, available = ?5, finalized = ?6, reason = ?7,
-             message = ?8, packed = ?9, data = ?10, metadata = ?11, conditions = ''
-         where resource_id = ?1 and adapter = ?2",
-    )?;
+fn update_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&UPDATE_REPORT)?;
     for (id, report) in reports {
-        bind_report(&mut statement, dictionaries, *id, report)?;
+        bind_report(&mut statement, *id, report)?;
         statement.raw_execute()?;
     }
     Ok(())
 }
 
-/// Binds what every report carries.
-fn bind_report(
-    statement: &mut Statement<'_>,
-    dictionaries: &Dictionaries,
-    id: ResourceId,
-    report: &Report,
-) -> Result<(), Failure> {
-    let standing = report.standing();
+/// Binds the columns of a changed report.
+fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -> Result<(), Failure> {
+    let summary = report.summary();
     statement.raw_bind_parameter(1, id.to_string())?;
     statement.raw_bind_parameter(2, &report.adapter)?;
     statement.raw_bind_parameter(3, report.observed_generation)?;
     statement.raw_bind_parameter(4, report.last_report_time.micros())?;
-    statement.raw_bind_parameter(5, standing.available.name())?;
-    statement.raw_bind_parameter(6, standing.finalized)?;
-    statement.raw_bind_parameter(7, standing.reason)?;
-    statement.raw_bind_parameter(8, standing.message)?;
-    let texts = ReportTexts::of(dictionaries, report)?;
-    statement.raw_bind_parameter(9, texts.packed)?;
-    statement.raw_bind_parameter(10, texts.data)?;
-    statement.raw_bind_parameter(11, texts.metadata)?;
+    statement.raw_bind_parameter(5, summary.available.name())?;
+    statement.raw_bind_parameter(6, summary.finalized)?;
+    statement.raw_bind_parameter(7, summary.reason)?;
+    statement.raw_bind_parameter(8, summary.message)?;
+    statement.raw_bind_parameter(9, report::body(report)?)?;
     Ok(())
 }
 
-/// The change rows and where they leave the feed.
-fn record(
-    connection: &Connection,
-    dictionaries: &Dictionaries,
-    set: &WorkingSet,
-    left: Mark,
-) -> Result<(), Failure> {
-    let mut statement = connection.prepare_cached(
-        "insert into changes
-             (version, resource_id, kind, at, actor, request_id, packed, size, tenancy, touched, entries)
-         values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, '')",
-    )?;
+/// The rows of the feed: changes, recorded responses and the newest version.
+fn record(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(&INSERT_CHANGE)?;
     for change in set.changes() {
         statement.execute(params![
             change.version.0,
@@ -299,20 +277,22 @@ fn record(
             change.at.micros(),
             change.actor,
             change.request_id,
-            past::pack(dictionaries, change)?,
+            history::body(change)?,
             change.entries.len() as i64,
             change.tenancy.as_ref().map(Tenant::as_str),
             change.touched(),
         ])?;
     }
-    for (key, kept) in set.new_answers() {
-        // One that is there is too old to count.
-        connection
-            .prepare_cached("insert or replace into retries (key, body, at, answer) values (?1, ?2, ?3, ?4)")?
-            .execute(params![key, kept.body, kept.at.micros(), json_text(&kept.answer)])?;
+    for (key, record) in set.new_idempotency_records() {
+        connection.prepare_cached(&REPLACE_IDEMPOTENCY_RECORD)?.execute(params![
+            key,
+            record.body,
+            record.at.micros(),
+            json_text(&record.answer)
+        ])?;
     }
     connection
-        .prepare_cached("update feed set version = ?1, commits = ?2")?
-        .execute([left.version.0, left.commits])?;
+        .prepare_cached("update feed set version = ?1 where version < ?1")?
+        .execute([set.version().0])?;
     Ok(())
 }

@@ -7,11 +7,12 @@ use hyperfleet_core::{
     Catalog, Contract, Phase, RawJson, Resource, ResourceId, Snapshot, Stamp, Timestamp, Version, View,
     json_text,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, ToSql};
 
+use super::feed::{PAGE, STATES};
 use super::read::{self, ListStatements};
-use super::{Location, migrate, past};
-use crate::packed::Dictionaries;
+use super::{Location, history, migrate};
+use crate::codec::compression::compress;
 use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
 use crate::{TimelineQuery, TimelineStart};
 
@@ -23,14 +24,19 @@ const STEPS_EACH_DUE: u64 = 160;
 const STEPS_BETWEEN_COUNTS: i32 = 100;
 
 #[test]
-fn a_page_of_a_daily_query_is_found_by_its_index() {
+fn a_page_of_a_frequent_query_is_found_by_its_index() {
     let mut connection = fleet();
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
+    let view = View {
+        catalog: &catalog,
+        contract: Contract::DOCUMENTED,
+        tenancy: false,
+        base: "/api/hyperfleet/v1",
+    };
     let steps = count_steps(&mut connection);
     for daily in daily() {
         steps.store(0, Ordering::Relaxed);
-        let page = read::list(&connection, view, &daily.query, 0).unwrap();
+        let page = read::list(&connection, view, &daily.query).unwrap();
         let taken = steps.load(Ordering::Relaxed);
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
@@ -68,10 +74,15 @@ fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
         pending_since: None,
         version: Version(100_000),
     };
+    let entries = Some(r#"[{"action":"created","changes":[]}]"#);
     let last = json_text(&Snapshot::of(&last));
-    connection.execute("update changes set last = ?1 where version = 100000", [last]).unwrap();
+    for (body, versions) in
+        [(compress([entries, None, None]), "< 100000"), (compress([entries, None, Some(&last)]), "= 100000")]
+    {
+        let update = format!("update changes set body = ?1 where version {versions}");
+        connection.execute(&update, [body.unwrap()]).unwrap();
+    }
     let steps = count_steps(&mut connection);
-    let dictionaries = Dictionaries::new().unwrap();
     for start in [
         TimelineStart::Offset(0),
         TimelineStart::Before(Version(90_000), 1),
@@ -79,18 +90,39 @@ fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     ] {
         steps.store(0, Ordering::Relaxed);
         let query = TimelineQuery { start, limit: 20, count: false };
-        let (_, page) = past::timeline(&connection, &catalog, &dictionaries, id, &query).unwrap().unwrap();
+        let (_, page) = history::timeline(&connection, &catalog, id, &query).unwrap().unwrap();
         let taken = steps.load(Ordering::Relaxed);
         assert_eq!((page.items.len(), page.more), (20, true), "{start:?}");
         assert!(taken < MOST_STEPS / 20, "{start:?} takes {taken} steps");
     }
 }
 
+/// A watch reads what is new, however long the history is of a resource that changes all the time.
+#[test]
+fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
+    let mut connection = Location::new(None).connect().unwrap();
+    migrate::run(&mut connection, true).unwrap();
+    connection.execute_batch(LONG_HISTORY).unwrap();
+    connection.execute_batch("analyze").unwrap();
+    let steps = count_steps(&mut connection);
+    let id = "019b7600-0000-7000-8000-000000000001";
+    let statements: [(&str, [&dyn ToSql; 2]); 2] = [(&PAGE, [&99_980, &10]), (&STATES, [&id, &99_980])];
+    for (statement, values) in statements {
+        steps.store(0, Ordering::Relaxed);
+        let mut statement = connection.prepare(statement).unwrap();
+        let mut rows = statement.query(values).unwrap();
+        while rows.next().unwrap().is_some() {}
+        let taken = steps.load(Ordering::Relaxed);
+        assert!(taken < MOST_STEPS / 5, "{taken} steps");
+    }
+}
+
 const LONG_HISTORY: &str = "
     with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 100000)
-    insert into changes (version, resource_id, kind, at, actor, request_id, entries, size)
+    insert into changes
+        (version, resource_id, kind, changed_time, actor, request_id, body, entry_count, touched_parts)
     select n, printf('019b7600-0000-7000-8000-%012x', case when n % 2 = 0 then 1 else n end),
-           'Cluster', n, 'ann', 'r', '[{\"action\":\"created\",\"changes\":[]}]', 1
+           'Cluster', n, 'ann', 'r', '', 1, 1
     from numbers";
 
 fn found_by(daily: &Daily, plan: &[String]) {
@@ -102,7 +134,7 @@ fn found_by(daily: &Daily, plan: &[String]) {
         Index::Creation => "r USING INDEX resources_by_creation",
         Index::Finalizing => "r USING INDEX resources_finalizing (kind=?",
         Index::Facet => "f0 USING PRIMARY KEY (facet=?",
-        Index::Confirmed => "s USING INDEX resource_status_confirmed (confirmed_after<?",
+        Index::Confirmed => "s USING INDEX resource_status_stale (updated_after<?",
         Index::Reference => {
             "resource_references USING INDEX resource_references_by_target (target_id=? AND ref_type=?"
         }

@@ -1,32 +1,25 @@
-//! Statements that stand alone: reads, and the few small writes that are no command.
+//! Reads, and the few small writes that are no command.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
-use super::{load, row};
+use super::row;
+use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS};
 use crate::failure::{Failure, FailureKind};
-use crate::known::Known;
-use crate::lane::Answer;
-use crate::memory::Mark;
-use crate::moment::Moment;
-use crate::packed::Dictionaries;
-use crate::report_row::REPORT_COLUMNS;
-use crate::search::{Dialect, Driver, Kept, Plan, Select, Value};
-use crate::{BEHIND_COLUMNS, COLUMNS, ListQuery, Page, Pending, ReportPage, STATUS_COLUMNS, Slice, Stuck};
+use crate::search::{Dialect, Driver, MaintainedCounts, Plan, Select, Value};
+use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
-static GET: LazyLock<String> = LazyLock::new(|| {
-    get_columns(&format!("{COLUMNS}, (select version from feed), (select commits from feed)"))
-});
-static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&STATUS_COLUMNS));
+static GET: LazyLock<String> = LazyLock::new(|| get_columns(READ_RESOURCE));
+static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&READ_STATUS));
 
 static REPORTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {REPORT_COLUMNS}, f.version,
-                case when ?2 then (select count(*) from reports where resource_id = ?1) end
+        "select {READ_REPORT}, f.version as feed_version,
+                case when ?2 then (select count(*) from reports where resource_id = ?1) end as total
          from feed f left join (
-             select * from reported where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
+             select * from latest_reports where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
          ) page on true
          order by adapter"
     )
@@ -38,32 +31,6 @@ fn get_columns(columns: &str) -> String {
     )
 }
 
-/// Whole resources, by what is known where the feed says that this is still so. What cannot be read is nobody else's
-/// trouble.
-pub(super) fn look_up(
-    connection: &Connection,
-    catalog: &Catalog,
-    known: &Known,
-    ids: &[ResourceId],
-) -> Result<Vec<Answer>, Failure> {
-    let (asked, is_kept) = known.ask(ids.iter().copied());
-    let shown = match is_kept.contains(&true) {
-        true => known.show(asked, load::mark(connection)?, ids.iter().copied()),
-        false => vec![None; ids.len()],
-    };
-    let mut statement = connection.prepare_cached(&GET)?;
-    let mut read = |id: ResourceId| -> Answer {
-        let mut rows = statement.query([id.to_string()])?;
-        let Some(found) = rows.next()? else { return Ok(None) };
-        let resource = row::resource(catalog, found)?.map(Arc::new);
-        let version = Version(found.get(BEHIND_COLUMNS)?);
-        let mark = Mark { version, commits: found.get(BEHIND_COLUMNS + 1)? };
-        known.keep(asked, mark, resource.iter());
-        Ok(resource)
-    };
-    Ok(ids.iter().zip(shown).map(|(id, shown)| if shown.is_some() { Ok(shown) } else { read(*id) }).collect())
-}
-
 /// A whole resource.
 pub(super) fn get(
     connection: &Connection,
@@ -73,7 +40,7 @@ pub(super) fn get(
     get_by(connection, catalog, &GET, id)
 }
 
-/// A resource without its wish.
+/// A resource without spec and references.
 pub(super) fn status(
     connection: &Connection,
     catalog: &Catalog,
@@ -97,12 +64,7 @@ fn get_by(
 }
 
 /// Chooses the ids and reads them one by one, in one snapshot.
-pub(super) fn list(
-    connection: &Connection,
-    view: View<'_>,
-    query: &ListQuery,
-    era: u64,
-) -> Result<Page, Failure> {
+pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -> Result<Page, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let ListStatements { ids, total, values } = list_statements(&snapshot, view, query)?;
     let mut found = {
@@ -116,13 +78,12 @@ pub(super) fn list(
         }
         found
     };
-    let (mark, total) = {
+    let (version, total) = {
         let mut statement = snapshot.prepare_cached(&total)?;
         bind(&mut statement, &values)?;
         let mut rows = statement.raw_query();
         let row = rows.next()?.ok_or_else(|| Failure::new(FailureKind::Defect, "no feed"))?;
-        let mark = Mark { version: Version(row.get(0)?), commits: row.get(1)? };
-        (mark, row.get::<_, Option<i64>>(2)?.map(|n| n as u64))
+        (Version(row.get("version")?), row.get::<_, Option<i64>>("total")?.map(|n| n as u64))
     };
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
     let more = found.len() > limit;
@@ -131,13 +92,13 @@ pub(super) fn list(
     for id in found {
         items.extend(get(&snapshot, view.catalog, id)?);
     }
-    Ok(Page { moment: Moment { era, mark }, total, items, more })
+    Ok(Page { version, total, items, more })
 }
 
 /// The statements of a list, and what is bound to them.
 pub(super) struct ListStatements {
     pub(super) ids: String,
-    /// Where the feed stands, and the size of the whole result.
+    /// The newest version, and the size of the whole result.
     pub(super) total: String,
     pub(super) values: Vec<Value>,
 }
@@ -150,7 +111,7 @@ pub(super) fn list_statements(
     let mut plan = Plan::of(query);
     let driver = driver(connection, &mut plan)?;
     let Select { ids, total, values, .. } = plan.select(query, view, Dialect::Sqlite, driver);
-    Ok(ListStatements { ids, total: format!("select version, commits, {total} from feed"), values })
+    Ok(ListStatements { ids, total: format!("select version, {total} as total from feed"), values })
 }
 
 /// SQLite keeps no statistics, so the table to begin with is chosen here.
@@ -159,7 +120,7 @@ fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failur
         return Ok(plan.begin());
     }
     let mut numbers = Vec::new();
-    for Kept { table, key, values } in plan.numbers() {
+    for MaintainedCounts { table, key, values } in plan.numbers() {
         let mut statement = connection
             .prepare_cached(&format!("select active + finalizing from {table} where {key} = ?1"))?;
         let mut number = 0;
@@ -172,7 +133,7 @@ fn driver(connection: &Connection, plan: &mut Plan<'_>) -> Result<Driver, Failur
         None => None,
         Some(time) => {
             let mut statement = connection.prepare_cached(
-                "select count(*) from (select 1 from resource_status where confirmed_after <= ?1 limit ?2)",
+                "select count(*) from (select 1 from resource_status where updated_after <= ?1 limit ?2)",
             )?;
             let most = plan.most_stale(&numbers) + 1;
             Some(statement.query_row([time.micros(), most], |row| row.get(0))?)
@@ -191,7 +152,6 @@ pub(super) fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Result<()
 /// A slice of the reports on a resource, by the primary key.
 pub(super) fn reports(
     connection: &Connection,
-    dictionaries: &Dictionaries,
     resource: ResourceId,
     slice: &Slice,
 ) -> Result<ReportPage, Failure> {
@@ -200,75 +160,77 @@ pub(super) fn reports(
     let mut rows = statement.query((resource.to_string(), slice.count, after, limit, offset))?;
     let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
     while let Some(found) = rows.next()? {
-        page.version = Version(found.get(9)?);
-        page.total = found.get::<_, Option<i64>>(10)?.map(|n| n as u64);
-        if found.get_ref(0)?.as_str_or_null().ok().flatten().is_some() {
-            page.items.push(row::report(dictionaries, found)?);
+        page.version = Version(found.get("feed_version")?);
+        page.total = found.get::<_, Option<i64>>("total")?.map(|n| n as u64);
+        if found.get::<_, Option<String>>("resource_id")?.is_some() {
+            page.items.push(row::report(found)?);
         }
     }
     page.more = slice.cut(&mut page.items);
     Ok(page)
 }
 
-/// What waits: the kept numbers, and by resource_status_pending those that wait for too long.
+/// The counts of pending resources, and by resource_status_pending those that are pending for too long.
 pub(super) fn pending(connection: &Connection, stuck_before: Timestamp) -> Result<Pending, Failure> {
     let mut waiting = connection
         .prepare_cached("select kind, pending_active, pending_finalizing from kind_counts order by kind")?;
-    let waiting = waiting
-        .query_map((), |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64)))?;
+    let waiting = waiting.query_map((), |row| {
+        let count = |name| Ok::<_, rusqlite::Error>(row.get::<_, i64>(name)? as u64);
+        Ok((row.get("kind")?, count("pending_active")?, count("pending_finalizing")?))
+    })?;
     let mut stuck = connection.prepare_cached(
-        "select r.kind, r.deleted_time is not null, count(*), min(s.pending_since)
+        "select r.kind, r.deleted_time is not null as finalizing, count(*) as count, min(s.pending_since) as since
          from resource_status s join resources r on r.id = s.resource_id
          where s.pending_since < ?1
          group by 1, 2",
     )?;
     let stuck = stuck.query_map([stuck_before.micros()], |row| {
         Ok(Stuck {
-            kind: row.get(0)?,
-            finalizing: row.get(1)?,
-            count: row.get::<_, i64>(2)? as u64,
-            since: Timestamp::from_micros(row.get(3)?),
+            kind: row.get("kind")?,
+            finalizing: row.get("finalizing")?,
+            count: row.get::<_, i64>("count")? as u64,
+            since: Timestamp::from_micros(row.get("since")?),
         })
     })?;
     Ok(Pending { waiting: waiting.collect::<Result<_, _>>()?, stuck: stuck.collect::<Result<_, _>>()? })
 }
 
-/// By which settings the conditions of a kind were computed, and when that is to be looked at again.
+/// The settings by which the conditions of a kind were computed, and when to check them again.
 pub(super) fn basis(
     connection: &Connection,
     kind: &str,
 ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
     let mut statement =
-        connection.prepare_cached("select basis, look_again_at from aggregations where kind = ?1")?;
+        connection.prepare_cached("select basis, recheck_time from aggregations where kind = ?1")?;
     let found = statement.query_row([kind], |row| {
-        Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.map(Timestamp::from_micros)))
+        Ok((row.get("basis")?, row.get::<_, Option<i64>>("recheck_time")?.map(Timestamp::from_micros)))
     });
     Ok(found.optional()?)
 }
 
-/// Remembers them.
+/// Stores these settings.
 pub(super) fn set_basis(
     connection: &Connection,
     kind: &str,
     basis: &str,
-    look_again_at: Option<Timestamp>,
+    recheck_time: Option<Timestamp>,
 ) -> Result<(), Failure> {
     connection.execute(
-        "insert into aggregations (kind, basis, look_again_at) values (?1, ?2, ?3)
-         on conflict (kind) do update set basis = excluded.basis, look_again_at = excluded.look_again_at",
-        (kind, basis, look_again_at.map(Timestamp::micros)),
+        "insert into aggregations (kind, basis, recheck_time) values (?1, ?2, ?3)
+         on conflict (kind) do update set basis = excluded.basis, recheck_time = excluded.recheck_time",
+        (kind, basis, recheck_time.map(Timestamp::micros)),
     )?;
     Ok(())
 }
 
-/// The secret with this name; `fresh` if there is none yet.
+/// The secret with this name, or else `fresh`, which is stored.
 pub(super) fn secret(connection: &Connection, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
     connection
         .execute("insert into secrets (name, value) values (?1, ?2) on conflict do nothing", (name, fresh))?;
     Ok(connection.query_row("select value from secrets where name = ?1", [name], |row| row.get(0))?)
 }
 
-/// The next ids of a kind after the resource that was made at `after`, by resources_by_kind.
+/// The next ids of a kind in the order of creation, by resources_by_kind.
 pub(super) fn ids_of_kind(
     connection: &Connection,
     kind: &str,
@@ -283,34 +245,35 @@ pub(super) fn ids_of_kind(
     let mut rows = statement.query((kind, time, id, limit))?;
     let mut found = Vec::new();
     while let Some(next) = rows.next()? {
-        found.push((Timestamp::from_micros(next.get(0)?), row::id(row::text(next, 1)?)?));
+        found.push((row::time(next, "created_time")?, row::id(row::text(next, "id")?)?));
     }
     Ok(found)
 }
 
-/// One step: the oldest thousand changes, up to the first that is young enough to stay, so that what is kept has no
-/// gaps.
+/// Removes up to a thousand of the oldest changes, up to the first that stays, so that history has no gaps.
 pub(super) fn prune_history(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
     // A read that becomes a write does not wait for another writer: it fails. So it begins as one.
     let step = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let last: Option<i64> = step.query_row(
-        "with oldest as materialized (select version, at from changes order by version limit 1000)
+        "with oldest as materialized (select version, changed_time from changes order by version limit 1000)
          select max(version) from oldest
-         where version < coalesce((select min(version) from oldest where at >= ?1), 9223372036854775807)",
+         where version < coalesce((select min(version) from oldest where changed_time >= ?1), 9223372036854775807)",
         [before.micros()],
         |row| row.get(0),
     )?;
     let Some(last) = last else { return Ok(0) };
     let removed = step.execute("delete from changes where version <= ?1", [last])?;
-    step.execute("update history set forgotten = max(forgotten, ?1)", [last])?;
+    step.execute("update history set pruned_version = max(pruned_version, ?1)", [last])?;
     step.commit()?;
     Ok(removed as u64)
 }
 
-/// One step: a thousand answers that are too old to count.
-pub(super) fn prune_retries(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
+/// Removes up to a thousand expired idempotency records.
+pub(super) fn prune_idempotency_records(connection: &Connection, before: Timestamp) -> Result<u64, Failure> {
     let removed = connection.execute(
-        "delete from retries where key in (select key from retries where at <= ?1 order by at limit 1000)",
+        "delete from idempotency_records where key in (
+             select key from idempotency_records where created_time <= ?1 order by created_time limit 1000
+         )",
         [before.micros()],
     )?;
     Ok(removed as u64)

@@ -5,10 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use rusqlite::Connection;
 
-use super::{Location, READERS_CACHE_KIB, leash};
+use super::{Location, READERS_CACHE_KIB, cancellation};
 
-/// How many steps of SQLite's machine are taken between two looks at the clock.
-const STEPS_BETWEEN_LOOKS: i32 = 1_000;
+/// Steps of SQLite's virtual machine between two checks for cancellation.
+const STEPS_BETWEEN_CHECKS: i32 = 1_000;
 
 #[derive(Debug)]
 pub(super) struct Readers {
@@ -23,25 +23,25 @@ impl Readers {
             let mut connection = location.connect()?;
             connection.pragma_update(None, "query_only", true)?;
             connection.pragma_update(None, "cache_size", -READERS_CACHE_KIB)?;
-            connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(leash::is_over))?;
+            connection.progress_handler(STEPS_BETWEEN_CHECKS, Some(cancellation::is_cancelled))?;
             connections.push(Mutex::new(connection));
         }
         Ok(Self { connections, next: AtomicUsize::new(0) })
     }
 
-    /// How many there are, and how many are at work.
+    /// The number of connections, and of those in use.
     pub(super) fn count(&self) -> (usize, usize) {
         let at_work = |reader: &&Mutex<_>| matches!(reader.try_lock(), Err(TryLockError::WouldBlock));
         (self.connections.len(), self.connections.iter().filter(at_work).count())
     }
 
-    /// One that nobody uses.
+    /// A connection that is not in use.
     pub(super) fn free(&self) -> Option<MutexGuard<'_, Connection>> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let number = self.connections.len();
         (0..number).find_map(|i| match self.connections[(start + i) % number].try_lock() {
             Ok(reader) => Some(reader),
-            // One whose user panicked is as good as before: it only reads.
+            // It only reads, so a panic left nothing half done.
             Err(TryLockError::Poisoned(reader)) => Some(reader.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         })

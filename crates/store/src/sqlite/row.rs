@@ -1,44 +1,42 @@
 //! Rows as SQLite gives them, made into resources and reports.
 
 use hyperfleet_core::{
-    Catalog, Phase, RawJson, Report, Resource, ResourceId, Stamp, Standing, Tenant, Timestamp, Version,
+    Catalog, Phase, RawJson, Report, ReportSummary, Resource, ResourceId, Stamp, Tenant, Timestamp, Version,
 };
 use rusqlite::types::ToSqlOutput;
-use rusqlite::{Row, ToSql};
+use rusqlite::{Row, RowIndex, ToSql};
 
-use crate::ancestors;
+use crate::codec::{ancestors, report};
 use crate::failure::{Failure, FailureKind};
-use crate::packed::Dictionaries;
-use crate::report_row;
 use crate::search::Value;
 
-/// Reads [`crate::COLUMNS`]. `None` for a kind that is not configured any more: such rows are
-/// invisible until it is again.
+/// Reads [`READ_RESOURCE`](crate::codec::columns). `None` for a kind that is not configured any more: such rows are invisible
+/// until it is again.
 pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resource>, Failure> {
-    let Some(entity) = catalog.get(text(row, 1)?) else { return Ok(None) };
-    let stamp = |at: usize, by: usize| -> Result<Stamp, Failure> {
-        Ok(Stamp { at: Timestamp::from_micros(row.get(at)?), by: row.get(by)? })
-    };
-    let json = |index: usize| -> Result<RawJson, Failure> { Ok(RawJson::from_stored(text(row, index)?)) };
+    let Some(entity) = catalog.get(text(row, "kind")?) else { return Ok(None) };
+    let stamp =
+        |at: &str, by: &str| -> Result<Stamp, Failure> { Ok(Stamp { at: time(row, at)?, by: row.get(by)? }) };
+    let json = |name: &str| -> Result<RawJson, Failure> { Ok(RawJson::from_stored(text(row, name)?)) };
+    let times = parse_times(text(row, "last_updated_times")?)?.into_iter();
     Ok(Some(Resource {
-        id: id(text(row, 0)?)?,
+        id: id(text(row, "id")?)?,
         kind: entity.kind.clone(),
-        name: row.get(2)?,
-        tenancy: row.get::<_, Option<String>>(18)?.as_deref().map(Tenant::from_stored),
-        ancestors: ancestors::parse(text(row, 3)?)?,
-        generation: row.get(4)?,
-        spec: json(5)?,
-        labels: json(6)?,
-        references: json(7)?,
-        created: stamp(8, 9)?,
-        updated: stamp(10, 11)?,
-        phase: match row.get::<_, Option<i64>>(12)? {
+        name: row.get("name")?,
+        tenancy: row.get::<_, Option<String>>("tenancy")?.as_deref().map(Tenant::from_stored),
+        ancestors: ancestors::parse(text(row, "ancestors")?)?,
+        generation: row.get("generation")?,
+        spec: json("spec")?,
+        labels: json("labels")?,
+        references: json("refs")?,
+        created: stamp("created_time", "created_by")?,
+        updated: stamp("updated_time", "updated_by")?,
+        phase: match row.get::<_, Option<i64>>("deleted_time")? {
             None => Phase::Active,
-            Some(_) => Phase::Finalizing(stamp(12, 13)?),
+            Some(_) => Phase::Finalizing(stamp("deleted_time", "deleted_by")?),
         },
-        conditions: report_row::conditions(text(row, 14)?, parse_times(text(row, 16)?)?.into_iter()),
-        version: Version(row.get(15)?),
-        pending_since: row.get::<_, Option<i64>>(17)?.map(Timestamp::from_micros),
+        conditions: report::conditions(text(row, "conditions")?, times),
+        version: Version(row.get("version")?),
+        pending_since: row.get::<_, Option<i64>>("pending_since")?.map(Timestamp::from_micros),
     }))
 }
 
@@ -52,24 +50,27 @@ pub(super) fn parse_times(text: &str) -> Result<Vec<i64>, Failure> {
     text.split(',').filter(|time| !time.is_empty()).map(|time| time.parse().map_err(defect)).collect()
 }
 
-/// Reads [`report_row::STANDING_COLUMNS`].
-pub(super) fn standing(row: &Row<'_>) -> Result<Standing, Failure> {
-    report_row::standing(
-        text(row, 1)?,
-        row.get(2)?,
-        Timestamp::from_micros(row.get(3)?),
-        text(row, 4)?,
-        row.get(5)?,
-        (text(row, 6)?, text(row, 7)?),
+/// Reads [`READ_SUMMARY`](crate::codec::columns).
+pub(super) fn summary(row: &Row<'_>) -> Result<ReportSummary, Failure> {
+    report::summary(
+        text(row, "adapter")?,
+        row.get("observed_generation")?,
+        time(row, "last_report_time")?,
+        text(row, "available")?,
+        row.get("finalized")?,
+        (text(row, "reason")?, text(row, "message")?),
     )
 }
 
-/// Reads [`report_row::REPORT_COLUMNS`].
-pub(super) fn report(dictionaries: &Dictionaries, row: &Row<'_>) -> Result<Report, Failure> {
-    let time = |index: usize| -> Result<Timestamp, Failure> { Ok(Timestamp::from_micros(row.get(index)?)) };
-    let plain = [Some(text(row, 6)?), Some(text(row, 7)?), text_or_none(row, 8)?];
-    let times = (time(3)?, time(4)?);
-    report_row::report(dictionaries, text(row, 1)?, row.get(2)?, times, bytes_or_none(row, 5)?, plain)
+/// Reads [`READ_REPORT`](crate::codec::columns).
+pub(super) fn report(row: &Row<'_>) -> Result<Report, Failure> {
+    report::report(
+        text(row, "adapter")?,
+        row.get("observed_generation")?,
+        time(row, "last_report_time")?,
+        time(row, "created_time")?,
+        bytes(row, "body")?,
+    )
 }
 
 /// A value of a search. Lists are JSON, which SQLite takes apart itself.
@@ -94,17 +95,17 @@ pub(super) fn id(text: &str) -> Result<ResourceId, Failure> {
     ResourceId::parse(text).ok_or_else(|| Failure::new(FailureKind::Defect, format!("'{text}' is no id")))
 }
 
+/// A time column.
+pub(super) fn time(row: &Row<'_>, column: impl RowIndex) -> Result<Timestamp, Failure> {
+    Ok(Timestamp::from_micros(row.get(column)?))
+}
+
 /// A text column, without copying it.
-pub(super) fn text<'a>(row: &'a Row<'_>, index: usize) -> Result<&'a str, Failure> {
-    row.get_ref(index)?.as_str().map_err(|error| Failure::new(FailureKind::Defect, error))
+pub(super) fn text<'a>(row: &'a Row<'_>, column: impl RowIndex) -> Result<&'a str, Failure> {
+    row.get_ref(column)?.as_str().map_err(|error| Failure::new(FailureKind::Defect, error))
 }
 
-/// The same for one that may be null.
-pub(super) fn text_or_none<'a>(row: &'a Row<'_>, index: usize) -> Result<Option<&'a str>, Failure> {
-    row.get_ref(index)?.as_str_or_null().map_err(|error| Failure::new(FailureKind::Defect, error))
-}
-
-/// The same for one that holds bytes.
-pub(super) fn bytes_or_none<'a>(row: &'a Row<'_>, index: usize) -> Result<Option<&'a [u8]>, Failure> {
-    row.get_ref(index)?.as_blob_or_null().map_err(|error| Failure::new(FailureKind::Defect, error))
+/// A blob column, without copying it.
+pub(super) fn bytes<'a>(row: &'a Row<'_>, column: impl RowIndex) -> Result<&'a [u8], Failure> {
+    row.get_ref(column)?.as_blob().map_err(|error| Failure::new(FailureKind::Defect, error))
 }

@@ -1,20 +1,18 @@
 //! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
 
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Resource, ResourceId};
+use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
 use rusqlite::Connection;
 
 use super::{Sqlite, read, row};
-use crate::STATUS_COLUMNS;
+use crate::codec::columns::{READ_REPORT, READ_STATUS};
 use crate::failure::Failure;
-use crate::packed::Dictionaries;
-use crate::surroundings::{MOST, SAID_COLUMNS};
+use crate::read::surroundings::MOST;
 
 static REPORT: LazyLock<String> = LazyLock::new(|| {
-    format!("select {} from reported where resource_id = ?1 and adapter = ?2", *SAID_COLUMNS)
+    format!("select {READ_REPORT} from latest_reports where resource_id = ?1 and adapter = ?2")
 });
 
 /// The nearest first, by resources_by_owner.
@@ -29,7 +27,7 @@ static BELOW: LazyLock<String> = LazyLock::new(|| {
          )
          select {} from below join resources r on r.id = below.id
          join resource_status s on s.resource_id = r.id",
-        *STATUS_COLUMNS
+        *READ_STATUS
     )
 });
 
@@ -38,27 +36,22 @@ static REFERRERS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "select {} from (select distinct source_id from resource_references where target_id = ?1 limit ?2) e
          join resources r on r.id = e.source_id join resource_status s on s.resource_id = r.id",
-        *STATUS_COLUMNS
+        *READ_STATUS
     )
 });
 
 impl Sqlite {
     pub(crate) async fn surroundings(
         self: &Arc<Self>,
+        _: Option<&Tenant>,
         id: ResourceId,
-        time: Duration,
     ) -> Result<Option<Surroundings>, Failure> {
-        let (catalog, dictionaries) = (self.catalog.clone(), self.dictionaries.clone());
-        self.scan(time, move |reader| look(reader, &catalog, &dictionaries, id)).await
+        let catalog = self.catalog.clone();
+        self.scan(self.timeout, move |reader| look(reader, &catalog, id)).await
     }
 }
 
-fn look(
-    connection: &Connection,
-    catalog: &Catalog,
-    dictionaries: &Dictionaries,
-    id: ResourceId,
-) -> Result<Option<Surroundings>, Failure> {
+fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Surroundings>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(resource) = read::status(&snapshot, catalog, id)? else { return Ok(None) };
     let mut around = Surroundings::of(resource);
@@ -67,17 +60,17 @@ fn look(
     for adapter in adapters {
         let mut rows = report.query((id.to_string(), adapter))?;
         if let Some(found) = rows.next()? {
-            around.reports.push(row::report(dictionaries, found)?);
+            around.reports.push(row::report(found)?);
         }
     }
     if around.resource.is_active() {
         return Ok(Some(around));
     }
-    let mut children =
-        snapshot.prepare_cached("select kind, count(*) from resources where owner_id = ?1 group by kind")?;
+    let mut children = snapshot
+        .prepare_cached("select kind, count(*) as count from resources where owner_id = ?1 group by kind")?;
     let mut rows = children.query([id.to_string()])?;
     while let Some(found) = rows.next()? {
-        around.children.insert(row::text(found, 0)?.into(), found.get::<_, i64>(1)? as usize);
+        around.children.insert(row::text(found, "kind")?.into(), found.get::<_, i64>("count")? as usize);
     }
     (around.below, around.more_below) = some(&snapshot, catalog, &BELOW, id)?;
     (around.referrers, _) = some(&snapshot, catalog, &REFERRERS, id)?;

@@ -1,14 +1,12 @@
-//! The committer with a database that fails underneath it, reads of what is known beside those who write, searches
-//! against the evaluator in memory, and what is learned from rows. What users see of the stores is tested through HTTP,
-//! with the binary.
+//! The committer with a database that fails underneath it, point reads beside writers, and searches against the
+//! evaluator in memory. What users see of the stores is tested through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-mod bell;
-mod dictionaries;
-mod flights;
-mod moved;
+mod noted_times;
+mod notifications;
 mod reads;
 mod replica;
+mod reports;
 mod search;
 mod writes;
 
@@ -19,10 +17,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent, MANDATORY,
-    RawJson, ReportedStatus, Resource, ResourceId, Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
+    AccessScope, Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent,
+    MANDATORY, RawJson, ReportedStatus, Resource, ResourceId, SpecSchemas, Submission, SubmitReport,
+    Timestamp,
 };
-use hyperfleet_store::{Metrics, Options, Slice, SliceStart, Store, Target};
+use hyperfleet_store::{Backend, Metrics, Options, Slice, SliceStart, Store};
 use prometheus_client::registry::Registry;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -37,7 +36,7 @@ impl Embedded {
     async fn open(queue_limit: usize) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let options = Options {
-            target: Target::Sqlite { path: Some(file(&directory)) },
+            backend: Backend::Sqlite { path: Some(file(&directory)) },
             max_connections: 1,
             request_timeout: Duration::from_secs(30),
             connect_attempts: 1,
@@ -54,6 +53,7 @@ impl Embedded {
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
             tenancy: false,
+            base: "/api/hyperfleet/v1",
         });
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
@@ -75,7 +75,7 @@ impl Embedded {
 
     /// A report that says `status` of everything, made `second` seconds after the epoch.
     async fn report(&self, id: ResourceId, status: ReportedStatus, second: i64) -> Result<Outcome, Error> {
-        let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
+        let target = hyperfleet_core::ResourcePath { kind: None, id: id.to_string(), ancestors: Vec::new() };
         let finding = |kind: &str| Finding { kind: kind.into(), status, reason: None, message: None };
         let submission = Submission {
             adapter: "validator".into(),
@@ -89,14 +89,14 @@ impl Embedded {
     }
 
     async fn delete(&self, id: ResourceId) -> Result<Box<Resource>, Error> {
-        let target = hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() };
-        self.execute(Intent::Delete(Delete { target, if_match: None })).await
+        let target = hyperfleet_core::ResourcePath { kind: None, id: id.to_string(), ancestors: Vec::new() };
+        self.execute(Intent::Delete(Delete { target, expected: None })).await
     }
 
     async fn submit(&self, intent: Intent) -> Result<Outcome, Error> {
         let caller =
-            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run: false, intent, retry: None }).await
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), scope: AccessScope::everything() };
+        self.store.execute(Command { caller, dry_run: false, intent, idempotency: None }).await
     }
 
     async fn execute(&self, intent: Intent) -> Result<Box<Resource>, Error> {
@@ -207,7 +207,11 @@ async fn a_status_that_turns_and_turns_back_in_one_commit_holds_since_the_second
 
     let kept = embedded
         .store
-        .reports(&Sight::everything(), id, &Slice { start: SliceStart::Offset(0), limit: 10, count: true })
+        .reports(
+            &AccessScope::everything(),
+            id,
+            &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
+        )
         .await
         .unwrap()
         .unwrap()

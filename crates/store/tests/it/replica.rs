@@ -1,4 +1,4 @@
-//! A process on a database, and what is done behind its back.
+//! A replica on a database, and SQL beside it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Condition, ConditionDescriptor, Contract, Create, EntityDescriptor, Error,
-    Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus, Resource, ResourceId,
-    Sight, SpecSchemas, Submission, SubmitReport, Timestamp,
+    AccessScope, Caller, Catalog, Command, Condition, ConditionDescriptor, Contract, Create,
+    EntityDescriptor, Error, Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus,
+    Resource, ResourceId, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
-use hyperfleet_store::{Metrics, Options, Slice, SliceStart, SslMode, Store, Target};
+use hyperfleet_store::{Backend, Metrics, Options, Slice, SliceStart, SslMode, Store};
 use hyperfleet_testkit::{Database, eventually};
 
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -24,22 +24,26 @@ pub(crate) struct Replica {
 impl Replica {
     /// On a database of PostgreSQL.
     pub(crate) async fn open(url: String) -> Self {
-        Self::at(Target::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None }).await
+        Self::at(Backend::Postgres { url, ssl_mode: SslMode::Disable, root_cert_file: None }).await
     }
 
-    pub(crate) async fn at(target: Target) -> Self {
-        Self::requiring(&ADAPTERS, target).await
+    pub(crate) async fn at(backend: Backend) -> Self {
+        Self::requiring(&ADAPTERS, backend).await
     }
 
     /// One whose clusters need these adapters.
-    pub(crate) async fn requiring(adapters: &[&str], target: Target) -> Self {
-        Self::with_rules(adapters, &[], target).await
+    pub(crate) async fn requiring(adapters: &[&str], backend: Backend) -> Self {
+        Self::with_rules(adapters, &[], backend).await
     }
 
     /// One whose clusters also have conditions by these rules.
-    pub(crate) async fn with_rules(adapters: &[&str], rules: &[ConditionDescriptor], target: Target) -> Self {
+    pub(crate) async fn with_rules(
+        adapters: &[&str],
+        rules: &[ConditionDescriptor],
+        backend: Backend,
+    ) -> Self {
         let options = Options {
-            target,
+            backend,
             max_connections: 2,
             request_timeout: Duration::from_secs(20),
             connect_attempts: 1,
@@ -62,11 +66,12 @@ impl Replica {
             contract: Contract::DOCUMENTED,
             legacy_conditions: false,
             tenancy: false,
+            base: "/api/hyperfleet/v1",
         });
         Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
     }
 
-    /// Clusters on which every adapter has reported, so that all that the next report needs is remembered.
+    /// Clusters on which every adapter has reported.
     pub(crate) async fn clusters(&self, count: usize) -> Vec<ResourceId> {
         let create = async || {
             let id = ResourceId::generate();
@@ -85,7 +90,7 @@ impl Replica {
         self.submit(creation(id, name)).await
     }
 
-    /// What a create would come to.
+    /// A dry run of a create.
     pub(crate) async fn try_to_create(&self, name: &str) -> Result<Outcome, Error> {
         self.carry_out(creation(ResourceId::generate(), name), true).await
     }
@@ -93,7 +98,7 @@ impl Replica {
     /// Merges a document into a cluster.
     pub(crate) async fn patch(&self, id: ResourceId, document: serde_json::Value) -> Result<Outcome, Error> {
         let body = PatchBody::Merge(document.as_object().unwrap().clone());
-        self.submit(Intent::Patch(Patch { target: target(id), if_match: None, body })).await
+        self.submit(Intent::Patch(Patch { target: target(id), expected: None, body })).await
     }
 
     /// A report that all is well with the first generation, made `second` seconds after the epoch.
@@ -142,19 +147,19 @@ impl Replica {
 
     async fn carry_out(&self, intent: Intent, dry_run: bool) -> Result<Outcome, Error> {
         let caller =
-            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), sight: Sight::everything() };
-        self.store.execute(Command { caller, dry_run, intent, retry: None }).await
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), scope: AccessScope::everything() };
+        self.store.execute(Command { caller, dry_run, intent, idempotency: None }).await
     }
 
     pub(crate) async fn resource(&self, id: ResourceId) -> Arc<Resource> {
-        self.store.get(&Sight::everything(), id).await.unwrap().unwrap()
+        self.store.get(&AccessScope::everything(), id).await.unwrap().unwrap()
     }
 
     pub(crate) async fn stored(&self, id: ResourceId, adapter: &str) -> Report {
         let reports = self
             .store
             .reports(
-                &Sight::everything(),
+                &AccessScope::everything(),
                 id,
                 &Slice { start: SliceStart::Offset(0), limit: 100, count: true },
             )
@@ -166,9 +171,9 @@ impl Replica {
         reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
     }
 
-    /// The report of an adapter as whoever explains the resource finds it.
+    /// The report of an adapter as an explanation reads it.
     pub(crate) async fn explained(&self, id: ResourceId, adapter: &str) -> Report {
-        let around = self.store.surroundings(&Sight::everything(), id).await.unwrap().unwrap();
+        let around = self.store.surroundings(&AccessScope::everything(), id).await.unwrap().unwrap();
         around.reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
     }
 
@@ -202,11 +207,11 @@ pub(crate) fn at(second: i64) -> Timestamp {
     Timestamp::from_micros(second * 1_000_000)
 }
 
-pub(crate) fn target(id: ResourceId) -> hyperfleet_core::Target {
-    hyperfleet_core::Target { kind: None, id: id.to_string(), ancestors: Vec::new() }
+pub(crate) fn target(id: ResourceId) -> hyperfleet_core::ResourcePath {
+    hyperfleet_core::ResourcePath { kind: None, id: id.to_string(), ancestors: Vec::new() }
 }
 
-/// Runs SQL behind the stores' backs, and returns the first number of the first row.
+/// Executes SQL on a connection of its own, and returns the first number of the first row.
 pub(crate) async fn sql(database: &Database, statement: &str) -> Option<i64> {
     let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
@@ -226,9 +231,9 @@ pub(crate) async fn assert_gapless(database: &Database) {
     assert_eq!(sql(database, "select count(distinct version) from changes").await, newest);
 }
 
-/// Ends a transaction that holds the feed once a commit waits for it.
+/// Commits a transaction that holds the feed lock once a batch waits for the lock.
 pub(crate) async fn end_when_awaited(database: &Database, transaction: tokio_postgres::Transaction<'_>) {
-    eventually("a commit waits for the other replica's", DEADLINE, async || {
+    eventually("a batch waits for the feed lock", DEADLINE, async || {
         let waiting = "select count(*) from pg_stat_activity
                        where datname = current_database() and wait_event_type = 'Lock'";
         (sql(database, waiting).await == Some(1)).then_some(())

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use hyperfleet_core::search::{
     self, Candidate, Direction, Filter, MAX_BYTES, MAX_LIST, MAX_NESTING, Order, Position, Scope, SortField,
 };
-use hyperfleet_core::{Labels, Resource, Sight, statuses};
-use hyperfleet_store::{ListQuery, SslMode, Start, Target};
+use hyperfleet_core::{AccessScope, Labels, Resource, statuses};
+use hyperfleet_store::{Backend, ListQuery, SslMode, Start};
 use hyperfleet_testkit::Postgres;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
@@ -33,7 +33,7 @@ use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestRunner};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use fleet::{Door, Fleet, KINDS, REF_TYPES};
+use fleet::{Fleet, KINDS, OpenStore, REF_TYPES};
 use steps::steps;
 use vocabulary::{Vocabulary, member, quoted, shown};
 
@@ -67,7 +67,7 @@ struct Case {
     pages: u64,
     /// Where another page begins, and how long it is.
     jump: Option<(Index, u64)>,
-    door: usize,
+    store: usize,
 }
 
 fn case(fleet: &Fleet, vocabulary: &Arc<Vocabulary>) -> impl Strategy<Value = Case> + use<> {
@@ -97,19 +97,19 @@ fn case(fleet: &Fleet, vocabulary: &Arc<Vocabulary>) -> impl Strategy<Value = Ca
     let way = select(vec![Direction::Ascending, Direction::Descending]);
     let names = SortField::all().map(|(name, _)| name).collect::<Vec<_>>();
     let by_creation = way.clone().prop_map(|way| vec![("created_time", way)]);
-    // The order that lists have when nobody asks for another is the one that most care is taken of.
+    // The default order is the one that indexes serve.
     let order = prop_oneof![1 => by_creation, 2 => prop::collection::vec((select(names), way), 1..4)];
     // Most lists are read at once, which is the quickest way to see many.
     let pages = prop_oneof![3 => Just(1_u64), 1 => 2..6_u64];
     let slices = (pages, prop::option::weighted(0.3, (any::<Index>(), 0..5_u64)));
-    (vocabulary.query(), scope, order, slices, 0..fleet.doors.len()).prop_map(
-        |(query, scope, order, (pages, jump), door)| Case { query, scope, order, pages, jump, door },
+    (vocabulary.query(), scope, order, slices, 0..fleet.stores.len()).prop_map(
+        |(query, scope, order, (pages, jump), store)| Case { query, scope, order, pages, jump, store },
     )
 }
 
 /// Which of the fleet are meant, by the evaluator.
-fn meant<'f>(fleet: &'f Fleet, door: &Door, filter: &Filter) -> Vec<&'f Resource> {
-    let view = door.rulebook.view();
+fn meant<'f>(fleet: &'f Fleet, opened: &OpenStore, filter: &Filter) -> Vec<&'f Resource> {
+    let view = opened.rulebook.view();
     fleet
         .resources
         .iter()
@@ -135,16 +135,20 @@ fn compare(a: &Value, b: &Value, order: &[(&str, Direction)]) -> Ordering {
 
 /// Walks the list page by page and jumps into it once. Tells whether the query chose among those in scope.
 async fn check(fleet: &Fleet, case: &Case) -> Result<bool, TestCaseError> {
-    let door = &fleet.doors[case.door];
-    let view = door.rulebook.view();
+    let opened = &fleet.stores[case.store];
+    let view = opened.rulebook.view();
     let filter = case.scope.confine(Some(parse(&case.query)));
-    let mut expected = meant(fleet, door, &filter);
+    let mut expected = meant(fleet, opened, &filter);
     expected.sort_by(|a, b| compare(&shown(view, a), &shown(view, b), &case.order));
     let order: Order = case.order.iter().map(|(name, way)| (SortField::parse(name).unwrap(), *way)).collect();
     let page_size = expected.len() as u64 / case.pages + 1;
     let list = async |start, limit, count| {
         let query = ListQuery { filter: filter.clone(), order: order.clone(), start, limit, count };
-        door.store.list(&Sight::everything(), query).await.map_err(|error| TestCaseError::fail(error.chain()))
+        opened
+            .store
+            .list(&AccessScope::everything(), query)
+            .await
+            .map_err(|error| TestCaseError::fail(error.chain()))
     };
 
     let mut found: Vec<Resource> = Vec::new();
@@ -176,7 +180,7 @@ async fn check(fleet: &Fleet, case: &Case) -> Result<bool, TestCaseError> {
         prop_assert_eq!((page.more, page.total), (rest.len() as u64 > limit, None));
     }
 
-    Ok(!expected.is_empty() && expected.len() < meant(fleet, door, &case.scope.confine(None)).len())
+    Ok(!expected.is_empty() && expected.len() < meant(fleet, opened, &case.scope.confine(None)).len())
 }
 
 fn parse(query: &str) -> Filter {
@@ -203,26 +207,32 @@ async fn check_kept_numbers(fleet: &Fleet, facets: &mut BTreeSet<String>) {
     }
     let all: Vec<Arc<str>> = KINDS.map(Into::into).to_vec();
     for (kind, finalizing) in all.iter().flat_map(|kind| [(kind, false), (kind, true)]) {
-        check_total(fleet, &fleet.doors[0], std::slice::from_ref(kind), finalizing, None).await;
+        check_total(fleet, &fleet.stores[0], std::slice::from_ref(kind), finalizing, None).await;
     }
     for (i, facet) in facets.iter().enumerate() {
-        let door = &fleet.doors[i % fleet.doors.len()];
+        let opened = &fleet.stores[i % fleet.stores.len()];
         for kinds in [all.clone(), vec![all[i % all.len()].clone()]] {
-            check_total(fleet, door, &kinds, false, Some(facet)).await;
-            check_total(fleet, door, &kinds, true, Some(facet)).await;
+            check_total(fleet, opened, &kinds, false, Some(facet)).await;
+            check_total(fleet, opened, &kinds, true, Some(facet)).await;
             let finalizing = format!("{facet} and deleted_time is not null");
-            check_total(fleet, door, &kinds, true, Some(&finalizing)).await;
+            check_total(fleet, opened, &kinds, true, Some(&finalizing)).await;
         }
     }
 }
 
-async fn check_total(fleet: &Fleet, door: &Door, kinds: &[Arc<str>], finalizing: bool, search: Option<&str>) {
+async fn check_total(
+    fleet: &Fleet,
+    opened: &OpenStore,
+    kinds: &[Arc<str>],
+    finalizing: bool,
+    search: Option<&str>,
+) {
     let scope = Scope { kinds: kinds.to_vec(), finalizing, ..Scope::default() };
     let filter = scope.confine(search.map(parse));
-    let expected = meant(fleet, door, &filter).len() as u64;
+    let expected = meant(fleet, opened, &filter).len() as u64;
     let order = Order::from([(SortField::Generation, Direction::Ascending)]);
     let query = ListQuery { filter, order, start: Start::Offset(0), limit: 1, count: true };
-    let total = door.store.list(&Sight::everything(), query).await.unwrap().total;
+    let total = opened.store.list(&AccessScope::everything(), query).await.unwrap().total;
     assert_eq!(total, Some(expected), "{search:?} of {kinds:?}, finalizing: {finalizing}");
 }
 
@@ -252,8 +262,8 @@ fn longest() -> impl Iterator<Item = String> {
     chains.chain(nested).chain([list.replace("spec.a", "generation"), list])
 }
 
-fn agree(runtime: &Runtime, target: Target) {
-    let mut fleet = runtime.block_on(Fleet::open(target));
+fn agree(runtime: &Runtime, backend: Backend) {
+    let mut fleet = runtime.block_on(Fleet::open(backend));
     let mut facets = BTreeSet::new();
     let (asked, chose) = (Cell::new(0), Cell::new(0));
     for round in 0..ROUNDS {
@@ -265,7 +275,7 @@ fn agree(runtime: &Runtime, target: Target) {
                 check_kept_numbers(&fleet, &mut facets).await;
             });
         }
-        let views = fleet.doors.iter().map(|door| door.rulebook.view());
+        let views = fleet.stores.iter().map(|opened| opened.rulebook.view());
         let shown: Vec<Value> =
             views.flat_map(|view| fleet.resources.iter().map(move |r| shown(view, r))).collect();
         let cases = case(&fleet, &Arc::new(Vocabulary::of(&shown)));
@@ -280,7 +290,7 @@ fn agree(runtime: &Runtime, target: Target) {
     for query in longest() {
         let scope = Scope { kinds: KINDS.map(Into::into).to_vec(), ..Scope::default() };
         let order = vec![("created_time", Direction::Descending)];
-        let case = Case { query, scope, order, pages: 2, jump: None, door: 0 };
+        let case = Case { query, scope, order, pages: 2, jump: None, store: 0 };
         runtime.block_on(check(&fleet, &case)).unwrap_or_else(|error| panic!("{error}\n{}", case.query));
     }
     let (asked, chose) = (asked.get(), chose.get());
@@ -295,13 +305,13 @@ fn agree(runtime: &Runtime, target: Target) {
 fn a_search_in_sqlite_finds_counts_and_sorts_as_the_evaluator_does() {
     let runtime = Runtime::new().unwrap();
     let directory = tempfile::tempdir().unwrap();
-    agree(&runtime, Target::Sqlite { path: Some(super::file(&directory)) });
+    agree(&runtime, Backend::Sqlite { path: Some(super::file(&directory)) });
 }
 
 #[test]
 fn a_search_in_postgresql_finds_counts_and_sorts_as_the_evaluator_does() {
     let runtime = Runtime::new().unwrap();
     let database = runtime.block_on(Postgres::shared().database());
-    let target = Target::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None };
-    agree(&runtime, target);
+    let backend = Backend::Postgres { url: database.url(), ssl_mode: SslMode::Disable, root_cert_file: None };
+    agree(&runtime, backend);
 }

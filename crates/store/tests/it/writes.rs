@@ -1,5 +1,5 @@
-//! Creates, patches, and reports on what is not remembered, many at once, on PostgreSQL: each is decided on what the ones
-//! before it left, whoever wrote that.
+//! Creates, patches and reports on PostgreSQL, many at once: each is decided on what the commands before it left, whichever
+//! replica executed them.
 
 use futures_util::future::join_all;
 use hyperfleet_core::{ErrorKind, ResourceId};
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::replica::{ADAPTERS, DEADLINE, Replica, assert_gapless, end_when_awaited, sql};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn patches_that_come_at_once_build_on_each_other() {
+async fn concurrent_patches_build_on_each_other() {
     let database = Postgres::shared().database().await;
     let (one, other) = (Replica::open(database.url()).await, Replica::open(database.url()).await);
     for replicas in [vec![&one], vec![&one, &other]] {
@@ -37,7 +37,7 @@ async fn patches_that_come_at_once_build_on_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_is_given_once_however_many_ask_for_it_at_once() {
+async fn concurrent_creates_with_one_name_succeed_once() {
     let database = Postgres::shared().database().await;
     let (one, other) = (Replica::open(database.url()).await, Replica::open(database.url()).await);
     for (round, replicas) in [vec![&one], vec![&one, &other]].into_iter().enumerate() {
@@ -61,9 +61,9 @@ async fn a_name_is_given_once_however_many_ask_for_it_at_once() {
     assert_gapless(&database).await;
 }
 
-/// The other replica holds the feed, so that all of ours have to wait for it.
+/// The other replica holds the feed lock, so that every patch waits for its commit.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_replica_writes_while_patches_wait_for_it_is_not_overlooked() {
+async fn patches_that_wait_for_the_feed_lock_see_what_its_holder_committed() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(300).await;
@@ -71,19 +71,16 @@ async fn what_another_replica_writes_while_patches_wait_for_it_is_not_overlooked
         tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
     let connection = tokio::spawn(connection);
     for round in 1..=3 {
-        // Whoever finds itself alone goes by what it remembers.
-        replica.patch(ids[0], json!({"spec": {"alone": round}})).await.unwrap();
-        replica.patch(ids[0], json!({"spec": {"alone": -round}})).await.unwrap();
         let transaction = other.transaction().await.unwrap();
         let theirs = format!(
-            "update feed set commits = commits + 1;
+            "select version from feed for update;
              update resources set generation = generation + 100, spec = '{{\"theirs\":{round}}}'"
         );
         transaction.batch_execute(&theirs).await.unwrap();
         let patches = ids.iter().map(|id| replica.patch(*id, json!({"spec": {"ours": round}})));
         let (patched, ()) = tokio::join!(join_all(patches), end_when_awaited(&database, transaction));
         assert!(patched.iter().all(Result::is_ok));
-        for id in &ids[1..] {
+        for id in &ids {
             let resource = replica.resource(*id).await;
             assert_eq!(resource.generation, 1 + 101 * round);
             assert_eq!(
@@ -98,7 +95,7 @@ async fn what_another_replica_writes_while_patches_wait_for_it_is_not_overlooked
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn creates_reports_and_patches_of_many_clusters_at_once_are_all_taken_in() {
+async fn concurrent_creates_reports_and_patches_are_all_stored() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(1).await;
@@ -124,7 +121,7 @@ async fn creates_reports_and_patches_of_many_clusters_at_once_are_all_taken_in()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_crashes_takes_no_patch_with_it_that_was_acknowledged_and_none_is_done_twice() {
+async fn a_crash_of_the_database_loses_no_acknowledged_patch_and_repeats_none() {
     let postgres = Postgres::durable().await.unwrap();
     let database = postgres.database().await;
     let replica = Replica::open(database.url()).await;
@@ -167,9 +164,9 @@ async fn a_database_that_crashes_takes_no_patch_with_it_that_was_acknowledged_an
     assert_gapless(&database).await;
 }
 
-/// Sessions that are cut while nothing is on its way.
+/// Connections that break between two batches.
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_are_cut_while_they_rest_cost_no_patch() {
+async fn idle_connections_that_break_cost_no_patch() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(20).await;
@@ -189,9 +186,8 @@ async fn sessions_that_are_cut_while_they_rest_cost_no_patch() {
     }
 }
 
-/// Names are thought to be free until the database says that they are not.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_taken_is_told_to_whoever_wanted_it_and_costs_nobody_else_anything() {
+async fn a_taken_name_is_refused_and_costs_no_other_command_of_the_batch() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(50).await;
@@ -213,7 +209,6 @@ async fn a_name_that_is_taken_is_told_to_whoever_wanted_it_and_costs_nobody_else
             assert_eq!(error.kind, ErrorKind::AlreadyExists);
             assert!(error.detail.contains(&taken), "{error:?}");
         }
-        // Whoever only tries is told the same, though nothing is written that the database could refuse.
         let error = replica.try_to_create(&taken).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::AlreadyExists);
     }
@@ -225,9 +220,9 @@ async fn a_name_that_is_taken_is_told_to_whoever_wanted_it_and_costs_nobody_else
     assert_gapless(&database).await;
 }
 
-/// Nobody knows what became of what was on its way, but nothing is done twice.
+/// The outcome of a commit whose connection broke is unknown, but it is never repeated.
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_are_cut_at_any_moment_lose_nothing_that_was_acknowledged_and_do_nothing_twice() {
+async fn connections_that_break_at_any_moment_lose_no_acknowledged_write_and_repeat_none() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
     let ids = replica.clusters(30).await;

@@ -85,13 +85,13 @@ impl Facts {
 
 /// The part of a condition that says something.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct Content {
     pub(super) status: bool,
     pub(super) reason: String,
     pub(super) message: String,
 }
 
-impl Verdict {
+impl Content {
     pub(super) fn new(status: bool, reason: &str, message: impl Into<String>) -> Self {
         Self { status, reason: reason.into(), message: message.into() }
     }
@@ -105,7 +105,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Condition {
     pub(super) type_: String,
-    pub(super) verdict: Verdict,
+    pub(super) content: Content,
     pub(super) observed_generation: u64,
     pub(super) created: DateTime<Utc>,
     pub(super) updated: DateTime<Utc>,
@@ -128,28 +128,28 @@ pub(super) fn recompute(facts: &Facts, before: &[Condition], cause: Cause) -> Ve
         Cause::Report(observed) => observed,
         Cause::Other => facts.reference_time,
     };
-    let aggregate = |type_: &str, verdict: Verdict, observed_generation: u64, updated: DateTime<Utc>| {
+    let aggregate = |type_: &str, content: Content, observed_generation: u64, updated: DateTime<Utc>| {
         let (created, transition) = match previous(type_) {
             None => (facts.reference_time, facts.reference_time),
-            Some(past) if past.verdict.status == verdict.status => (past.created, past.transition),
+            Some(past) if past.content.status == content.status => (past.created, past.transition),
             Some(past) => (past.created, flip_time),
         };
-        Condition { type_: type_.into(), verdict, observed_generation, created, updated, transition }
+        Condition { type_: type_.into(), content, observed_generation, created, updated, transition }
     };
 
-    let (verdict, updated) = reconciled(facts);
-    let mut conditions = vec![aggregate("Reconciled", verdict, facts.generation, updated)];
+    let (content, updated) = reconciled(facts);
+    let mut conditions = vec![aggregate("Reconciled", content, facts.generation, updated)];
 
     let known = last_known::judge(facts, previous("LastKnownReconciled"));
     let known =
-        aggregate("LastKnownReconciled", known.verdict, known.observed_generation, known.last_updated_time);
+        aggregate("LastKnownReconciled", known.content, known.observed_generation, known.last_updated_time);
     conditions.push(known);
 
     for (adapter, snapshot) in facts.reported() {
         let mut condition = successful(adapter, snapshot, facts.reference_time);
         if let Some(past) = previous(&condition.type_) {
             condition.created = past.created;
-            if past.verdict.status == condition.verdict.status {
+            if past.content.status == condition.content.status {
                 condition.transition = past.transition;
             }
         }
@@ -159,19 +159,19 @@ pub(super) fn recompute(facts: &Facts, before: &[Condition], cause: Cause) -> Ve
 }
 
 /// `Reconciled`: what it says and its `last_updated_time`.
-pub(super) fn reconciled(facts: &Facts) -> (Verdict, DateTime<Utc>) {
-    let verdict = if facts.finalizing { reconciled_finalizing(facts) } else { reconciled_active(facts) };
-    (verdict, facts.oldest_at(facts.generation).unwrap_or(facts.reference_time))
+pub(super) fn reconciled(facts: &Facts) -> (Content, DateTime<Utc>) {
+    let content = if facts.finalizing { reconciled_finalizing(facts) } else { reconciled_active(facts) };
+    (content, facts.oldest_at(facts.generation).unwrap_or(facts.reference_time))
 }
 
-fn reconciled_all() -> Verdict {
+fn reconciled_all() -> Content {
     let message = "All required adapters reported Available=True or Finalized=True at the current generation";
-    Verdict::new(true, "ReconciledAll", message)
+    Content::new(true, "ReconciledAll", message)
 }
 
-fn reconciled_active(facts: &Facts) -> Verdict {
+fn reconciled_active(facts: &Facts) -> Content {
     if facts.required.is_empty() {
-        return Verdict::no_required_adapters();
+        return Content::no_required_adapters();
     }
     let silent = facts.lacking(|_| true);
     if !silent.is_empty() {
@@ -180,7 +180,7 @@ fn reconciled_active(facts: &Facts) -> Verdict {
             facts.generation,
             silent.join(", ")
         );
-        return Verdict::new(false, "ReconciledMissingAdapters", message);
+        return Content::new(false, "ReconciledMissingAdapters", message);
     }
     let failing: Vec<String> = facts
         .reported()
@@ -194,10 +194,10 @@ fn reconciled_active(facts: &Facts) -> Verdict {
         return reconciled_all();
     }
     let message = format!("Adapters reporting Available=False: {}", failing.join(", "));
-    Verdict::new(false, "ReconciledNotAvailable", message)
+    Content::new(false, "ReconciledNotAvailable", message)
 }
 
-fn reconciled_finalizing(facts: &Facts) -> Verdict {
+fn reconciled_finalizing(facts: &Facts) -> Content {
     let unfinished = facts.lacking(|snapshot| snapshot.finalized);
     if !unfinished.is_empty() {
         let message = format!(
@@ -205,7 +205,7 @@ fn reconciled_finalizing(facts: &Facts) -> Verdict {
             facts.generation,
             unfinished.join(", ")
         );
-        return Verdict::new(false, "ReconciledMissingAdapters", message);
+        return Content::new(false, "ReconciledMissingAdapters", message);
     }
     if facts.children.is_empty() {
         return reconciled_all();
@@ -213,14 +213,14 @@ fn reconciled_finalizing(facts: &Facts) -> Verdict {
     let children: Vec<String> =
         facts.children.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
     let message = format!("Deletion in progress: waiting for child resources: {}", children.join(", "));
-    Verdict::new(false, "ReconciledWaitingForChildren", message)
+    Content::new(false, "ReconciledWaitingForChildren", message)
 }
 
 /// The condition of one adapter, as if it were the first.
 pub(super) fn successful(adapter: &str, snapshot: &Snapshot, reference_time: DateTime<Utc>) -> Condition {
     Condition {
         type_: successful_type(adapter),
-        verdict: Verdict::new(snapshot.available, &snapshot.reason, &*snapshot.message),
+        content: Content::new(snapshot.available, &snapshot.reason, &*snapshot.message),
         observed_generation: snapshot.generation,
         created: reference_time,
         updated: snapshot.time,

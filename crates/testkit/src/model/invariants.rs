@@ -153,26 +153,26 @@ pub fn check_conditions(
                 say(format!("condition {index} is not {type_}"));
             }
         }
-        let (verdict, updated) = reconciled(&facts);
-        let mut expected = vec![("Reconciled".to_owned(), verdict, facts.generation, updated)];
+        let (content, updated) = reconciled(&facts);
+        let mut expected = vec![("Reconciled".to_owned(), content, facts.generation, updated)];
         for (adapter, snapshot) in facts.reported() {
             let condition = successful(adapter, snapshot, facts.reference_time);
-            expected.push((condition.type_, condition.verdict, snapshot.generation, snapshot.time));
+            expected.push((condition.type_, condition.content, snapshot.generation, snapshot.time));
         }
-        for (type_, verdict, generation, updated) in &expected {
+        for (type_, content, generation, updated) in &expected {
             let Some(condition) = conditions.iter().find(|condition| text(condition, "type") == type_) else {
                 say(format!("{type_} is missing"));
                 continue;
             };
-            let status = if verdict.status { "True" } else { "False" };
+            let status = if content.status { "True" } else { "False" };
             let agrees = text(condition, "status") == status
-                && text(condition, "reason") == verdict.reason
-                && text(condition, "message") == verdict.message
+                && text(condition, "reason") == content.reason
+                && text(condition, "message") == content.message
                 && condition["observed_generation"].as_u64() == Some(*generation)
                 && time(condition, "last_updated_time") == Some(*updated);
             if !agrees {
                 say(format!(
-                    "expected {type_} {status} {verdict:?} at {generation}, updated {}; found {condition}",
+                    "expected {type_} {status} {content:?} at {generation}, updated {}; found {condition}",
                     time_text(*updated)
                 ));
             }

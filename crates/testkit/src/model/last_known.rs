@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, Utc};
 
-use super::conditions::{Condition, Facts, Snapshot, Verdict};
+use super::conditions::{Condition, Content, Facts, Snapshot};
 
 /// The rows of the table, in its order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ impl LastKnownCase {
     /// The case that the facts and the condition before make.
     pub(super) fn of(facts: &Facts, past: Option<&Condition>) -> Self {
         let snapshots: Vec<&Snapshot> = facts.reported().map(|(_, snapshot)| snapshot).collect();
-        let tracked = past.filter(|past| past.verdict.status).map(|past| past.observed_generation);
+        let tracked = past.filter(|past| past.content.status).map(|past| past.observed_generation);
         if facts.required.is_empty() {
             return Self::NoRequiredAdapters;
         }
@@ -55,7 +55,7 @@ impl LastKnownCase {
         }
     }
 
-    fn verdict(self, facts: &Facts) -> Verdict {
+    fn content(self, facts: &Facts) -> Content {
         let names = |wanted: fn(&Snapshot) -> bool, shown: fn(&str, &Snapshot) -> String| {
             let names: Vec<String> = facts
                 .reported()
@@ -65,13 +65,13 @@ impl LastKnownCase {
             names.join(", ")
         };
         match self {
-            Self::NoRequiredAdapters => Verdict::no_required_adapters(),
-            Self::MissingReports => Verdict::new(
+            Self::NoRequiredAdapters => Content::no_required_adapters(),
+            Self::MissingReports => Content::new(
                 false,
                 "AdaptersMissingReports",
                 "Required adapters have not yet reported status",
             ),
-            Self::AllAtOneGeneration | Self::MixedAfterTrue | Self::NotAvailableElsewhere => Verdict::new(
+            Self::AllAtOneGeneration | Self::MixedAfterTrue | Self::NotAvailableElsewhere => Content::new(
                 true,
                 "AllAdaptersReconciled",
                 "All required adapters report Available=True for the tracked generation",
@@ -79,12 +79,12 @@ impl LastKnownCase {
             Self::MixedAfterFalse => {
                 let names = names(|_| true, |name, snapshot| format!("{name} ({})", snapshot.generation));
                 let message = format!("Required adapters report different generations: {names}");
-                Verdict::new(false, "AdaptersNotAtSameGeneration", message)
+                Content::new(false, "AdaptersNotAtSameGeneration", message)
             }
             Self::NotAvailableAfterFalse | Self::NotAvailableAtTracked => {
                 let names = names(|snapshot| !snapshot.available, |name, _| name.into());
                 let message = format!("One or more required adapters report Available=False: {names}");
-                Verdict::new(false, "AdapterReportedNotAvailable", message)
+                Content::new(false, "AdapterReportedNotAvailable", message)
             }
         }
     }
@@ -92,14 +92,14 @@ impl LastKnownCase {
 
 /// What the condition says now, save what follows from a flip.
 pub(super) struct Judgement {
-    pub(super) verdict: Verdict,
+    pub(super) content: Content,
     pub(super) observed_generation: u64,
     pub(super) last_updated_time: DateTime<Utc>,
 }
 
 pub(super) fn judge(facts: &Facts, past: Option<&Condition>) -> Judgement {
     let case = LastKnownCase::of(facts, past);
-    let verdict = case.verdict(facts);
+    let content = case.content(facts);
     let past_generation = past.map_or(1, |past| past.observed_generation);
     let past_updated = past.map_or(facts.reference_time, |past| past.updated);
     let highest = facts.reported().map(|(_, snapshot)| snapshot.generation).max();
@@ -107,15 +107,15 @@ pub(super) fn judge(facts: &Facts, past: Option<&Condition>) -> Judgement {
     let observed_generation = match case {
         LastKnownCase::NoRequiredAdapters => facts.generation,
         LastKnownCase::AllAtOneGeneration => highest.unwrap_or(past_generation),
-        _ if verdict.status => past_generation,
+        _ if content.status => past_generation,
         _ => highest.unwrap_or(past_generation),
     };
     let failing_there = facts.reported_at(observed_generation).any(|(_, snapshot)| !snapshot.available);
     let last_updated_time = match case {
         LastKnownCase::NoRequiredAdapters => facts.reference_time,
         LastKnownCase::AllAtOneGeneration => facts.oldest_at(observed_generation).unwrap_or(past_updated),
-        _ if !verdict.status && failing_there => facts.oldest_at(observed_generation).unwrap_or(past_updated),
+        _ if !content.status && failing_there => facts.oldest_at(observed_generation).unwrap_or(past_updated),
         _ => past_updated,
     };
-    Judgement { verdict, observed_generation, last_updated_time }
+    Judgement { content, observed_generation, last_updated_time }
 }

@@ -134,12 +134,12 @@ impl Legacy {
     ) {
         let current = generation == facts.generation;
         let oldest = facts.reported().map(|(_, snapshot)| snapshot.time).min();
-        let everyone_ready = facts.required.iter().all(|(_, snapshot)| {
+        let all_ready = facts.required.iter().all(|(_, snapshot)| {
             snapshot.as_ref().is_some_and(|it| it.available && it.generation == facts.generation)
         });
-        let someone_silent = facts.reported().count() < facts.required.len();
+        let one_is_missing = facts.reported().count() < facts.required.len();
         let ready = &mut self.ready;
-        if available && current && everyone_ready {
+        if available && current && all_ready {
             if !ready.status {
                 ready.transition = observed;
             }
@@ -147,7 +147,7 @@ impl Legacy {
             ready.reason = Some("ResourceReady");
             ready.message = Some("All adapters report ready at current generation".into());
             ready.updated = oldest;
-        } else if available && !ready.status && someone_silent {
+        } else if available && !ready.status && one_is_missing {
             ready.updated = now;
         } else if !available && current && ready.status {
             ready.status = false;

@@ -29,7 +29,7 @@ pub enum Target {
 /// The name of a new resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameChoice {
-    /// One that nobody has had.
+    /// One that was never used.
     Fresh,
     /// That of an earlier sibling, which holds it or has freed it.
     OfSibling(usize),
@@ -121,9 +121,9 @@ pub enum Mandatory {
 /// A report, relative to the state that it meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportChoice {
-    /// About whom.
+    /// The subject.
     pub target: Target,
-    /// By whom.
+    /// The caller.
     pub adapter: AdapterChoice,
     /// For which generation.
     pub generation: GenerationChoice,
@@ -163,14 +163,14 @@ pub enum Operation {
     },
     /// PATCH of `spec`, with the same value when not `changing`.
     PatchSpec {
-        /// Whom.
+        /// The resource.
         target: Target,
         /// Whether the value differs.
         changing: bool,
     },
     /// PATCH of `labels`: sets one label to a value made from the number.
     PatchLabels {
-        /// Whom.
+        /// The resource.
         target: Target,
         /// The value.
         tier: u8,
@@ -178,7 +178,7 @@ pub enum Operation {
     /// PATCH of `references`: points the first declared reference elsewhere, or clears all. Without effect on a
     /// kind that declares none.
     PatchReference {
-        /// Whom.
+        /// The resource.
         target: Target,
         /// Where to.
         to: Option<Target>,
@@ -189,7 +189,7 @@ pub enum Operation {
     Delete(Target),
     /// Force-delete.
     ForceDelete {
-        /// Whom.
+        /// The resource.
         target: Target,
         /// Whether a reason is given; without one the request is invalid.
         reasoned: bool,
@@ -199,11 +199,7 @@ pub enum Operation {
 impl Operation {
     /// Creation of a resource with a fresh name below the first active owner, without references.
     pub fn create(kind: &str) -> Self {
-        Self::create_below(kind, Target::Active(0))
-    }
-
-    /// The same below a given owner.
-    pub fn create_below(kind: &str, parent: Target) -> Self {
+        let parent = Target::Active(0);
         Self::Create { kind: kind.into(), parent, name: NameChoice::Fresh, reference: None }
     }
 

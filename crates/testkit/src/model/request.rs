@@ -90,7 +90,7 @@ impl Report {
     }
 }
 
-/// What is asked.
+/// The action of the request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// POST of a new resource.
@@ -139,7 +139,7 @@ pub struct Request {
     pub target: Option<(Slot, String)>,
     /// Its owners, the root first.
     pub owners: Vec<Owner>,
-    /// What is asked.
+    /// The action of the request.
     pub action: Action,
 }
 

@@ -115,9 +115,9 @@ impl Model {
 fn condition_item(condition: &Condition) -> Value {
     json!({
         "type": condition.type_,
-        "status": if condition.verdict.status { "True" } else { "False" },
-        "reason": condition.verdict.reason,
-        "message": condition.verdict.message,
+        "status": if condition.content.status { "True" } else { "False" },
+        "reason": condition.content.reason,
+        "message": condition.content.message,
         "observed_generation": condition.observed_generation,
         "created_time": time_text(condition.created),
         "last_updated_time": time_text(condition.updated),

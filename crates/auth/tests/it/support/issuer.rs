@@ -1,4 +1,4 @@
-//! An issuer's server: counts what it is asked, and behaves as it is told, well or not.
+//! An issuer's server that counts requests and fails on demand.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -120,7 +120,7 @@ impl Signer {
         }
     }
 
-    /// Every way to write down the public key, each of which somebody once took for a secret.
+    /// Every encoding of the public key: none may ever serve as an HMAC secret.
     pub(crate) fn public_forms(&self) -> Vec<Vec<u8>> {
         let der = match &self.pair {
             Pair::Rsa(pair) => pair.public_key().as_der().unwrap().as_ref().to_vec(),

@@ -14,7 +14,7 @@ thread_local! {
 pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Log {
-    /// Listens to the current thread, until somebody else does.
+    /// Captures the log of the current thread, until another log captures it.
     pub(crate) fn listen() -> Self {
         static SUBSCRIBER: Once = Once::new();
         SUBSCRIBER.call_once(|| {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use hyperfleet_auth::{IssuerConfig, KeyMetrics, Pace, Refusal, Verified, Verifier};
+use hyperfleet_auth::{IssuerConfig, KeyMetrics, RefreshSchedule, Refusal, Verified, Verifier};
 use hyperfleet_core::Timestamp;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -103,16 +103,16 @@ impl Fixture {
     }
 }
 
-pub(crate) fn start(issuers: &[IssuerConfig], pace: Pace) -> Verifier {
-    Verifier::start(issuers, pace, &KeyMetrics::default(), &CancellationToken::new()).unwrap()
+pub(crate) fn start(issuers: &[IssuerConfig], schedule: RefreshSchedule) -> Verifier {
+    Verifier::start(issuers, schedule, &KeyMetrics::default(), &CancellationToken::new()).unwrap()
 }
 
 /// Files are looked at all the time, and failures are followed by another attempt at once.
-pub(crate) fn hasty() -> Pace {
-    Pace {
+pub(crate) fn hasty() -> RefreshSchedule {
+    RefreshSchedule {
         file_poll: Duration::from_millis(5),
         first_retry: Duration::from_millis(5),
         last_retry: Duration::from_millis(5),
-        ..Pace::default()
+        ..RefreshSchedule::default()
     }
 }

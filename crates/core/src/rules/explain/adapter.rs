@@ -1,60 +1,60 @@
-//! Required adapters that are in the way. The cases are those of the table of `Reconciled`, told by what the adapter
-//! itself has said; adapters that are not required never appear.
+//! Required adapters that block a resource. The cases are those of the table of `Reconciled`, in the words of the
+//! adapter's report; adapters that are not required never appear.
 
-use super::{Blocker, BlockerKind, Case, Found, Severity, by_force};
+use super::{Blocker, BlockerKind, ExplainContext, RankedBlocker, Remedy, Severity};
 use crate::rules::facts::Adapter;
 use crate::{Report, ReportedCondition, ReportedStatus, Timestamp, echo};
 
-/// One for each required adapter that is in the way, in configured order.
-pub(super) fn blockers(case: &Case<'_>) -> Vec<Found> {
-    case.facts.adapters.iter().filter_map(|adapter| blocker(case, adapter)).collect()
+/// One blocker for each required adapter that blocks, in configured order.
+pub(super) fn blockers(context: &ExplainContext<'_>) -> Vec<RankedBlocker> {
+    context.facts.adapters.iter().filter_map(|adapter| blocker(context, adapter)).collect()
 }
 
-fn blocker(case: &Case<'_>, adapter: &Adapter<'_>) -> Option<Found> {
-    let generation = case.facts.generation;
-    let report = case.around.reports.iter().find(|report| *report.adapter == *adapter.name);
-    let verdict = match report.filter(|_| adapter.is_at(generation)) {
-        None => silent(case, adapter, report),
-        Some(report) if case.facts.finalizing => unfinished(case, adapter, report)?,
-        Some(report) => failing(case, adapter, report)?,
+fn blocker(context: &ExplainContext<'_>, adapter: &Adapter<'_>) -> Option<RankedBlocker> {
+    let generation = context.facts.generation;
+    let report = context.around.reports.iter().find(|report| *report.adapter == *adapter.name);
+    let diagnosis = match report.filter(|_| adapter.is_at(generation)) {
+        None => silent(context, adapter, report),
+        Some(report) if context.facts.finalizing => unfinished(context, adapter, report)?,
+        Some(report) => failing(context, adapter, report)?,
     };
-    let Verdict { severity, since, detail, mut action } = verdict;
-    if case.facts.finalizing {
-        action.push_str(&format!(" {}.", by_force(&case.href)));
+    let Diagnosis { severity, since, detail, mut action } = diagnosis;
+    if context.facts.finalizing {
+        action.push_str(&format!(" {}.", context.by_force(&context.href)));
     }
     let (kind, name) = (BlockerKind::Adapter, adapter.name.to_owned());
-    Some(Found { severity, blocker: Blocker { kind, name, since, detail, action } })
+    Some(RankedBlocker { severity, blocker: Blocker { kind, name, since, detail, action } })
 }
 
-struct Verdict {
+struct Diagnosis {
     severity: Severity,
     since: Timestamp,
     detail: String,
     action: String,
 }
 
-/// It has not reported on the present generation.
-fn silent(case: &Case<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Verdict {
-    let (name, generation) = (adapter.name, case.facts.generation);
-    let running = format!("Check that adapter {name} is running and that its logs speak of this resource");
-    let (since, detail, action) = match (report, adapter.snapshot) {
+/// The adapter has not reported on the present generation.
+fn silent(context: &ExplainContext<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Diagnosis {
+    let (name, generation) = (adapter.name, context.facts.generation);
+    let running = format!("Check that adapter {name} is running and that its logs mention this resource");
+    let (since, detail, action) = match (report, adapter.summary) {
         (None, _) => (
-            case.pending_since,
+            context.pending_since,
             "Has never reported on this resource".to_owned(),
-            format!("{running}; it may not know of kind {}.", case.facts.kind),
+            format!("{running}; it may not handle kind {}.", context.facts.kind),
         ),
         (Some(report), None) => (
-            case.pending_since,
+            context.pending_since,
             format!(
                 "Has looked at generation {} of {generation} and cannot tell yet: {}",
                 report.observed_generation,
-                said(report, &["Available"])
+                conditions_text(report, &["Available"])
             ),
             format!("Wait for its next report, or read the logs of adapter {name}."),
         ),
         (Some(report), Some(_)) => (
             // Its generation was the present one up to a moment between its last report and the last change.
-            case.pending_since.max(report.last_report_time).min(case.facts.changed),
+            context.pending_since.max(report.last_report_time).min(context.facts.changed),
             format!(
                 "Silent since {}, behind by {}: its last report is on generation {} of {generation}{}",
                 report.last_report_time,
@@ -68,58 +68,64 @@ fn silent(case: &Case<'_>, adapter: &Adapter<'_>, report: Option<&Report>) -> Ve
             ),
         ),
     };
-    let (since, awaited) = match case.facts.finalizing {
-        true => (case.deleted(), format!("Finalized=True at generation {generation}")),
+    let (since, awaited) = match context.facts.finalizing {
+        true => (context.deleted(), format!("Finalized=True at generation {generation}")),
         false => (since, format!("a report on generation {generation}")),
     };
-    Verdict { severity: Severity::Silent, since, detail: format!("{detail}; {awaited} is awaited."), action }
+    Diagnosis {
+        severity: Severity::Silent,
+        since,
+        detail: format!("{detail}; {awaited} is awaited."),
+        action,
+    }
 }
 
-/// It has reported on the present generation of a finalizing resource.
-fn unfinished(case: &Case<'_>, adapter: &Adapter<'_>, report: &Report) -> Option<Verdict> {
-    let (name, generation) = (adapter.name, case.facts.generation);
+/// The adapter has reported on the present generation of a finalizing resource.
+fn unfinished(context: &ExplainContext<'_>, adapter: &Adapter<'_>, report: &Report) -> Option<Diagnosis> {
+    let (name, generation) = (adapter.name, context.facts.generation);
     if adapter.has_finalized(generation) {
         return None;
     }
-    let since = case.deleted();
+    let since = context.deleted();
     let detail = format!("Has not reported Finalized=True at generation {generation}");
     // Whatever is taken down is not available, so that alone is no complaint here.
     if says(report, "Health", ReportedStatus::False).is_some() {
-        let detail = format!("{detail}, and is unhealthy: {}.", said(report, &["Finalized", "Health"]));
+        let detail =
+            format!("{detail}, and is unhealthy: {}.", conditions_text(report, &["Finalized", "Health"]));
         let action = format!("Look into the logs of adapter {name} for what keeps it from cleaning up.");
-        return Some(Verdict { severity: Severity::Failing, since, detail, action });
+        return Some(Diagnosis { severity: Severity::Failing, since, detail, action });
     }
-    let why = said(report, &["Finalized"]);
+    let why = conditions_text(report, &["Finalized"]);
     let why = if why.is_empty() { why } else { format!(": {why}") };
     let detail = format!("{detail}{why}; last heard of at {}.", report.last_report_time);
     let action = format!("Give it time to clean up, or look into the logs of adapter {name}.");
-    Some(Verdict { severity: Severity::Unfinished, since, detail, action })
+    Some(Diagnosis { severity: Severity::Unfinished, since, detail, action })
 }
 
-/// It has reported on the present generation of an active resource.
-fn failing(case: &Case<'_>, adapter: &Adapter<'_>, report: &Report) -> Option<Verdict> {
-    let (name, generation) = (adapter.name, case.facts.generation);
-    let statuses = format!("GET {}/statuses", case.href);
+/// The adapter has reported on the present generation of an active resource.
+fn failing(context: &ExplainContext<'_>, adapter: &Adapter<'_>, report: &Report) -> Option<Diagnosis> {
+    let (name, generation) = (adapter.name, context.facts.generation);
+    let reports = context.request(Remedy::ReadReports);
     if let Some(available) = says(report, "Available", ReportedStatus::False) {
-        return Some(Verdict {
+        return Some(Diagnosis {
             severity: Severity::Failing,
             since: available.last_transition_time,
             detail: format!("Reports at generation {generation}: {}.", complaints(report)?),
             action: format!(
-                "Read {statuses} and the logs of adapter {name}; if the wish is at fault, PATCH {}.",
-                case.href
+                "Read {reports} and the logs of adapter {name}; if the spec is wrong, {}.",
+                context.request(Remedy::Patch)
             ),
         });
     }
     let health = says(report, "Health", ReportedStatus::False)?;
-    Some(Verdict {
+    Some(Diagnosis {
         severity: Severity::Failing,
         since: health.last_transition_time,
         detail: format!(
             "Unhealthy at generation {generation}, though available: {}.",
-            said(report, &["Health"])
+            conditions_text(report, &["Health"])
         ),
-        action: format!("Read {statuses} and look after adapter {name} itself."),
+        action: format!("Read {reports} and look after adapter {name} itself."),
     })
 }
 
@@ -128,15 +134,15 @@ fn says<'a>(report: &'a Report, kind: &str, status: ReportedStatus) -> Option<&'
     report.conditions.iter().find(|condition| *condition.kind == *kind && condition.status == status)
 }
 
-/// What it says against the resource or itself.
+/// The conditions that the adapter reports as `False`.
 fn complaints(report: &Report) -> Option<String> {
     let against = |kind: &&str| says(report, kind, ReportedStatus::False).is_some();
     let kinds: Vec<&str> = crate::MANDATORY.into_iter().filter(against).collect();
-    (!kinds.is_empty()).then(|| said(report, &kinds))
+    (!kinds.is_empty()).then(|| conditions_text(report, &kinds))
 }
 
-/// Its words on these types.
-fn said(report: &Report, kinds: &[&str]) -> String {
+/// The report's conditions of these types as text.
+fn conditions_text(report: &Report, kinds: &[&str]) -> String {
     let words =
         kinds.iter().filter_map(|kind| report.conditions.iter().find(|c| *c.kind == **kind)).map(|c| {
             let part = |text: Option<&str>, before: &str, after: &str| {

@@ -1,31 +1,31 @@
-//! Children that a deletion waits for. Each says what it waits for itself, in the words of its own `Reconciled`, and
-//! so does whatever is at the bottom of what is left below it. Those that cannot be named are counted.
+//! Children that a deletion waits for. Each is named with the message of its own `Reconciled`, and with the deepest
+//! resource below it that blocks. Children that cannot be named are counted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Blocker, BlockerKind, Case, Found, NAMED, Severity, by_force, named};
+use super::{Blocker, BlockerKind, ExplainContext, NAMED, RankedBlocker, Remedy, Severity, named};
 use crate::rules::facts::join;
 use crate::rules::reconciled;
 use crate::{Condition, Error, IdMap, Phase, Resource, ResourceId, Timestamp};
 
-/// What is left below, by owner; those that go for longest first.
+/// The remaining resources below, by owner, ordered by deletion time.
 struct Left<'a>(IdMap<Vec<&'a Resource>>);
 
 /// The children of a finalizing resource.
-pub(super) fn blockers(case: &Case<'_>) -> Result<Vec<Found>, Error> {
-    let left = Left::of(&case.around.below);
-    let shown = left.owned_by(case.around.resource.id).iter().take(NAMED);
-    let mut others = case.around.children.clone();
+pub(super) fn blockers(context: &ExplainContext<'_>) -> Result<Vec<RankedBlocker>, Error> {
+    let left = Left::of(&context.around.below);
+    let shown = left.owned_by(context.around.resource.id).iter().take(NAMED);
+    let mut others = context.around.children.clone();
     let mut found = Vec::new();
     for child in shown {
         if let Some(count) = others.get_mut(&child.kind) {
             *count = count.saturating_sub(1);
         }
-        found.push(one(case, &left, child)?);
+        found.push(one(context, &left, child)?);
     }
     others.retain(|_, count| *count > 0);
-    found.extend(others.iter().map(|(kind, count)| counted(case, kind, *count)));
+    found.extend(others.iter().map(|(kind, count)| counted(context, kind, *count)));
     Ok(found)
 }
 
@@ -63,8 +63,8 @@ fn deleted(resource: &Resource) -> Option<Timestamp> {
     }
 }
 
-/// A child by name, with what is at the bottom of it.
-fn one(case: &Case<'_>, left: &Left<'_>, child: &Resource) -> Result<Found, Error> {
+/// A named child, with the deepest blocker below it.
+fn one(context: &ExplainContext<'_>, left: &Left<'_>, child: &Resource) -> Result<RankedBlocker, Error> {
     let mut bottom = child;
     let mut path = named(child);
     while let Some(next) = left.owned_by(bottom.id).first() {
@@ -76,35 +76,41 @@ fn one(case: &Case<'_>, left: &Left<'_>, child: &Resource) -> Result<Found, Erro
         let mut counts = BTreeMap::new();
         left.count_below(child.id, &mut counts);
         let counts = join(counts.iter().map(|(kind, count)| format!("{kind} ({count})")));
-        let least = if case.around.more_below { "at least " } else { "" };
+        let least = if context.around.more_below { "at least " } else { "" };
         let more = format!(" Left below it: {least}{counts}. At the bottom of {path}: {}.", words(bottom)?);
         detail.push_str(&more);
     }
-    let href = case.view.href(bottom);
-    let action = format!("Read GET {href}/explain, which says what holds it. {}.", by_force(&href));
-    let blocker =
-        Blocker { kind: BlockerKind::Child, name: child.name.clone(), since: case.deleted(), detail, action };
-    Ok(Found { severity: Severity::Unfinished, blocker })
+    let href = context.view.href(bottom);
+    let explain = (context.requests)(Remedy::Explain, &href);
+    let action = format!("Read {explain}, which says what holds it. {}.", context.by_force(&href));
+    let blocker = Blocker {
+        kind: BlockerKind::Child,
+        name: child.name.clone(),
+        since: context.deleted(),
+        detail,
+        action,
+    };
+    Ok(RankedBlocker { severity: Severity::Unfinished, blocker })
 }
 
-/// What a resource itself says that it waits for.
+/// The message of a resource's own `Reconciled`.
 fn words(resource: &Resource) -> Result<String, Error> {
     let conditions: Vec<Condition> = resource.conditions.parse()?;
     let reconciled = conditions.into_iter().find(|condition| condition.kind == reconciled::TYPE);
     Ok(reconciled.map(|condition| condition.message).unwrap_or_default())
 }
 
-/// Children that are not named: out of sight, too many, or of a kind that nobody knows.
-fn counted(case: &Case<'_>, kind: &str, count: usize) -> Found {
-    let (severity, detail, action) = match case.view.catalog.get(kind) {
+/// Children that are not named: out of scope, too many, or of an unknown kind.
+fn counted(context: &ExplainContext<'_>, kind: &str, count: usize) -> RankedBlocker {
+    let (severity, detail, action) = match context.view.catalog.get(kind) {
         Some(entity) => (
             Severity::Unfinished,
             format!(
                 "Left besides those that are named: {kind} ({count}). What you may not read is never named."
             ),
             format!(
-                "Read GET {}/{}?showDeleted=true, which lists what you may read of them.",
-                case.href, entity.plural
+                "Read {}, which lists what you may read of them.",
+                context.request(Remedy::ListChildren(&entity.plural))
             ),
         ),
         None => (
@@ -116,6 +122,6 @@ fn counted(case: &Case<'_>, kind: &str, count: usize) -> Found {
         ),
     };
     let name = format!("{kind} ({count})");
-    let blocker = Blocker { kind: BlockerKind::Child, name, since: case.deleted(), detail, action };
-    Found { severity, blocker }
+    let blocker = Blocker { kind: BlockerKind::Child, name, since: context.deleted(), detail, action };
+    RankedBlocker { severity, blocker }
 }

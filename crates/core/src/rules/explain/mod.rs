@@ -1,6 +1,6 @@
-//! Why a resource is not done, and what would help. Read out of the same facts that `Reconciled` is computed from, so
-//! the two cannot disagree: whoever makes that condition `False` is named, and nobody else but a required adapter that
-//! calls itself unhealthy. Nothing is stored for it, and nothing here knows the clock.
+//! Why a resource is not reconciled, and what would help. It reads the same facts as `Reconciled`, so the two cannot
+//! disagree: it names every blocker that makes that condition `False`, and besides them only required adapters that
+//! report to be unhealthy. Nothing is stored for it, and it reads no clock.
 
 mod adapter;
 mod child;
@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::facts::{Facts, Latest, Standings, join};
+use super::facts::{Facts, Latest, ReportSummaries, join};
 use super::reconciled;
-use crate::{Error, Phase, Report, Resource, Sight, Status, Timestamp, View};
+use crate::{AccessScope, Error, Phase, Report, Resource, Status, Timestamp, View};
 
 /// How many children, and how many referrers, are named; the others are counted.
 const NAMED: usize = 10;
@@ -24,19 +24,19 @@ const NAMED: usize = 10;
 /// How many blockers the summary names.
 const SUMMARISED: usize = 3;
 
-/// What an explanation is made of, as it was at one moment. An active resource waits for its adapters alone, so of one
-/// there are only the first two.
+/// The input of an explanation, from one snapshot. An active resource waits for its adapters alone, so it has only the
+/// first two members.
 #[derive(Debug)]
 pub struct Surroundings {
-    /// The resource; its wish is not looked at.
+    /// The resource; its spec is not read.
     pub resource: Resource,
     /// The reports of its required adapters.
     pub reports: Vec<Report>,
     /// How many children it has, active or finalizing, by kind; also of kinds that are not configured.
     pub children: BTreeMap<Arc<str>, usize>,
-    /// What it owns, at any depth, or the part of it that is nearest.
+    /// The resources below it at any depth, or the nearest of them.
     pub below: Vec<Resource>,
-    /// Whether `below` is a part.
+    /// Whether `below` is incomplete.
     pub more_below: bool,
     /// Resources that refer to it, or some of them.
     pub referrers: Vec<Resource>,
@@ -58,20 +58,20 @@ impl Surroundings {
         }
     }
 
-    /// What someone may know of it; `None` where the resource does not exist for them. What is out of their sight still
-    /// counts in the numbers.
-    pub fn confined(mut self, sight: &Sight) -> Result<Option<Self>, Error> {
+    /// Removes the resources outside of an access scope; `None` if the resource itself is outside. The numbers still
+    /// count them.
+    pub fn confined(mut self, scope: &AccessScope) -> Result<Option<Self>, Error> {
         let mut seen = Vec::with_capacity(self.below.len());
         for resource in self.below {
-            seen.extend(sight.sees(&resource)?.then_some(resource));
+            seen.extend(scope.sees(&resource)?.then_some(resource));
         }
         self.below = seen;
         let mut seen = Vec::with_capacity(self.referrers.len());
         for resource in self.referrers {
-            seen.extend(sight.sees(&resource)?.then_some(resource));
+            seen.extend(scope.sees(&resource)?.then_some(resource));
         }
         self.referrers = seen;
-        Ok(sight.sees(&self.resource)?.then_some(self))
+        Ok(scope.sees(&self.resource)?.then_some(self))
     }
 }
 
@@ -82,16 +82,16 @@ pub struct Explanation {
     pub phase: Progress,
     /// That in one sentence.
     pub summary: String,
-    /// What is in the way, worst first.
+    /// The blockers, worst first.
     pub blockers: Vec<Blocker>,
 }
 
 /// How a resource is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Progress {
-    /// The world matches the wish.
+    /// The world matches the spec.
     Reconciled,
-    /// It is on its way there.
+    /// Adapters are still at work.
     Reconciling,
     /// A required adapter says that something is wrong.
     Degraded,
@@ -101,22 +101,42 @@ pub enum Progress {
     Stuck,
 }
 
-/// One thing that is in the way.
+/// One cause that blocks a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Blocker {
-    /// What it is.
+    /// Its name.
     pub kind: BlockerKind,
     /// Its name, or how many there are.
     pub name: String,
-    /// Since when it is in the way.
+    /// Since when it blocks.
     pub since: Timestamp,
-    /// How it is in the way.
+    /// How it blocks.
     pub detail: String,
     /// What a person can do.
     pub action: String,
 }
 
-/// What can be in the way.
+/// What an action advises to do with a resource.
+#[derive(Debug, Clone, Copy)]
+pub enum Remedy<'a> {
+    /// Read the reports on it.
+    ReadReports,
+    /// Ask what blocks it.
+    Explain,
+    /// List its children of a kind, by the plural, including those that are being deleted.
+    ListChildren(&'a str),
+    /// Change it.
+    Patch,
+    /// Delete it.
+    Delete,
+    /// Delete it without its adapters.
+    ForceDelete,
+}
+
+/// The request for a remedy of the resource at a path. It is an argument, because only the API knows its requests.
+pub type Requests = fn(Remedy<'_>, href: &str) -> String;
+
+/// The kinds of blockers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BlockerKind {
@@ -141,15 +161,16 @@ enum Severity {
     Unfinished,
 }
 
-/// A blocker before it is put in its place.
-struct Found {
+/// A blocker with its severity, for sorting.
+struct RankedBlocker {
     severity: Severity,
     blocker: Blocker,
 }
 
-/// What is being explained.
-struct Case<'a> {
+/// The input of all explanations of one resource.
+struct ExplainContext<'a> {
     view: View<'a>,
+    requests: Requests,
     around: &'a Surroundings,
     facts: &'a Facts<'a>,
     /// The path of the resource.
@@ -158,7 +179,17 @@ struct Case<'a> {
     pending_since: Timestamp,
 }
 
-impl Case<'_> {
+impl ExplainContext<'_> {
+    /// The request for a remedy of the explained resource.
+    fn request(&self, remedy: Remedy<'_>) -> String {
+        (self.requests)(remedy, &self.href)
+    }
+
+    /// The last resort in every deletion.
+    fn by_force(&self, href: &str) -> String {
+        format!("As a last resort {}", (self.requests)(Remedy::ForceDelete, href))
+    }
+
     /// Since when a deletion waits for something that was there before it.
     fn deleted(&self) -> Timestamp {
         match &self.around.resource.phase {
@@ -171,6 +202,7 @@ impl Case<'_> {
 /// Explains a resource. One that is unreconciled for longer than `stuck_after` is stuck.
 pub fn explain(
     view: View<'_>,
+    requests: Requests,
     around: &Surroundings,
     now: Timestamp,
     stuck_after: Duration,
@@ -178,23 +210,24 @@ pub fn explain(
     let resource = &around.resource;
     let entity =
         view.catalog.get(&resource.kind).ok_or_else(|| Error::internal("a kind that is not configured"))?;
-    let standings: Standings = around.reports.iter().map(Report::standing).collect();
-    let latest = Latest { stored: &standings, newest: None };
+    let summaries: ReportSummaries = around.reports.iter().map(Report::summary).collect();
+    let latest = Latest { stored: &summaries, newest: None };
     let facts = Facts::of(entity, resource, latest, &around.children, None, now);
     // Other adapters may be required by now than when the conditions were computed.
     let pending_since = resource.pending_since.unwrap_or(resource.updated.at);
-    let case = Case { view, around, facts: &facts, href: view.href(resource), pending_since };
+    let href = view.href(resource);
+    let context = ExplainContext { view, requests, around, facts: &facts, href, pending_since };
 
-    let mut found = adapter::blockers(&case);
+    let mut found = adapter::blockers(&context);
     if facts.finalizing {
-        found.extend(child::blockers(&case)?);
-        found.extend(reference::blockers(&case));
+        found.extend(child::blockers(&context)?);
+        found.extend(reference::blockers(&context));
     }
-    // What is equal in all of this stays in configured order, or in that of names.
+    // Blockers of equal severity and time keep their order: as configured, or by name.
     found.sort_by_key(|found| (found.severity, found.blocker.kind, found.blocker.since));
 
     let waited = Duration::from_micros(now.micros().saturating_sub(pending_since.micros()).max(0) as u64);
-    let waits = reconciled::claim(&facts).status == Status::False;
+    let waits = reconciled::content(&facts).status == Status::False;
     let phase = if waits && waited > stuck_after {
         Progress::Stuck
     } else if facts.finalizing {
@@ -206,12 +239,17 @@ pub fn explain(
     } else {
         Progress::Reconciled
     };
-    let summary = summary(&case, phase, waited, &found);
+    let summary = summary(&context, phase, waited, &found);
     Ok(Explanation { phase, summary, blockers: found.into_iter().map(|found| found.blocker).collect() })
 }
 
-fn summary(case: &Case<'_>, phase: Progress, waited: Duration, found: &[Found]) -> String {
-    let Resource { kind, name, generation, .. } = &case.around.resource;
+fn summary(
+    context: &ExplainContext<'_>,
+    phase: Progress,
+    waited: Duration,
+    found: &[RankedBlocker],
+) -> String {
+    let Resource { kind, name, generation, .. } = &context.around.resource;
     let all = || listed(found.iter());
     let failing = || listed(found.iter().filter(|found| found.severity == Severity::Failing));
     let state = match phase {
@@ -223,7 +261,7 @@ fn summary(case: &Case<'_>, phase: Progress, waited: Duration, found: &[Found]) 
         Progress::Finalizing if found.is_empty() => "is being deleted, and nothing is in the way".to_owned(),
         Progress::Finalizing => format!("is being deleted and waits for {}", all()),
         Progress::Stuck => {
-            let what = if case.facts.finalizing { "deletion" } else { "reconciliation" };
+            let what = if context.facts.finalizing { "deletion" } else { "reconciliation" };
             format!("is stuck in its {what}, unreconciled for {}, and waits for {}", spelled(waited), all())
         }
     };
@@ -231,9 +269,9 @@ fn summary(case: &Case<'_>, phase: Progress, waited: Duration, found: &[Found]) 
 }
 
 /// The worst of them by name.
-fn listed<'a>(found: impl Iterator<Item = &'a Found>) -> String {
+fn listed<'a>(found: impl Iterator<Item = &'a RankedBlocker>) -> String {
     let mut names: Vec<String> = found
-        .map(|Found { blocker, .. }| {
+        .map(|RankedBlocker { blocker, .. }| {
             let what = match blocker.kind {
                 BlockerKind::Adapter => "adapter",
                 BlockerKind::Child => "child",
@@ -257,11 +295,6 @@ fn spelled(duration: Duration) -> String {
         7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
     }
-}
-
-/// The last resort in every deletion.
-fn by_force(href: &str) -> String {
-    format!("As a last resort POST {href}/force-delete with a reason")
 }
 
 /// A resource as sentences name it.

@@ -96,22 +96,26 @@ fn cluster(generation: i64, deleted: Option<i64>, reports: Vec<Report>) -> Surro
 
 fn explained(around: &Surroundings, minute: i64) -> Explanation {
     let catalog = catalog();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false };
-    explain(view, around, at(minute), STUCK_AFTER).unwrap()
+    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false, base: "/base" };
+    explain(view, request, around, at(minute), STUCK_AFTER).unwrap()
 }
 
-/// What is in the way, with the moment since when.
-fn told(explanation: &Explanation) -> Vec<(&str, Timestamp)> {
+fn request(remedy: Remedy<'_>, href: &str) -> String {
+    format!("{remedy:?} {href}")
+}
+
+/// The blockers, with the time since when each blocks.
+fn blockers_since(explanation: &Explanation) -> Vec<(&str, Timestamp)> {
     explanation.blockers.iter().map(|blocker| (blocker.name.as_str(), blocker.since)).collect()
 }
 
 #[test]
-fn the_worst_comes_first_and_each_has_its_moment() {
+fn blockers_are_sorted_by_severity_and_have_their_times() {
     let failing = report("c", 3, 6, &[("Available", False), ("Applied", True), ("Health", True)]);
     let around = cluster(3, None, vec![good("b", 1, 1), failing]);
     let explanation = explained(&around, 7);
     assert_eq!(explanation.phase, Progress::Degraded);
-    assert_eq!(told(&explanation), [("c", at(6)), ("a", at(2)), ("b", at(2))]);
+    assert_eq!(blockers_since(&explanation), [("c", at(6)), ("a", at(2)), ("b", at(2))]);
     assert_eq!(explanation.summary, "Cluster 'main' is degraded at generation 3 by adapter c.");
     let details: Vec<_> = explanation.blockers.iter().map(|b| b.detail.as_str()).collect();
     assert_eq!(details[0], "Reports at generation 3: Available=False (NoAvailable).");
@@ -122,19 +126,19 @@ fn the_worst_comes_first_and_each_has_its_moment() {
 }
 
 #[test]
-fn an_adapter_is_behind_since_a_moment_between_its_last_report_and_the_last_change() {
+fn an_adapter_is_behind_since_between_its_last_report_and_the_last_change() {
     // Pending since minute 2, changed in minute 2.
     for (reported, since) in [(1, 2), (2, 2), (5, 2)] {
         let around = cluster(2, None, vec![good("a", 1, reported), good("b", 2, 3), good("c", 2, 3)]);
-        assert_eq!(told(&explained(&around, 6)), [("a", at(since))]);
+        assert_eq!(blockers_since(&explained(&around, 6)), [("a", at(since))]);
     }
     let mut around = cluster(2, None, vec![good("a", 1, 3), good("b", 2, 3), good("c", 2, 3)]);
     around.resource.updated.at = at(5);
-    assert_eq!(told(&explained(&around, 6)), [("a", at(3))]);
+    assert_eq!(blockers_since(&explained(&around, 6)), [("a", at(3))]);
 }
 
 #[test]
-fn what_is_unreconciled_for_longer_than_the_threshold_is_stuck() {
+fn a_resource_unreconciled_for_longer_than_the_threshold_is_stuck() {
     for (deleted, phase, what) in
         [(None, Progress::Reconciling, "reconciliation"), (Some(3), Progress::Finalizing, "deletion")]
     {
@@ -152,12 +156,12 @@ fn what_is_unreconciled_for_longer_than_the_threshold_is_stuck() {
 }
 
 #[test]
-fn a_clock_that_is_behind_makes_nothing_stuck() {
+fn a_clock_that_is_behind_makes_no_resource_stuck() {
     assert_eq!(explained(&cluster(1, None, vec![]), -60).phase, Progress::Reconciling);
 }
 
 #[test]
-fn a_child_tells_what_it_waits_for_and_what_is_at_the_bottom() {
+fn a_child_is_explained_with_the_deepest_blocker_below_it() {
     let finished =
         ["a", "b", "c"].map(|name| report(name, 2, 4, &[("Available", False), ("Finalized", True)]));
     let mut around = cluster(2, Some(3), finished.to_vec());
@@ -169,7 +173,7 @@ fn a_child_tells_what_it_waits_for_and_what_is_at_the_bottom() {
     around.children = [("Pool".into(), 2)].into();
     around.below = disks.into_iter().rev().chain([pool, other]).collect();
     let explanation = explained(&around, 5);
-    assert_eq!(told(&explanation), [("early", at(3)), ("pool", at(3))]);
+    assert_eq!(blockers_since(&explanation), [("early", at(3)), ("pool", at(3))]);
     let blocker = &explanation.blockers[1];
     assert_eq!(blocker.kind, BlockerKind::Child);
     assert_eq!(
@@ -177,11 +181,8 @@ fn a_child_tells_what_it_waits_for_and_what_is_at_the_bottom() {
         "Pool 'pool' is not finalized: pool waits for its adapter. Left below it: Disk (2). At the bottom of \
          Pool 'pool' > Disk 'd1': d1 waits for its adapter."
     );
-    assert!(
-        blocker.action.contains(&format!("GET /api/hyperfleet/v1/disks/{bottom}/explain")),
-        "{blocker:?}"
-    );
-    assert!(blocker.action.contains(&format!("/disks/{bottom}/force-delete")), "{blocker:?}");
+    assert!(blocker.action.contains(&format!("Explain /base/disks/{bottom}")), "{blocker:?}");
+    assert!(blocker.action.contains(&format!("ForceDelete /base/disks/{bottom}")), "{blocker:?}");
     around.more_below = true;
     assert!(explained(&around, 5).blockers[1].detail.contains("at least Disk (2)"));
 }
@@ -212,13 +213,13 @@ fn children_are_named_up_to_a_number_and_counted_beyond_it() {
         "Pool (3990)",
     ];
     assert_eq!(names, expected);
-    let list = format!("GET /api/hyperfleet/v1/clusters/{}/pools?showDeleted=true", owner.id);
+    let list = format!("ListChildren(\"pools\") /base/clusters/{}", owner.id);
     assert!(explanation.blockers[14].action.contains(&list), "{explanation:?}");
     assert!(explanation.blockers[0].action.contains("Put kind Ghost back"), "{explanation:?}");
 }
 
 #[test]
-fn whoever_still_refers_to_what_is_deleted_is_named_and_the_others_are_counted() {
+fn referrers_are_named_up_to_a_number_and_counted_beyond_it() {
     let mut around = cluster(2, Some(3), vec![]);
     around.referrers =
         vec![resource("Free", "zeta", 1, None, None), resource("Free", "alpha", 1, None, None)];
@@ -232,7 +233,7 @@ fn whoever_still_refers_to_what_is_deleted_is_named_and_the_others_are_counted()
 }
 
 #[test]
-fn words_of_adapters_are_cut_and_cleaned() {
+fn texts_of_adapters_are_cut_and_escaped() {
     let mut failing = report("a", 1, 1, &[("Available", False), ("Applied", True), ("Health", True)]);
     let available = &mut Arc::make_mut(&mut failing.conditions)[0];
     available.reason = Some("line\nbreak".into());
@@ -257,7 +258,7 @@ fn any_report(adapter: &'static str, generation: i64) -> impl Strategy<Value = O
     }))
 }
 
-/// Any cluster with what is around it.
+/// Any cluster with reports, children and referrers.
 fn any_surroundings() -> impl Strategy<Value = Surroundings> {
     (1..4_i64, any::<bool>()).prop_flat_map(|(generation, finalizing)| {
         let reports = (
@@ -306,7 +307,7 @@ fn expected(around: &Surroundings) -> Vec<&'static str> {
 
 proptest! {
     #[test]
-    fn whoever_is_in_the_way_is_named_and_nobody_else(around in any_surroundings(), minute in 0..30_i64) {
+    fn exactly_the_blockers_of_reconciled_are_named(around in any_surroundings(), minute in 0..30_i64) {
         let explanation = explained(&around, minute);
         let of_kind = |kind| explanation.blockers.iter().filter(move |b| b.kind == kind);
         let mut named: Vec<_> = of_kind(BlockerKind::Adapter).map(|b| b.name.as_str()).collect();
@@ -320,11 +321,11 @@ proptest! {
     #[test]
     fn the_phase_agrees_with_the_condition(around in any_surroundings(), minute in 0..30_i64) {
         let catalog = catalog();
-        let standings: Standings = around.reports.iter().map(Report::standing).collect();
-        let latest = Latest { stored: &standings, newest: None };
+        let summaries: ReportSummaries = around.reports.iter().map(Report::summary).collect();
+        let latest = Latest { stored: &summaries, newest: None };
         let entity = catalog.get("Cluster").unwrap();
         let facts = Facts::of(entity, &around.resource, latest, &around.children, None, at(minute));
-        let reconciled = reconciled::claim(&facts).status == Status::True;
+        let reconciled = reconciled::content(&facts).status == Status::True;
         let Explanation { phase, blockers, .. } = explained(&around, minute);
         prop_assert_eq!(phase == Progress::Stuck, !reconciled && minute > 12);
         prop_assert!(reconciled || !blockers.is_empty());
@@ -337,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_in_which_things_were_read_does_not_matter(mut around in any_surroundings(), by in 0..7_usize) {
+    fn the_order_of_the_input_does_not_matter(mut around in any_surroundings(), by in 0..7_usize) {
         let before = explained(&around, 5);
         let turn = |length: usize| if length == 0 { 0 } else { by % length };
         let (reports, below) = (turn(around.reports.len()), turn(around.below.len()));

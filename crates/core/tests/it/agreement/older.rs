@@ -32,7 +32,7 @@ impl Older {
         assert!(self.database.rows.keys().eq(without.rows.keys()), "the same resources");
         assert_eq!(self.database.reports, without.reports);
         for (row, plain) in self.database.rows.values().zip(without.rows.values()) {
-            assert!(row.same_wish(plain) && row.pending_since == plain.pending_since);
+            assert!(row.same_desired_state(plain) && row.pending_since == plain.pending_since);
             let mut conditions: Vec<Value> = row.conditions.parse().unwrap();
             let older: Vec<Value> = conditions.drain(2..4).map(|mut c| c["type"].take()).collect();
             assert_eq!(older, ["Available", "Ready"]);

@@ -1,8 +1,8 @@
 //! The model's requests as the commands that the API makes of them.
 
 use hyperfleet_core::{
-    Caller, Command, Create, Delete, Finding, ForceDelete, Intent, Labels, Patch, PatchBody, RawJson,
-    References, ReportedStatus, ResourceId, Sight, Submission, SubmitReport, Target, Timestamp,
+    AccessScope, Caller, Command, Create, Delete, Finding, ForceDelete, Intent, Labels, Patch, PatchBody,
+    RawJson, References, ReportedStatus, ResourceId, ResourcePath, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_testkit::model::{Action, Kinds, Owner, Report, Request, Slot};
 use serde_json::{Value, json};
@@ -12,9 +12,9 @@ pub(super) fn command(kinds: &Kinds, request: &Request, id: ResourceId, nested: 
     let caller = Caller {
         actor: "ann@example.com".to_owned(),
         request_id: "request".to_owned(),
-        sight: Sight::everything(),
+        scope: AccessScope::everything(),
     };
-    Some(Command { caller, dry_run: false, intent: intent(kinds, request, id, nested)?, retry: None })
+    Some(Command { caller, dry_run: false, intent: intent(kinds, request, id, nested)?, idempotency: None })
 }
 
 fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Option<Intent> {
@@ -23,7 +23,7 @@ fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Opt
         (kind.name.as_str().into(), owner.id.clone())
     };
     let owners = |owners: &[Owner]| owners.iter().map(owner).collect();
-    let target = request.target.as_ref().map(|(_, id)| Target {
+    let target = request.target.as_ref().map(|(_, id)| ResourcePath {
         kind: nested.then(|| request.kind.as_str().into()),
         id: id.clone(),
         ancestors: if nested { owners(&request.owners) } else { Vec::new() },
@@ -31,7 +31,7 @@ fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Opt
     let patch = |body: Value| {
         let Value::Object(members) = body else { panic!("a merge patch is an object") };
         let target = target.clone().unwrap();
-        Intent::Patch(Patch { target, if_match: None, body: PatchBody::Merge(members) })
+        Intent::Patch(Patch { target, expected: None, body: PatchBody::Merge(members) })
     };
     Some(match &request.action {
         Action::Create { name, size, reference } => {
@@ -53,11 +53,11 @@ fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Opt
             let submission = submission(report)?;
             Intent::Report(SubmitReport { target: target.unwrap(), submission })
         }
-        Action::Delete => Intent::Delete(Delete { target: target.unwrap(), if_match: None }),
+        Action::Delete => Intent::Delete(Delete { target: target.unwrap(), expected: None }),
         Action::ForceDelete { reason } if reason.is_empty() => return None,
         Action::ForceDelete { reason } => {
             let reason = reason.clone();
-            Intent::ForceDelete(ForceDelete { target: target.unwrap(), if_match: None, reason })
+            Intent::ForceDelete(ForceDelete { target: target.unwrap(), expected: None, reason })
         }
     })
 }

@@ -12,14 +12,11 @@ use serde_json::Value;
 
 use super::older::Older;
 use super::recompute;
-use super::remembering::Remembering;
 use super::translate::command;
 use crate::database::Database;
 
 pub(super) struct World {
     database: Database,
-    /// The same, by a committer that remembers.
-    remembering: Remembering,
     /// The same with the older conditions.
     older: Option<Older>,
     model: Model,
@@ -29,8 +26,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(rulebook: Rulebook, model: Model) -> Self {
         let database = Database::new(Arc::new(rulebook));
-        let remembering = Remembering::new(database.clone());
-        Self { database, remembering, older: None, model, seconds: 1_800_000_000 }
+        Self { database, older: None, model, seconds: 1_800_000_000 }
     }
 
     /// The same beside a store with the older conditions.
@@ -72,9 +68,6 @@ impl World {
         if commands.len() > 1 {
             together.check_past();
         }
-        let remembered = self.remembering.run(&commands, now);
-        assert_eq!(told(&remembered), told(&alone), "answers by memory to {commands:#?}");
-        assert_same(&self.remembering.database, &self.database);
         if let Some(older) = &mut self.older {
             let codes = |answers: &[Result<Outcome, Error>]| -> Vec<_> {
                 answers.iter().map(|answer| answer.as_ref().err().map(Error::code)).collect()
@@ -109,7 +102,6 @@ impl World {
     /// All that was can be read again.
     pub(super) fn check_past(&self) {
         self.database.check_past();
-        self.remembering.database.check_past();
     }
 
     /// A restart with other required adapters. Resources are computed anew in small commands, kind by kind.
@@ -135,7 +127,6 @@ impl World {
                 assert!(written.insert(change.resource), "each is written once");
             }
         }
-        self.remembering = Remembering::new(self.database.clone());
         self.check_contents(&adapters);
         self.check_fixpoint(now);
     }
@@ -155,7 +146,9 @@ impl World {
                 }
                 expected.status
             }
-            Ok(Outcome::Done | Outcome::Again(_)) => panic!("nobody asked for that: {request:#?}"),
+            Ok(Outcome::Done | Outcome::Replayed(_)) => {
+                panic!("not an outcome of this request: {request:#?}")
+            }
             Err(error) => match error.kind {
                 ErrorKind::Invalid => 400,
                 ErrorKind::NotFound { .. } => 404,
@@ -237,7 +230,10 @@ impl World {
         for row in self.database.rows.values().filter(|row| !told.contains(&row.id.to_string())) {
             let old = &before.rows[&row.id];
             assert_eq!(row.version, old.version);
-            assert!(row.same_wish(old) && row.pending_since == old.pending_since, "nothing else moves");
+            assert!(
+                row.same_desired_state(old) && row.pending_since == old.pending_since,
+                "nothing else moves"
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! What may stand in a patched document, and the codes of what may not.
+//! Which members a patched document may have, and the error codes of the others.
 
 use std::collections::BTreeMap;
 

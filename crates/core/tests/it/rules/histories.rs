@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_core::{ResourceId, Target};
+use hyperfleet_core::{ResourceId, ResourcePath};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ const NAMES: [&str; 3] = ["one", "two", "three"];
 
 #[derive(Debug, Clone)]
 pub(super) struct Step {
-    verb: Verb,
+    action: Action,
     /// Which of the things that are there.
     pick: usize,
     path: Path,
@@ -27,7 +27,7 @@ pub(super) struct Step {
 }
 
 #[derive(Debug, Clone)]
-enum Verb {
+enum Action {
     Create { kind: usize, name: usize, spec: Value, labelled: bool, references: Vec<RefPick> },
     Merge { spec: Option<Value>, labels: Option<Value>, references: Option<Vec<RefPick>>, empty: bool },
     JsonPatch(Vec<OpPick>),
@@ -43,7 +43,7 @@ enum Path {
     Nested,
     WrongKind,
     WrongOwner,
-    Nobody,
+    UnknownId,
     NoId,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn history(batches: usize) -> impl Strategy<Value = Vec<Vec<Step>>> {
 /// one that may not, because of its restricted children.
 pub(super) fn planting() -> Vec<Step> {
     let plant = |kind: usize, name: usize, pick: usize| Step {
-        verb: Verb::Create { kind, name, spec: json!({}), labelled: false, references: Vec::new() },
+        action: Action::Create { kind, name, spec: json!({}), labelled: false, references: Vec::new() },
         pick,
         path: Path::Flat,
         tag: TagPick::Absent,
@@ -105,7 +105,7 @@ pub(super) fn planting() -> Vec<Step> {
     };
     let referring = |kind: usize, name: usize, pick: usize| {
         let mut step = plant(kind, name, pick);
-        if let Verb::Create { references, .. } = &mut step.verb {
+        if let Action::Create { references, .. } = &mut step.action {
             references.push(RefPick { slot: 0, targets: Some(vec![EntryPick::Right(0)]) });
         }
         step
@@ -117,29 +117,36 @@ pub(super) fn planting() -> Vec<Step> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let verb = prop_oneof![8 => create(), 4 => merge(), 4 => json_patch(), 3 => Just(Verb::Delete), 2 => Just(Verb::ForceDelete)];
+    let action = prop_oneof![8 => create(), 4 => merge(), 4 => json_patch(), 3 => Just(Action::Delete), 2 => Just(Action::ForceDelete)];
     let path = prop_oneof![
         8 => Just(Path::Flat), 2 => Just(Path::AnyKind), 8 => Just(Path::Nested), 1 => Just(Path::WrongKind),
-        1 => Just(Path::WrongOwner), 1 => Just(Path::Nobody), 1 => Just(Path::NoId),
+        1 => Just(Path::WrongOwner), 1 => Just(Path::UnknownId), 1 => Just(Path::NoId),
     ];
     let tag = prop_oneof![
         12 => Just(TagPick::Absent), 1 => Just(TagPick::Any), 2 => Just(TagPick::Right), 1 => Just(TagPick::Among),
         1 => Just(TagPick::Wrong), 1 => Just(TagPick::Weak),
     ];
-    (verb, 0..1000_usize, path, tag, -2..5_i64, select(&["ann@example.com", "bob@example.com"][..]))
-        .prop_map(|(verb, pick, path, tag, seconds, actor)| Step { verb, pick, path, tag, seconds, actor })
+    (action, 0..1000_usize, path, tag, -2..5_i64, select(&["ann@example.com", "bob@example.com"][..]))
+        .prop_map(|(action, pick, path, tag, seconds, actor)| Step {
+            action,
+            pick,
+            path,
+            tag,
+            seconds,
+            actor,
+        })
 }
 
-fn create() -> impl Strategy<Value = Verb> {
+fn create() -> impl Strategy<Value = Action> {
     let kind = prop_oneof![2 => Just(0), 4 => Just(1), 5 => Just(2), 1 => Just(3), 1 => Just(4), 1 => Just(5), 1 => Just(6)];
     let spec = select(vec![json!({}), json!({"a": 1}), json!({"b": {"c": [1, 2.50]}})]);
     let references = prop::collection::vec(good_references(), 0..3);
     (kind, 0..NAMES.len(), spec, any::<bool>(), references).prop_map(
-        |(kind, name, spec, labelled, references)| Verb::Create { kind, name, spec, labelled, references },
+        |(kind, name, spec, labelled, references)| Action::Create { kind, name, spec, labelled, references },
     )
 }
 
-fn merge() -> impl Strategy<Value = Verb> {
+fn merge() -> impl Strategy<Value = Action> {
     let spec = prop_oneof![
         9 => select(vec![
             json!({"a": 1}),
@@ -176,10 +183,10 @@ fn merge() -> impl Strategy<Value = Verb> {
         proptest::option::weighted(0.4, references),
         prop::bool::weighted(0.1),
     )
-        .prop_map(|(spec, labels, references, empty)| Verb::Merge { spec, labels, references, empty })
+        .prop_map(|(spec, labels, references, empty)| Action::Merge { spec, labels, references, empty })
 }
 
-fn json_patch() -> impl Strategy<Value = Verb> {
+fn json_patch() -> impl Strategy<Value = Action> {
     let likely = select(vec![
         json!({"op": "add", "path": "/spec/a", "value": 1}),
         json!({"op": "add", "path": "/spec/a", "value": 1.0}),
@@ -214,7 +221,7 @@ fn json_patch() -> impl Strategy<Value = Verb> {
         1 => (slot(), slot()).prop_map(|(from, to)| OpPick::MoveEntry(from, to)),
         1 => (slot(), slot()).prop_map(|(from, to)| OpPick::CopyList(from, to)),
     ];
-    prop::collection::vec(op, 1..4).prop_map(Verb::JsonPatch)
+    prop::collection::vec(op, 1..4).prop_map(Action::JsonPatch)
 }
 
 fn slot() -> impl Strategy<Value = usize> {
@@ -247,8 +254,8 @@ fn entry() -> impl Strategy<Value = EntryPick> {
 impl Step {
     /// What this step asks for now. `version` tells the version of a thing.
     pub(super) fn request(&self, model: &Model, version: impl Fn(ResourceId) -> i64) -> Request {
-        match &self.verb {
-            Verb::Create { kind, name, spec, labelled, references } => {
+        match &self.action {
+            Action::Create { kind, name, spec, labelled, references } => {
                 let kind = &KINDS[*kind];
                 let mut good = BTreeMap::new();
                 for RefPick { slot, targets } in references {
@@ -270,7 +277,7 @@ impl Step {
                     references: good,
                 }
             }
-            Verb::Merge { spec, labels, references, empty } => {
+            Action::Merge { spec, labels, references, empty } => {
                 let (target, tag, kind) = self.aim(model, version);
                 let mut body = json!({});
                 for (member, value) in [("spec", spec), ("labels", labels)] {
@@ -289,55 +296,59 @@ impl Step {
                 }
                 Request::Merge { target, tag, body }
             }
-            Verb::JsonPatch(picks) => {
+            Action::JsonPatch(picks) => {
                 let (target, tag, kind) = self.aim(model, version);
                 let operations = picks.iter().map(|pick| pick.json(model, kind)).collect();
                 Request::JsonPatch { target, tag, operations }
             }
-            Verb::Delete => {
+            Action::Delete => {
                 let (target, tag, _) = self.aim(model, version);
                 Request::Delete { target, tag }
             }
-            Verb::ForceDelete => {
+            Action::ForceDelete => {
                 let (target, tag, _) = self.aim(model, version);
                 Request::ForceDelete { target, tag }
             }
         }
     }
 
-    fn aim(&self, model: &Model, version: impl Fn(ResourceId) -> i64) -> (Target, Tag, &'static Kind) {
+    fn aim(&self, model: &Model, version: impl Fn(ResourceId) -> i64) -> (ResourcePath, Tag, &'static Kind) {
         let all: Vec<&Thing> = model.things.values().collect();
         let ghosts: Vec<&Thing> = model.gone.values().collect();
-        let nobody = || Target { kind: Some("Zone".into()), id: ghost().to_string(), ancestors: Vec::new() };
+        let unknown =
+            || ResourcePath { kind: Some("Zone".into()), id: ghost().to_string(), ancestors: Vec::new() };
         if all.is_empty() {
-            return (nobody(), Tag::Absent, &KINDS[6]);
+            return (unknown(), Tag::Absent, &KINDS[6]);
         }
-        let worthwhile: Vec<_> = match self.verb {
-            Verb::ForceDelete => all.iter().copied().filter(|t| t.deleted.is_some()).collect(),
-            Verb::Delete => all.iter().copied().filter(|t| !model.children(t.id).is_empty()).collect(),
+        let worthwhile: Vec<_> = match self.action {
+            Action::ForceDelete => all.iter().copied().filter(|t| t.deleted.is_some()).collect(),
+            Action::Delete => all.iter().copied().filter(|t| !model.children(t.id).is_empty()).collect(),
             _ => Vec::new(),
         };
         let among = if worthwhile.is_empty() || self.pick.is_multiple_of(3) { &all } else { &worthwhile };
         let thing = among[self.pick % among.len()];
-        let flat = Target { kind: Some(thing.kind.into()), id: thing.id.to_string(), ancestors: Vec::new() };
+        let flat =
+            ResourcePath { kind: Some(thing.kind.into()), id: thing.id.to_string(), ancestors: Vec::new() };
         let path = || path_to(model, thing.owner).into_iter().map(|(kind, id)| (kind.into(), id)).collect();
         let target = match self.path {
             Path::Flat => flat,
-            Path::AnyKind => Target { kind: None, ..flat },
-            Path::Nested => Target { ancestors: path(), ..flat },
-            Path::WrongKind => Target { kind: Some(KINDS[self.pick % KINDS.len()].name.into()), ..flat },
+            Path::AnyKind => ResourcePath { kind: None, ..flat },
+            Path::Nested => ResourcePath { ancestors: path(), ..flat },
+            Path::WrongKind => {
+                ResourcePath { kind: Some(KINDS[self.pick % KINDS.len()].name.into()), ..flat }
+            }
             Path::WrongOwner => {
                 let mut ancestors: Vec<_> = path();
                 if let Some(last) = ancestors.last_mut() {
                     last.1 = all[self.pick / 7 % all.len()].id.to_string();
                 }
-                Target { ancestors, ..flat }
+                ResourcePath { ancestors, ..flat }
             }
-            Path::Nobody => match ghosts.get(self.pick % (ghosts.len() + 1)) {
-                Some(gone) => Target { kind: Some(gone.kind.into()), id: gone.id.to_string(), ..flat },
-                None => nobody(),
+            Path::UnknownId => match ghosts.get(self.pick % (ghosts.len() + 1)) {
+                Some(gone) => ResourcePath { kind: Some(gone.kind.into()), id: gone.id.to_string(), ..flat },
+                None => unknown(),
             },
-            Path::NoId => Target { id: thing.id.to_string().to_uppercase() + "x", ..flat },
+            Path::NoId => ResourcePath { id: thing.id.to_string().to_uppercase() + "x", ..flat },
         };
         let right = version(thing.id);
         let tag = match self.tag {
@@ -355,7 +366,7 @@ impl Step {
     fn new_path(&self, model: &Model, kind: &Kind) -> Vec<(&'static str, String)> {
         let Some((parent, _)) = kind.parent else { return Vec::new() };
         let owners: Vec<&Thing> = model.things.values().filter(|t| t.kind == parent).collect();
-        if owners.is_empty() || matches!(self.path, Path::Nobody) {
+        if owners.is_empty() || matches!(self.path, Path::UnknownId) {
             return vec![(parent, ghost().to_string())];
         }
         let owner = owners[self.pick % owners.len()];
@@ -423,7 +434,7 @@ impl OpPick {
     }
 }
 
-/// The n-th ref type of a kind and its target kind; one that nobody declares past the end.
+/// The n-th ref type of a kind and its target kind; an undeclared one past the end.
 fn ref_type(kind: &Kind, slot: usize) -> (&'static str, &'static str) {
     kind.references.get(slot).map_or(("undeclared", "Zone"), |(ref_type, target, ..)| (ref_type, target))
 }

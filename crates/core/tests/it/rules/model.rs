@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfleet_core::{Labels, References, ResourceId, Target, Timestamp};
+use hyperfleet_core::{Labels, References, ResourceId, ResourcePath, Timestamp};
 use serde_json::{Value, json};
 
 use super::document::{BODY, Code, MISSING, STATE, VALUE, any, labels, not_found, references};
@@ -128,7 +128,7 @@ impl Model {
         Ok(owner)
     }
 
-    fn find(&self, target: &Target) -> Result<ResourceId, Code> {
+    fn find(&self, target: &ResourcePath) -> Result<ResourceId, Code> {
         let owner = self.walk(target.ancestors.iter().map(|(k, id)| (k.to_string(), id.clone())))?;
         self.things
             .values()
@@ -332,7 +332,7 @@ impl Model {
         assert!(holders.is_empty(), "nothing active may refer to what was finalizing: {holders:?}");
     }
 
-    /// status.md, sections 3 and 4, for things that nobody reports on.
+    /// status.md, sections 3 and 4, for things without reports.
     fn recompute(&mut self, id: ResourceId) {
         let mut left = BTreeMap::new();
         for child in self.children(id) {

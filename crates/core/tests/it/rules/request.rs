@@ -1,9 +1,9 @@
-//! What is asked for, in a form that both sides understand: the model reads it as it is, the
-//! rules get the command that the API would make of it.
+//! Requests in a form for both sides: the model reads them as they are, the rules get the command that the API would
+//! make.
 
 use hyperfleet_core::{
-    Caller, Command, Create, Delete, ForceDelete, IfMatch, Intent, Labels, Operation, Patch, PatchBody,
-    References, Sight, Target,
+    AccessScope, Caller, Command, Create, Delete, ExpectedVersion, ForceDelete, Intent, Labels, Operation,
+    Patch, PatchBody, References, ResourcePath,
 };
 use serde_json::Value;
 
@@ -21,26 +21,26 @@ pub(crate) enum Request {
         references: References,
     },
     Merge {
-        target: Target,
+        target: ResourcePath,
         tag: Tag,
         body: Value,
     },
     JsonPatch {
-        target: Target,
+        target: ResourcePath,
         tag: Tag,
         operations: Value,
     },
     Delete {
-        target: Target,
+        target: ResourcePath,
         tag: Tag,
     },
     ForceDelete {
-        target: Target,
+        target: ResourcePath,
         tag: Tag,
     },
 }
 
-/// What `If-Match` says.
+/// The version that the caller expects.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Tag {
     Absent,
@@ -50,24 +50,29 @@ pub(crate) enum Tag {
 }
 
 impl Tag {
-    fn if_match(&self) -> Option<IfMatch> {
-        let header = match self {
-            Self::Absent => return None,
-            Self::Any => "*".to_owned(),
+    fn expected(&self) -> Option<ExpectedVersion> {
+        let tags = |versions: &[i64]| versions.iter().map(ToString::to_string).collect();
+        match self {
+            Self::Absent => None,
+            Self::Any => Some(ExpectedVersion::Any),
             Self::Strong(versions) => {
-                versions.iter().map(|v| format!("\"{v}\"")).collect::<Vec<_>>().join(", ")
+                Some(ExpectedVersion::Tags { strong: tags(versions), weak: Vec::new() })
             }
-            Self::Weak(version) => format!("W/\"{version}\""),
-        };
-        Some(IfMatch::parse(&header).unwrap())
+            Self::Weak(version) => {
+                Some(ExpectedVersion::Tags { strong: Vec::new(), weak: tags(&[*version]) })
+            }
+        }
     }
 }
 
 impl Request {
     pub(crate) fn command(&self, actor: &str, dry_run: bool) -> Command {
-        let caller =
-            Caller { actor: actor.to_owned(), request_id: "request".to_owned(), sight: Sight::everything() };
-        Command { caller, dry_run, intent: self.intent(), retry: None }
+        let caller = Caller {
+            actor: actor.to_owned(),
+            request_id: "request".to_owned(),
+            scope: AccessScope::everything(),
+        };
+        Command { caller, dry_run, intent: self.intent(), idempotency: None }
     }
 
     fn intent(&self) -> Intent {
@@ -83,16 +88,16 @@ impl Request {
             }),
             Self::Merge { target, tag, body } => {
                 let Value::Object(members) = body else { panic!("a merge patch is an object") };
-                Intent::Patch(Patch { target, if_match: tag.if_match(), body: PatchBody::Merge(members) })
+                Intent::Patch(Patch { target, expected: tag.expected(), body: PatchBody::Merge(members) })
             }
             Self::JsonPatch { target, tag, operations } => {
-                let body = PatchBody::Json(Operation::parse_all(&operations).unwrap());
-                Intent::Patch(Patch { target, if_match: tag.if_match(), body })
+                let body = PatchBody::Json(Operation::parse_all(operations.as_array().unwrap()).unwrap());
+                Intent::Patch(Patch { target, expected: tag.expected(), body })
             }
-            Self::Delete { target, tag } => Intent::Delete(Delete { target, if_match: tag.if_match() }),
+            Self::Delete { target, tag } => Intent::Delete(Delete { target, expected: tag.expected() }),
             Self::ForceDelete { target, tag } => {
                 let reason = "it hangs".to_owned();
-                Intent::ForceDelete(ForceDelete { target, if_match: tag.if_match(), reason })
+                Intent::ForceDelete(ForceDelete { target, expected: tag.expected(), reason })
             }
         }
     }

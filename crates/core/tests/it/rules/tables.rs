@@ -1,7 +1,7 @@
 //! Single stories that no history of commands leads to, because the rules prevent their beginning:
 //! another configuration or an older release may have left them behind.
 
-use hyperfleet_core::{Phase, RawJson, References, ResourceId, Stamp, Target, Timestamp};
+use hyperfleet_core::{Phase, RawJson, References, ResourceId, ResourcePath, Stamp, Timestamp};
 use serde_json::json;
 
 use super::kinds::kind;
@@ -41,7 +41,7 @@ fn an_active_child_of_a_finalizing_parent_refuses_a_patch() {
     let cluster = create(&mut database, "Cluster", None);
     let pool = create(&mut database, "NodePool", Some(("Cluster", cluster)));
     finalize(&mut database, cluster);
-    let target = Target {
+    let target = ResourcePath {
         kind: Some("NodePool".into()),
         id: pool.to_string(),
         ancestors: vec![("Cluster".into(), cluster.to_string())],
@@ -59,7 +59,7 @@ fn a_force_delete_drops_the_references_of_others_and_names_them() {
     let references = json!({"backup": [identity, zone], "identity": [identity]});
     database.rows.get_mut(&cluster).unwrap().references = RawJson::from_value(&references);
     finalize(&mut database, identity);
-    let target = Target { kind: None, id: identity.to_string(), ancestors: Vec::new() };
+    let target = ResourcePath { kind: None, id: identity.to_string(), ancestors: Vec::new() };
     assert_eq!(run(&mut database, &Request::ForceDelete { target, tag: Tag::Any }), Ok(identity));
 
     let left = &database.rows[&cluster];

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::generate::{filter, number, pattern, resource, test};
-use super::spelling::Pen;
+use super::spelling::Spelling;
 use super::{catalog, model, parse, view};
 use crate::cases;
 
@@ -23,7 +23,7 @@ proptest! {
 
     #[test]
     fn a_filter_written_as_a_query_is_read_as_the_same_filter(filter in filter(), seed in any::<u64>()) {
-        let query = Pen(seed).filter(&filter);
+        let query = Spelling::seeded(seed).filter(&filter);
         match parse(&query) {
             Ok(read) => prop_assert_eq!(read, filter, "{}", query),
             Err(error) => prop_assert!(query.len() > 4096, "{}\n{}", query, error),

@@ -1,4 +1,4 @@
-//! Whatever a caller writes, the answer is a filter or a mistake at a place of the query, and it comes.
+//! Parsing any text ends with a filter or with a fault at a position of the query.
 
 use hyperfleet_core::Error;
 use hyperfleet_core::search::{MAX_BYTES, Options, parse};

@@ -1,4 +1,4 @@
-//! What queries find, by example.
+//! The results of queries, by example.
 
 use std::collections::BTreeMap;
 

@@ -6,13 +6,15 @@ use hyperfleet_core::search::{
 };
 
 /// Chooses between ways to write the same, one after the other.
-pub(super) struct Pen(pub(super) u64);
+pub(super) struct Spelling(fastrand::Rng);
 
-impl Pen {
+impl Spelling {
+    pub(super) fn seeded(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
     fn choose<T: Copy>(&mut self, ways: &[T]) -> T {
-        // Knuth's constants; any numbers that mix would do.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ways[(self.0 >> 33) as usize % ways.len()]
+        ways[self.0.usize(..ways.len())]
     }
 
     fn keyword(&mut self, word: &str) -> String {

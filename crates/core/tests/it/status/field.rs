@@ -5,25 +5,25 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{Contract, Intent, Operation, Patch, PatchBody, ResourceId};
 use serde_json::{Value, json};
 
-use super::said::said;
-use super::stage::{Stage, kind, rulebook, target};
+use super::fixture::{Fixture, kind, rulebook, target};
+use super::test_report::test_report;
 
 /// A resource with a spec of two members, a label and a reference.
-fn scene(contract: Contract) -> (Stage, ResourceId, ResourceId) {
+fn prepared(contract: Contract) -> (Fixture, ResourceId, ResourceId) {
     let mut thing = kind("Thing", &["dns"]);
     let refers = json!([
-        {"ref_type": "home", "target_kind": "Place"},
-        {"ref_type": "work", "target_kind": "Place"},
+        {"ref_type": "home", "target_kind": "NameScope"},
+        {"ref_type": "work", "target_kind": "NameScope"},
     ]);
     thing.references = serde_json::from_value(refers).unwrap();
-    let mut stage = Stage::by(Rulebook { contract, ..rulebook(&[kind("Place", &[]), thing]) });
-    let place = stage.create("Place", None, 0);
-    let id = stage.create_with("Thing", None, 0, &json!({"home": [place]}));
-    (stage, id, place)
+    let mut fixture = Fixture::by(Rulebook { contract, ..rulebook(&[kind("NameScope", &[]), thing]) });
+    let place = fixture.create("NameScope", None, 0);
+    let id = fixture.create_with("Thing", None, 0, &json!({"home": [place]}));
+    (fixture, id, place)
 }
 
-fn wish(stage: &Stage, id: ResourceId) -> [Value; 3] {
-    let row = stage.row(id);
+fn desired_state(fixture: &Fixture, id: ResourceId) -> [Value; 3] {
+    let row = fixture.row(id);
     [&row.spec, &row.labels, &row.references].map(|member| member.parse().unwrap())
 }
 
@@ -38,50 +38,50 @@ fn a_patch_replaces_in_the_field_and_merges_by_the_documents() {
             &["home", "work"][..],
         ),
     ] {
-        let (mut stage, id, place) = scene(contract);
+        let (mut fixture, id, place) = prepared(contract);
         let body = json!({
             "spec": {"size": 2, "deep": {"x": null}},
             "labels": {"env": "prod"},
             "references": {"work": [{"id": place}]},
         });
-        stage.merge(id, 10, &body).unwrap();
+        fixture.merge(id, 10, &body).unwrap();
         let mut expected = json!({});
         references.iter().for_each(|ref_type| expected[*ref_type] = json!([place]));
-        assert_eq!(wish(&stage, id), [spec, labels, expected]);
-        assert_eq!(stage.row(id).generation, 2);
+        assert_eq!(desired_state(&fixture, id), [spec, labels, expected]);
+        assert_eq!(fixture.row(id).generation, 2);
     }
 }
 
 #[test]
 fn a_member_that_is_not_sent_stays_by_either_contract() {
     for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
-        let (mut stage, id, place) = scene(contract);
-        stage.merge(id, 10, &json!({"spec": {"size": 2, "zone": "a"}})).unwrap();
+        let (mut fixture, id, place) = prepared(contract);
+        fixture.merge(id, 10, &json!({"spec": {"size": 2, "zone": "a"}})).unwrap();
         let expected = [json!({"size": 2, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
-        assert_eq!(wish(&stage, id), expected);
+        assert_eq!(desired_state(&fixture, id), expected);
     }
 }
 
 #[test]
 fn a_null_empties_labels_and_references_and_is_no_spec_by_either_contract() {
     for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
-        let (mut stage, id, _) = scene(contract);
-        let error = stage.merge(id, 10, &json!({"spec": null})).unwrap_err();
+        let (mut fixture, id, _) = prepared(contract);
+        let error = fixture.merge(id, 10, &json!({"spec": null})).unwrap_err();
         assert_eq!(error.code(), "HYPERFLEET-VAL-002");
-        stage.merge(id, 20, &json!({"labels": null, "references": null})).unwrap();
-        assert_eq!(wish(&stage, id)[1..], [json!({}), json!({})]);
+        fixture.merge(id, 20, &json!({"labels": null, "references": null})).unwrap();
+        assert_eq!(desired_state(&fixture, id)[1..], [json!({}), json!({})]);
     }
 }
 
 #[test]
 fn a_json_patch_changes_what_it_names_by_either_contract() {
     for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
-        let (mut stage, id, place) = scene(contract);
+        let (mut fixture, id, place) = prepared(contract);
         let operations = json!([{"op": "add", "path": "/spec/size", "value": 5}]);
-        let body = PatchBody::Json(Operation::parse_all(&operations).unwrap());
-        stage.run(Intent::Patch(Patch { target: target(id), if_match: None, body }), 10).unwrap();
+        let body = PatchBody::Json(Operation::parse_all(operations.as_array().unwrap()).unwrap());
+        fixture.run(Intent::Patch(Patch { target: target(id), expected: None, body }), 10).unwrap();
         let expected = [json!({"size": 5, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
-        assert_eq!(wish(&stage, id), expected);
+        assert_eq!(desired_state(&fixture, id), expected);
     }
 }
 
@@ -89,26 +89,26 @@ fn a_json_patch_changes_what_it_names_by_either_contract() {
 fn a_label_is_a_new_generation_in_the_field_and_not_by_the_documents() {
     for (contract, generation, status) in [(Contract::GO_0_2, 2, "False"), (Contract::DOCUMENTED, 1, "True")]
     {
-        let (mut stage, id, _) = scene(contract);
-        stage.tell(id, said("dns", 1, 10));
-        stage.merge(id, 20, &json!({"labels": {"tier": "silver"}})).unwrap();
-        assert_eq!(stage.row(id).generation, generation);
-        assert_eq!(stage.condition(id, "Reconciled")["status"], status);
-        assert_eq!(stage.condition(id, "Reconciled")["observed_generation"], generation);
+        let (mut fixture, id, _) = prepared(contract);
+        fixture.tell(id, test_report("dns", 1, 10));
+        fixture.merge(id, 20, &json!({"labels": {"tier": "silver"}})).unwrap();
+        assert_eq!(fixture.row(id).generation, generation);
+        assert_eq!(fixture.condition(id, "Reconciled")["status"], status);
+        assert_eq!(fixture.condition(id, "Reconciled")["observed_generation"], generation);
     }
 }
 
 #[test]
 fn a_patch_that_changes_nothing_changes_nothing_by_either_contract() {
     for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
-        let (mut stage, id, place) = scene(contract);
-        let contents = stage.contents();
+        let (mut fixture, id, place) = prepared(contract);
+        let contents = fixture.contents();
         let body = json!({
             "spec": {"zone": "a", "size": 1.0},
             "labels": {"tier": "gold"},
-            "references": {"home": [{"kind": "Place", "id": place}]},
+            "references": {"home": [{"kind": "NameScope", "id": place}]},
         });
-        stage.merge(id, 10, &body).unwrap();
-        assert_eq!(stage.contents(), contents);
+        fixture.merge(id, 10, &body).unwrap();
+        assert_eq!(fixture.contents(), contents);
     }
 }

@@ -6,8 +6,8 @@ use hyperfleet_core::ResourceId;
 use hyperfleet_core::rules::Rulebook;
 use serde_json::{Value, json};
 
-use super::said::{Said, said};
-use super::stage::{Stage, at, kind, rulebook};
+use super::fixture::{Fixture, at, kind, rulebook};
+use super::test_report::{TestReport, test_report};
 
 /// Status, observed generation, last update, last transition.
 type Cell = (&'static str, i64, i64, i64);
@@ -19,7 +19,7 @@ const AVAILABLE: (&str, &str) = ("ResourceAvailable", "Pair is accessible");
 /// What happens to a resource of two adapters after its creation at second 0.
 #[derive(Clone)]
 enum Event {
-    Report(Said),
+    Report(TestReport),
     Change(i64),
     Label(i64),
     Delete(i64),
@@ -27,32 +27,32 @@ enum Event {
 use Event::{Change, Delete, Label, Report};
 
 fn yes(adapter: &str, generation: i64, second: i64) -> Event {
-    Report(said(adapter, generation, second))
+    Report(test_report(adapter, generation, second))
 }
 
 fn no(adapter: &str, generation: i64, second: i64) -> Event {
-    Report(said(adapter, generation, second).available("False"))
+    Report(test_report(adapter, generation, second).available("False"))
 }
 
 fn older(kinds: &[hyperfleet_core::EntityDescriptor]) -> Rulebook {
     Rulebook { legacy_conditions: true, ..rulebook(kinds) }
 }
 
-fn play(events: &[Event]) -> (Stage, ResourceId) {
-    let mut stage = Stage::by(older(&[kind("Pair", &["dns", "cert"])]));
-    let id = stage.create("Pair", None, 0);
+fn play(events: &[Event]) -> (Fixture, ResourceId) {
+    let mut fixture = Fixture::by(older(&[kind("Pair", &["dns", "cert"])]));
+    let id = fixture.create("Pair", None, 0);
     for event in events {
         match event.clone() {
-            Report(said) => {
-                let arrives = (said.0.observed_time.micros() - at(0).micros()) / 1_000_000 + 5;
-                stage.report_at(id, said, arrives).unwrap();
+            Report(report) => {
+                let arrives = (report.0.observed_time.micros() - at(0).micros()) / 1_000_000 + 5;
+                fixture.report_at(id, report, arrives).unwrap();
             }
-            Change(second) => stage.change(id, second),
-            Label(second) => stage.label(id, second),
-            Delete(second) => drop(stage.delete(id, second).unwrap()),
+            Change(second) => fixture.change(id, second),
+            Label(second) => fixture.label(id, second),
+            Delete(second) => drop(fixture.delete(id, second).unwrap()),
         }
     }
-    (stage, id)
+    (fixture, id)
 }
 
 fn cells(condition: &Value) -> Value {
@@ -71,8 +71,8 @@ fn expected((status, generation, updated, transition): Cell) -> Value {
 /// Plays each row and compares the cells of one condition.
 fn check(which: &str, rows: &[(&str, &[Event], Cell)]) {
     for (name, events, cell) in rows {
-        let (stage, id) = play(events);
-        assert_eq!(cells(&stage.condition(id, which)), expected(*cell), "{which}, {name}");
+        let (fixture, id) = play(events);
+        assert_eq!(cells(&fixture.condition(id, which)), expected(*cell), "{which}, {name}");
     }
 }
 
@@ -205,8 +205,8 @@ fn available_follows_the_table_of_reports_that_are_false() {
     );
 }
 
-fn words(stage: &Stage, id: ResourceId, which: &str) -> (String, String) {
-    let condition = stage.condition(id, which);
+fn words(fixture: &Fixture, id: ResourceId, which: &str) -> (String, String) {
+    let condition = fixture.condition(id, which);
     let text = |member: &str| condition[member].as_str().unwrap().to_owned();
     (text("reason"), text("message"))
 }
@@ -217,65 +217,65 @@ fn owned((reason, message): (&str, &str)) -> (String, String) {
 
 #[test]
 fn both_stand_behind_the_newer_two_and_say_why() {
-    let (stage, id) = play(&[yes("dns", 1, 10)]);
+    let (fixture, id) = play(&[yes("dns", 1, 10)]);
     let types = ["Reconciled", "LastKnownReconciled", "Available", "Ready", "DnsSuccessful"];
-    assert_eq!(stage.types(id), types);
-    assert_eq!(words(&stage, id, "Available"), owned(AWAITING));
-    assert_eq!(words(&stage, id, "Ready"), owned(AWAITING));
+    assert_eq!(fixture.types(id), types);
+    assert_eq!(words(&fixture, id, "Available"), owned(AWAITING));
+    assert_eq!(words(&fixture, id, "Ready"), owned(AWAITING));
 
-    let (stage, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20)]);
-    assert_eq!(words(&stage, id, "Available"), owned(AVAILABLE));
-    assert_eq!(words(&stage, id, "Ready"), owned(READY));
+    let (fixture, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20)]);
+    assert_eq!(words(&fixture, id, "Available"), owned(AVAILABLE));
+    assert_eq!(words(&fixture, id, "Ready"), owned(READY));
 
-    let (stage, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20), Change(30), no("dns", 2, 40)]);
+    let (fixture, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20), Change(30), no("dns", 2, 40)]);
     assert_eq!(
-        words(&stage, id, "Available"),
+        words(&fixture, id, "Available"),
         owned(AVAILABLE),
         "it keeps its value while reports are mixed"
     );
 
-    let (stage, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20), no("dns", 1, 40)]);
-    assert_eq!(words(&stage, id, "Available").0, "AdapterReportedNotAvailable");
+    let (fixture, id) = play(&[yes("dns", 1, 10), yes("cert", 1, 20), no("dns", 1, 40)]);
+    assert_eq!(words(&fixture, id, "Available").0, "AdapterReportedNotAvailable");
 }
 
 #[test]
 fn a_report_that_is_not_aggregated_moves_neither() {
-    let unknown = Report(said("dns", 1, 10).available("Unknown"));
+    let unknown = Report(test_report("dns", 1, 10).available("Unknown"));
     check("Ready", &[("unknown", std::slice::from_ref(&unknown), ("False", 1, 0, 0))]);
     check("Available", &[("unknown", &[unknown], ("False", 1, 0, 0))]);
 }
 
 #[test]
 fn a_kind_without_required_adapters_has_both_from_its_creation_and_keeps_them() {
-    let mut stage = Stage::by(older(&[kind("Plain", &[])]));
-    let id = stage.create("Plain", None, 0);
-    let check = |stage: &Stage, name: &str| {
+    let mut fixture = Fixture::by(older(&[kind("Plain", &[])]));
+    let id = fixture.create("Plain", None, 0);
+    let check = |fixture: &Fixture, name: &str| {
         for which in ["Available", "Ready"] {
-            let condition = stage.condition(id, which);
+            let condition = fixture.condition(id, which);
             assert_eq!(condition["status"], "True", "{which}, {name}");
             assert_eq!(condition["last_transition_time"], json!(at(0)), "{which}, {name}");
         }
     };
-    check(&stage, "creation");
-    stage.change(id, 10);
-    check(&stage, "a change");
-    stage.tell(id, said("audit", 2, 20).available("False"));
-    check(&stage, "a report");
+    check(&fixture, "creation");
+    fixture.change(id, 10);
+    check(&fixture, "a change");
+    fixture.tell(id, test_report("audit", 2, 20).available("False"));
+    check(&fixture, "a report");
 }
 
 #[test]
-fn they_are_there_exactly_while_they_are_asked_for() {
+fn legacy_conditions_exist_exactly_while_they_are_configured() {
     let pair = [kind("Pair", &["dns", "cert"])];
-    let mut stage = Stage::new(&pair);
-    let id = stage.create("Pair", None, 0);
-    stage.tell(id, said("dns", 1, 10));
-    stage.tell(id, said("cert", 1, 20));
-    let without = stage.conditions(id);
-    stage.reconfigure(older(&pair));
-    stage.recompute(&[id], 30);
-    let status = |which: &str| stage.condition(id, which)["status"].clone();
+    let mut fixture = Fixture::new(&pair);
+    let id = fixture.create("Pair", None, 0);
+    fixture.tell(id, test_report("dns", 1, 10));
+    fixture.tell(id, test_report("cert", 1, 20));
+    let without = fixture.conditions(id);
+    fixture.reconfigure(older(&pair));
+    fixture.recompute(&[id], 30);
+    let status = |which: &str| fixture.condition(id, which)["status"].clone();
     assert_eq!((status("Available"), status("Ready")), (json!("True"), json!("True")));
-    stage.reconfigure(rulebook(&pair));
-    stage.recompute(&[id], 40);
-    assert_eq!(stage.conditions(id), without);
+    fixture.reconfigure(rulebook(&pair));
+    fixture.recompute(&[id], 40);
+    assert_eq!(fixture.conditions(id), without);
 }

@@ -1,27 +1,27 @@
-//! What is kept of a report, and what counts as a change.
+//! What is stored of a report, and what counts as a change.
 
 use hyperfleet_core::rules::Reported;
 use hyperfleet_core::{Action, ResourceId};
 use serde_json::{Value, json};
 
-use super::said::{Said, said};
-use super::stage::{Stage, at, kind};
+use super::fixture::{Fixture, at, kind};
+use super::test_report::{TestReport, test_report};
 
-fn scene() -> (Stage, ResourceId) {
-    let mut stage = Stage::new(&[kind("Single", &["dns"])]);
-    let id = stage.create("Single", None, 0);
-    (stage, id)
+fn prepared() -> (Fixture, ResourceId) {
+    let mut fixture = Fixture::new(&[kind("Single", &["dns"])]);
+    let id = fixture.create("Single", None, 0);
+    (fixture, id)
 }
 
 #[test]
-fn a_first_report_is_kept_as_it_came_with_its_own_time_everywhere() {
-    let (mut stage, id) = scene();
-    let report = said("dns", 1, 10)
+fn a_first_report_is_stored_with_its_own_time_everywhere() {
+    let (mut fixture, id) = prepared();
+    let report = test_report("dns", 1, 10)
         .because("Resolves", "all names resolve")
         .with("Warm", "Unknown")
         .data(&json!({"records": 12, "zone": "b"}))
         .metadata(&json!({"attempt": 3}));
-    stage.tell(id, report);
+    fixture.tell(id, report);
     let expected = json!({
         "adapter": "dns",
         "observed_generation": 1,
@@ -39,17 +39,18 @@ fn a_first_report_is_kept_as_it_came_with_its_own_time_everywhere() {
         "created_time": at(10),
         "last_report_time": at(10),
     });
-    assert_eq!(stage.stored(id, "dns"), expected);
+    assert_eq!(fixture.stored(id, "dns"), expected);
 }
 
 #[test]
 fn the_next_report_replaces_everything_but_when_the_first_came_and_when_a_status_last_changed() {
-    let (mut stage, id) = scene();
-    let first = said("dns", 1, 10).with("Warm", "True").data(&json!({"a": 1})).metadata(&json!({"b": 2}));
-    stage.tell(id, first);
-    let mut second = said("dns", 1, 20).available("False").with("Cold", "True").data(&json!({"c": 3}));
+    let (mut fixture, id) = prepared();
+    let first =
+        test_report("dns", 1, 10).with("Warm", "True").data(&json!({"a": 1})).metadata(&json!({"b": 2}));
+    fixture.tell(id, first);
+    let mut second = test_report("dns", 1, 20).available("False").with("Cold", "True").data(&json!({"c": 3}));
     second.0.conditions.reverse();
-    stage.tell(id, second);
+    fixture.tell(id, second);
     let expected = json!({
         "adapter": "dns",
         "observed_generation": 1,
@@ -63,11 +64,11 @@ fn the_next_report_replaces_everything_but_when_the_first_came_and_when_a_status
         "created_time": at(10),
         "last_report_time": at(20),
     });
-    assert_eq!(stage.stored(id, "dns"), expected);
+    assert_eq!(fixture.stored(id, "dns"), expected);
 
-    stage.tell(id, said("dns", 1, 30).available("False").with("Warm", "True"));
+    fixture.tell(id, test_report("dns", 1, 30).available("False").with("Warm", "True"));
     let since = |kind: &str| {
-        let stored = stage.stored(id, "dns");
+        let stored = fixture.stored(id, "dns");
         let conditions = stored["conditions"].as_array().unwrap().clone();
         conditions.into_iter().find(|c| c["type"] == *kind).unwrap()["last_transition_time"].clone()
     };
@@ -77,38 +78,38 @@ fn the_next_report_replaces_everything_but_when_the_first_came_and_when_a_status
 
 #[test]
 fn at_an_equal_moment_the_later_arrival_wins() {
-    let (mut stage, id) = scene();
-    stage.tell(id, said("dns", 1, 10));
-    stage.tell(id, said("dns", 1, 10).available("False").because("NoQuota", ""));
-    let stored = stage.stored(id, "dns");
+    let (mut fixture, id) = prepared();
+    fixture.tell(id, test_report("dns", 1, 10));
+    fixture.tell(id, test_report("dns", 1, 10).available("False").because("NoQuota", ""));
+    let stored = fixture.stored(id, "dns");
     assert_eq!(stored["conditions"][0]["status"], "False");
     assert_eq!((&stored["created_time"], &stored["last_report_time"]), (&json!(at(10)), &json!(at(10))));
-    assert_eq!(stage.condition(id, "DnsSuccessful")["reason"], "NoQuota");
+    assert_eq!(fixture.condition(id, "DnsSuccessful")["reason"], "NoQuota");
 }
 
 #[test]
 fn each_adapter_has_a_record_of_its_own() {
-    let (mut stage, id) = scene();
+    let (mut fixture, id) = prepared();
     for (adapter, second) in [("dns", 10), ("Zeta", 11), ("alpha", 12)] {
-        stage.tell(id, said(adapter, 1, second));
+        fixture.tell(id, test_report(adapter, 1, second));
     }
-    let adapters: Vec<_> = stage.database.reports_on(id).map(|report| &*report.adapter).collect();
+    let adapters: Vec<_> = fixture.database.reports_on(id).map(|report| &*report.adapter).collect();
     assert_eq!(adapters, ["Zeta", "alpha", "dns"], "by code points");
 }
 
 #[test]
-fn whatever_a_report_says_anew_is_a_change_with_a_version_and_a_place_in_the_timeline() {
+fn every_difference_of_a_report_is_a_change_with_a_version_and_a_timeline_entry() {
     let words = "all names resolve";
     let says = |generation, second| {
-        said("dns", generation, second)
+        test_report("dns", generation, second)
             .because("Resolves", words)
             .with("Warm", "True")
             .data(&json!({"a": 1}))
             .metadata(&json!({"b": 2}))
     };
-    let without_metadata = |mut said: Said| {
-        said.0.metadata = None;
-        said
+    let without_metadata = |mut report: TestReport| {
+        report.0.metadata = None;
+        report
     };
     for (name, report, path, from, to) in [
         (
@@ -151,13 +152,13 @@ fn whatever_a_report_says_anew_is_a_change_with_a_version_and_a_place_in_the_tim
             json!(null),
         ),
     ] {
-        let (mut stage, id) = scene();
-        stage.change(id, 1);
-        stage.tell(id, says(1, 10));
-        let version = stage.row(id).version;
-        stage.tell(id, report);
-        assert_eq!(stage.row(id).version, version.next(), "{name}");
-        let entry = &stage.database.history.last().unwrap().entries[0];
+        let (mut fixture, id) = prepared();
+        fixture.change(id, 1);
+        fixture.tell(id, says(1, 10));
+        let version = fixture.row(id).version;
+        fixture.tell(id, report);
+        assert_eq!(fixture.row(id).version, version.next(), "{name}");
+        let entry = &fixture.database.history.last().unwrap().entries[0];
         assert_eq!((entry.action, entry.adapter.as_deref()), (Action::ReportChanged, Some("dns")), "{name}");
         let [change] = entry.changes.as_slice() else { panic!("{name}: {entry:#?}") };
         let side = |side: &Option<Value>| side.clone().unwrap_or_default();
@@ -167,19 +168,19 @@ fn whatever_a_report_says_anew_is_a_change_with_a_version_and_a_place_in_the_tim
 
 #[test]
 fn a_report_in_another_order_is_shown_in_that_order() {
-    let (mut stage, id) = scene();
-    stage.tell(id, said("dns", 1, 10));
-    let mut reordered = said("dns", 1, 20);
+    let (mut fixture, id) = prepared();
+    fixture.tell(id, test_report("dns", 1, 10));
+    let mut reordered = test_report("dns", 1, 20);
     reordered.0.conditions.reverse();
-    stage.tell(id, reordered);
-    assert_eq!(stage.stored(id, "dns")["conditions"][0]["type"], "Health");
+    fixture.tell(id, reordered);
+    assert_eq!(fixture.stored(id, "dns")["conditions"][0]["type"], "Health");
 }
 
 #[test]
-fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
-    let (mut stage, id) = scene();
-    stage.tell(id, said("dns", 1, 10));
-    let change = stage.database.history.last().unwrap();
+fn the_timeline_holds_the_report_before_the_flips_that_it_caused() {
+    let (mut fixture, id) = prepared();
+    fixture.tell(id, test_report("dns", 1, 10));
+    let change = fixture.database.history.last().unwrap();
     let told: Vec<_> = change.entries.iter().map(|e| (e.action, e.condition.as_deref())).collect();
     let flipped = |condition| (Action::ConditionChanged, Some(condition));
     assert_eq!(
@@ -194,9 +195,9 @@ fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
         ("status.conditions.Reconciled", &Some(json!("False")), &Some(json!("True")),)
     );
 
-    let answer = stage.report(id, said("dns", 1, 11).available("False")).unwrap();
+    let answer = fixture.report(id, test_report("dns", 1, 11).available("False")).unwrap();
     assert!(matches!(answer, Reported::Stored(_)));
-    let told = stage.last_changes(1).remove(0).1;
+    let told = fixture.last_changes(1).remove(0).1;
     assert_eq!(
         told,
         [Action::ReportChanged, Action::ConditionChanged, Action::ConditionChanged, Action::ConditionChanged]
@@ -205,10 +206,10 @@ fn the_timeline_tells_the_report_first_and_then_what_it_flipped() {
 
 #[test]
 fn a_flip_that_no_report_caused_names_no_adapter() {
-    let (mut stage, id) = scene();
-    stage.tell(id, said("dns", 1, 10));
-    stage.delete(id, 20).unwrap();
-    let change = stage.database.history.last().unwrap();
+    let (mut fixture, id) = prepared();
+    fixture.tell(id, test_report("dns", 1, 10));
+    fixture.delete(id, 20).unwrap();
+    let change = fixture.database.history.last().unwrap();
     let flips: Vec<_> = change.entries.iter().filter(|e| e.action == Action::ConditionChanged).collect();
     assert!(!flips.is_empty() && flips.iter().all(|flip| flip.adapter.is_none()), "{change:#?}");
 }

@@ -1,5 +1,4 @@
-//! The order of documents: whatever another one in the same call belongs to or refers to comes before it. Pure, but for
-//! what is learnt on the way about where things are.
+//! The order of documents: owners and targets of references come first. Lookups of the same call are remembered here.
 
 use std::collections::HashMap;
 
@@ -8,7 +7,7 @@ use hyperfleet_client::Kind;
 use crate::commands::Failure;
 use crate::remote::documents::{Document, Pointer};
 use crate::remote::kinds::Kinds;
-use crate::remote::target::{Found, called};
+use crate::remote::target::{FoundResource, display_name};
 
 /// A document whose kind is known.
 #[derive(Debug, Clone)]
@@ -21,11 +20,11 @@ pub(crate) struct Step {
 
 impl Step {
     /// `nodepool/prod-1/workers`.
-    pub(crate) fn called(&self) -> String {
-        called(&self.kind.kind, &self.path().join("/"))
+    pub(crate) fn display_name(&self) -> String {
+        display_name(&self.kind.kind, &self.path().join("/"))
     }
 
-    /// The names that lead to it, as far as the document tells.
+    /// The names that lead to it, as far as the document has them.
     pub(crate) fn path(&self) -> Vec<String> {
         let mut path = self.owner.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
         path.push(self.document.name.clone());
@@ -33,37 +32,37 @@ impl Step {
     }
 }
 
-/// Where things are, as far as this call has learnt it.
+/// The resources that documents of this call refer to, by kind and path.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    places: HashMap<(String, Vec<String>), Place>,
-    /// What names led nowhere, so that a thousand documents with one wrong owner ask for it once.
+pub(crate) struct Lookups {
+    found: HashMap<(String, Vec<String>), Lookup>,
+    /// Failed lookups, so that a thousand documents with one wrong owner cause one request.
     failures: HashMap<(String, Vec<String>), Failure>,
 }
 
-/// Where a resource is.
+/// A resource that a document refers to.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
-    Found(Box<Found>),
-    /// A dry run would have made it, or a printed request will.
-    Pretended,
+pub(crate) enum Lookup {
+    FoundResource(Box<FoundResource>),
+    /// A dry run would create it, or a printed request will.
+    Planned,
 }
 
-impl Known {
-    pub(crate) fn get(&self, kind: &Kind, path: &[String]) -> Option<&Place> {
-        self.places.get(&(kind.kind.clone(), path.to_vec()))
+impl Lookups {
+    pub(crate) fn get(&self, kind: &Kind, path: &[String]) -> Option<&Lookup> {
+        self.found.get(&(kind.kind.clone(), path.to_vec()))
     }
 
-    pub(crate) fn learn(&mut self, kind: &Kind, path: &[String], place: Place) {
-        self.places.insert((kind.kind.clone(), path.to_vec()), place);
+    pub(crate) fn record(&mut self, kind: &Kind, path: &[String], lookup: Lookup) {
+        self.found.insert((kind.kind.clone(), path.to_vec()), lookup);
     }
 
-    /// Why it was not found, unless it was made since.
+    /// Why a lookup failed.
     pub(crate) fn failure(&self, kind: &Kind, path: &[String]) -> Option<&Failure> {
         self.failures.get(&(kind.kind.clone(), path.to_vec()))
     }
 
-    pub(crate) fn learn_failure(&mut self, kind: &Kind, path: &[String], failure: Failure) {
+    pub(crate) fn record_failure(&mut self, kind: &Kind, path: &[String], failure: Failure) {
         self.failures.insert((kind.kind.clone(), path.to_vec()), failure);
     }
 }
@@ -83,7 +82,7 @@ pub(crate) fn levels(kinds: &Kinds, documents: Vec<Document>) -> Result<Vec<Vec<
             Some(kind) => by_name.get(&(&*kind.kind, name.as_str())).cloned().unwrap_or_default(),
             None => by_name
                 .iter()
-                .filter(|((_, known), _)| known == name)
+                .filter(|((_, other), _)| other == name)
                 .flat_map(|(_, at)| at.clone())
                 .collect(),
         };
@@ -100,7 +99,7 @@ pub(crate) fn levels(kinds: &Kinds, documents: Vec<Document>) -> Result<Vec<Vec<
         needs.push(before);
     }
     let depths =
-        depths(&needs).ok_or_else(|| Failure::usage("the documents refer to each other in a circle"))?;
+        depths(&needs).ok_or_else(|| Failure::usage("references between the documents form a cycle"))?;
     let mut levels: Vec<Vec<Step>> = vec![Vec::new(); depths.iter().max().map_or(0, |deepest| deepest + 1)];
     for (step, depth) in steps.into_iter().zip(depths) {
         levels[depth].push(step);
@@ -115,7 +114,7 @@ fn step(kinds: &Kinds, document: Document) -> Result<Step, Failure> {
         (None, None) => None,
         (None, Some(parent)) => {
             return Err(Failure::usage(format!(
-                "{}: a {} belongs to a {}: say owner: {}/NAME",
+                "{}: a {} belongs to a {}; add owner: {}/NAME",
                 document.source,
                 kind.kind,
                 parent.kind,
@@ -123,10 +122,7 @@ fn step(kinds: &Kinds, document: Document) -> Result<Step, Failure> {
             )));
         }
         (Some(_), None) => {
-            return Err(Failure::usage(format!(
-                "{}: a {} belongs to nothing, so it has no owner",
-                document.source, kind.kind
-            )));
+            return Err(Failure::usage(format!("{}: a {} cannot have an owner", document.source, kind.kind)));
         }
         (Some(Pointer { kind: word, path }), Some(parent)) => {
             let said = if word.is_empty() { parent } else { kinds.find(word).map_err(at)? };
@@ -142,14 +138,14 @@ fn step(kinds: &Kinds, document: Document) -> Result<Step, Failure> {
     Ok(Step { document, kind, owner })
 }
 
-/// Two documents of one resource would overwrite each other in an order that nobody chose.
+/// Two documents of one resource would overwrite each other in an undefined order.
 fn refuse_twice(steps: &[Step]) -> Result<(), Failure> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for step in steps {
-        if let Some(first) = seen.insert(step.called(), &step.document.source) {
+        if let Some(first) = seen.insert(step.display_name(), &step.document.source) {
             return Err(Failure::usage(format!(
-                "{} is wished for twice: in {first} and in {}",
-                step.called(),
+                "{} is defined twice: in {first} and in {}",
+                step.display_name(),
                 step.document.source
             )));
         }
@@ -157,10 +153,10 @@ fn refuse_twice(steps: &[Step]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How far each is from the start; `None` for a circle.
+/// How far each is from the start; `None` for a cycle.
 fn depths(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut depths = vec![None; needs.len()];
-    // Each round settles at least one, or there is a circle.
+    // Each round settles at least one, or there is a cycle.
     let mut settled = 0;
     while settled < needs.len() {
         let before = settled;
@@ -190,23 +186,10 @@ mod tests {
     use super::*;
     use crate::remote::documents;
 
-    fn kinds() -> Kinds {
-        let kind = |kind: &str, plural: &str, parent: Option<&str>| Kind {
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-            parent_kind: parent.map(str::to_owned),
-        };
-        Kinds::new(vec![
-            kind("Cluster", "clusters", None),
-            kind("NodePool", "nodepools", Some("Cluster")),
-            kind("Zone", "zones", None),
-        ])
-    }
-
     fn planned(text: &str) -> Result<Vec<Vec<String>>, String> {
         let documents = documents::read("x", text).map_err(|failure| failure.text)?;
-        let levels = levels(&kinds(), documents).map_err(|failure| failure.text)?;
-        Ok(levels.iter().map(|level| level.iter().map(Step::called).collect()).collect())
+        let levels = levels(&Kinds::example(), documents).map_err(|failure| failure.text)?;
+        Ok(levels.iter().map(|level| level.iter().map(Step::display_name).collect()).collect())
     }
 
     #[test]
@@ -218,18 +201,18 @@ mod tests {
     }
 
     #[test]
-    fn wishes_that_cannot_be_ordered_or_placed_are_refused() {
+    fn documents_that_cannot_be_ordered_or_placed_are_refused() {
         for (text, told) in [
-            ("kind: NodePool\nname: w\n", "say owner: cluster/NAME"),
-            ("kind: Cluster\nname: a\nowner: zone/z\n", "belongs to nothing"),
+            ("kind: NodePool\nname: w\n", "add owner: cluster/NAME"),
+            ("kind: Cluster\nname: a\nowner: zone/z\n", "cannot have an owner"),
             ("kind: NodePool\nname: w\nowner: zone/z\n", "not to a Zone"),
             (
                 "kind: Cluster\nname: a\n---\nkind: clusters\nname: a\n",
-                "wished for twice: in x, document 1 and in x, document 2",
+                "defined twice: in x, document 1 and in x, document 2",
             ),
             (
                 "kind: Zone\nname: y\nreferences: {r: [zone/z]}\n---\nkind: Zone\nname: z\nreferences: {r: [zone/y]}\n",
-                "circle",
+                "cycle",
             ),
             ("kind: Rocket\nname: r\n", "no kind"),
         ] {

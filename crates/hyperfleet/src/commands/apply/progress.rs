@@ -6,9 +6,9 @@ use hyperfleet_service::shutdown::Signal;
 
 use super::write::Outcome;
 use super::{common_exit, tell_failure};
+use crate::output;
 use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
-use crate::output::{self};
 
 /// Counts, and what shows them.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ pub(super) struct Progress {
 impl Progress {
     /// Of so many documents. Without a terminal there is no bar.
     pub(super) fn new(total: usize, dry_run: bool) -> Self {
-        let bar = if total > 1 { Bar::new("Applying", total) } else { Bar::unseen(total) };
+        let bar = if total > 1 { Bar::new("Applying", total) } else { Bar::hidden(total) };
         Self { bar, total, created: 0, changed: 0, unchanged: 0, printed: 0, failures: Vec::new(), dry_run }
     }
 
     /// One more is done.
-    pub(super) fn done(&mut self, called: &str, outcome: &Outcome) {
+    pub(super) fn done(&mut self, display_name: &str, outcome: &Outcome) {
         let (word, tone) = match outcome {
             Outcome::Created => ("created", Tone::Good),
             Outcome::Changed => ("changed", Tone::Pending),
@@ -48,8 +48,10 @@ impl Progress {
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match outcome {
             Outcome::Printed => {}
-            Outcome::Failed(failure) => tell_failure(called, failure),
-            _ => output::data(&format!("{called} {}{dry}\n", paint(word, tone, output::data_colours()))),
+            Outcome::Failed(failure) => tell_failure(display_name, failure),
+            _ => {
+                output::data(&format!("{display_name} {}{dry}\n", paint(word, tone, output::data_colours())));
+            }
         }
         self.bar.advance();
     }
@@ -58,7 +60,7 @@ impl Progress {
     pub(super) fn interrupt(&mut self, signal: Signal) {
         self.bar.hide();
         output::talk(&output::dim(&format!(
-            "{signal}: what was sent comes to its end; a second one does not wait"
+            "{signal}: waiting for the requests under way; a second signal stops at once"
         )));
     }
 
@@ -86,7 +88,7 @@ impl Progress {
         self.sum_up();
         if let Some(signal) = interrupted {
             output::talk(&format!(
-                "interrupted: {} not done; run it again, and it goes on from here",
+                "interrupted: {} not done; run it again to continue",
                 self.total - self.bar.done()
             ));
             return ExitCode::from(signal.exit_code());

@@ -1,4 +1,4 @@
-//! One document carried out: what is there is compared with what is wished, and only the difference is sent.
+//! Applies one document: the resource is compared with the desired state, and only the difference is sent.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -7,24 +7,24 @@ use hyperfleet_client::{ListQuery, Page, Request, Resource};
 use hyperfleet_core::{merge, same};
 use serde_json::{Map, Value, json};
 
-use super::plan::{Known, Place, Step};
-use super::wish::{Wish, collection, owner, place, wish};
+use super::desired::{Desired, collection, desired, lookup, owner};
+use super::plan::{Lookup, Lookups, Step};
 use crate::commands::{Exit, Failure};
 use crate::remote::Session;
 use crate::remote::change::{self, Changed, present};
-use crate::remote::target::{self, Found, Prefer, Wanted, quoted};
+use crate::remote::target::{self, FoundResource, Prefer, Wanted, quoted};
 
 /// A search may be 4096 bytes long; this leaves room for what stands around the names.
 const MAX_SEARCH: usize = 3_400;
 
-/// How to carry out.
+/// Options of `apply`.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Way {
+pub(crate) struct WriteOptions {
     pub(crate) dry_run: bool,
     pub(crate) replace: bool,
 }
 
-/// What became of a document.
+/// The outcome of a document.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Created,
@@ -35,38 +35,38 @@ pub(crate) enum Outcome {
     Failed(Failure),
 }
 
-/// What is there before a level is carried out.
+/// The resources that exist before a level is applied.
 #[derive(Debug, Default)]
-pub(crate) struct Situation {
+pub(crate) struct Existing {
     /// Resources by kind, owner's id and name.
     there: HashMap<(String, String, String), Resource>,
 }
 
-impl Situation {
-    pub(crate) fn resource(&self, step: &Step, owner: Option<&Place>) -> Option<&Resource> {
+impl Existing {
+    pub(crate) fn resource(&self, step: &Step, owner: Option<&Lookup>) -> Option<&Resource> {
         let owner = match owner {
-            Some(Place::Found(found)) => found.resource.id(),
-            Some(Place::Pretended) => return None,
+            Some(Lookup::FoundResource(found)) => found.resource.id(),
+            Some(Lookup::Planned) => return None,
             None => "",
         };
         self.there.get(&(step.kind.kind.clone(), owner.to_owned(), step.document.name.clone()))
     }
 }
 
-/// Looks up the owners of these steps and what of them is there, many at a time.
-pub(crate) async fn situation(
+/// Looks up the owners of these steps and their existing resources, in batches.
+pub(crate) async fn existing(
     session: &Session,
-    known: &RefCell<Known>,
+    lookups: &RefCell<Lookups>,
     steps: &[Step],
-) -> Result<Situation, Failure> {
-    let mut situation = Situation::default();
+) -> Result<Existing, Failure> {
+    let mut existing = Existing::default();
     let mut by_kind: HashMap<&str, Vec<(&Step, String)>> = HashMap::new();
     for step in steps {
         let owner = match &step.owner {
             None => String::new(),
-            Some((kind, path)) => match place(session, known, kind, path).await {
-                Ok(Place::Found(found)) => found.resource.id().to_owned(),
-                Ok(Place::Pretended) => continue,
+            Some((kind, path)) => match lookup(session, lookups, kind, path).await {
+                Ok(Lookup::FoundResource(found)) => found.resource.id().to_owned(),
+                Ok(Lookup::Planned) => continue,
                 // One without its owner fails by itself, not all with it.
                 Err(failure)
                     if failure.code == u8::from(Exit::NotFound) || failure.code == u8::from(Exit::Usage) =>
@@ -85,21 +85,23 @@ pub(crate) async fn situation(
             let page: Page<Resource> = session.pages(Request::list(&list, &query), None).await?;
             for resource in page.items.into_iter().filter(|resource| !resource.is_finalizing()) {
                 let owner = resource.owner().map(|owner| owner.id).unwrap_or_default();
-                situation
+                existing
                     .there
                     .insert((resource.kind().to_owned(), owner, resource.name().to_owned()), resource);
             }
         }
     }
-    Ok(situation)
+    Ok(existing)
 }
 
 /// Searches that together find all of these, each short enough.
 fn searches(steps: &[(&Step, String)]) -> Vec<String> {
     let mut searches = Vec::new();
     let (mut names, mut owners) = (BTreeSet::new(), BTreeSet::new());
+    let mut has_root = false;
     let mut length = 0;
     for (at, (step, owner)) in steps.iter().enumerate() {
+        has_root |= owner.is_empty();
         let (name, owner) = (quoted(&step.document.name), quoted(owner));
         length += name.len() + 1 + if owners.contains(&owner) { 0 } else { owner.len() + 1 };
         names.insert(name);
@@ -108,27 +110,28 @@ fn searches(steps: &[(&Step, String)]) -> Vec<String> {
         if length > MAX_SEARCH - 400 || is_last {
             let join = |words: &BTreeSet<String>| words.iter().cloned().collect::<Vec<_>>().join(",");
             let mut search = format!("name in [{}]", join(&names));
-            if !owners.contains("''") {
+            if !has_root {
                 search.push_str(&format!(" and owner_id in [{}]", join(&owners)));
             }
             searches.push(search);
             names.clear();
             owners.clear();
+            has_root = false;
             length = 0;
         }
     }
     searches
 }
 
-/// Carries out one document.
+/// Applies one document.
 pub(crate) async fn one(
     session: &Session,
-    known: &RefCell<Known>,
-    situation: &Situation,
+    lookups: &RefCell<Lookups>,
+    existing: &Existing,
     step: &Step,
-    way: Way,
+    options: WriteOptions,
 ) -> Outcome {
-    match attempt(session, known, situation, step, way).await {
+    match attempt(session, lookups, existing, step, options).await {
         Ok(outcome) => outcome,
         Err(failure) => Outcome::Failed(failure),
     }
@@ -136,23 +139,23 @@ pub(crate) async fn one(
 
 async fn attempt(
     session: &Session,
-    known: &RefCell<Known>,
-    situation: &Situation,
+    lookups: &RefCell<Lookups>,
+    existing: &Existing,
     step: &Step,
-    way: Way,
+    options: WriteOptions,
 ) -> Result<Outcome, Failure> {
-    let owner = owner(session, known, step).await?;
-    if matches!(owner, Some(Place::Pretended)) && !session.prints_curl() {
-        known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+    let owner = owner(session, lookups, step).await?;
+    if matches!(owner, Some(Lookup::Planned)) && !session.prints_curl() {
+        lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
         return Ok(Outcome::Created);
     }
-    let Wish { body, pretended } = wish(session, known, step).await?;
-    if pretended && way.dry_run && !session.prints_curl() {
-        known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+    let Desired { body, planned } = desired(session, lookups, step).await?;
+    if planned && options.dry_run && !session.prints_curl() {
+        lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
         return Ok(Outcome::Created);
     }
-    if let Some(resource) = situation.resource(step, owner.as_ref()) {
-        return change(session, known, step, resource, &body, way).await;
+    if let Some(resource) = existing.resource(step, owner.as_ref()) {
+        return change(session, lookups, step, resource, &body, options).await;
     }
     let collection = collection(step, owner.as_ref());
     let mut whole = json!({"kind": step.kind.kind, "name": step.document.name, "spec": {}});
@@ -166,29 +169,32 @@ async fn attempt(
     {
         members.remove("labels");
     }
-    match session.call(Request::create(&collection, &whole, way.dry_run)).await {
+    match session.call(Request::create(&collection, &whole, options.dry_run)).await {
         Ok(None) => {
-            known.borrow_mut().learn(&step.kind, &step.path(), Place::Pretended);
+            lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
             Ok(Outcome::Printed)
         }
         Ok(Some(answer)) => {
-            let place = if way.dry_run {
-                Place::Pretended
+            let lookup = if options.dry_run {
+                Lookup::Planned
             } else {
-                Place::Found(Box::new(Found { kind: step.kind.clone(), resource: answer.resource()? }))
+                Lookup::FoundResource(Box::new(FoundResource {
+                    kind: step.kind.clone(),
+                    resource: answer.resource()?,
+                }))
             };
-            known.borrow_mut().learn(&step.kind, &step.path(), place);
+            lookups.borrow_mut().record(&step.kind, &step.path(), lookup);
             Ok(Outcome::Created)
         }
-        // Somebody made it since we looked; then it is changed like any other.
+        // The resource was created since the lookup, so it is changed like any other.
         Err(error) if error.problem().is_some_and(|problem| problem.code.ends_with("CNF-001")) => {
             let wanted = Wanted { kind: step.kind.clone(), path: vec![step.document.name.clone()] };
             let owner = match &owner {
-                Some(Place::Found(found)) => Some(&**found),
+                Some(Lookup::FoundResource(found)) => Some(&**found),
                 _ => None,
             };
             let found = target::resolve(session, &wanted, owner, Prefer::Active).await?;
-            change(session, known, step, &found.resource, &body, way).await
+            change(session, lookups, step, &found.resource, &body, options).await
         }
         Err(error) => Err(error.into()),
     }
@@ -196,46 +202,46 @@ async fn attempt(
 
 async fn change(
     session: &Session,
-    known: &RefCell<Known>,
+    lookups: &RefCell<Lookups>,
     step: &Step,
     resource: &Resource,
     body: &Map<String, Value>,
-    way: Way,
+    options: WriteOptions,
 ) -> Result<Outcome, Failure> {
-    let found = Found { kind: step.kind.clone(), resource: resource.clone() };
-    known.borrow_mut().learn(&step.kind, &step.path(), Place::Found(Box::new(found.clone())));
-    let wished = |there: &Resource| patch(there, body, way.replace);
-    Ok(match change::carry_out(session, &found, way.dry_run, wished).await? {
+    let found = FoundResource { kind: step.kind.clone(), resource: resource.clone() };
+    lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::FoundResource(Box::new(found.clone())));
+    let desired = |there: &Resource| patch(there, body, options.replace);
+    Ok(match change::carry_out(session, &found, options.dry_run, desired).await? {
         Changed::No(_) => Outcome::Unchanged,
         Changed::Yes(_) => Outcome::Changed,
         Changed::Printed => Outcome::Printed,
     })
 }
 
-/// The merge patch that makes the resource as wished; empty if it is so already.
+/// The merge patch to the desired state; empty if the resource has it already.
 pub(crate) fn patch(resource: &Resource, body: &Map<String, Value>, replace: bool) -> Map<String, Value> {
     let mut patch = Map::new();
-    for (member, wished) in body {
+    for (member, desired) in body {
         let there = present(resource, member);
-        let wished = if replace { replacement(&there, wished) } else { wished.clone() };
+        let desired = if replace { replacement(&there, desired) } else { desired.clone() };
         let mut merged = there.clone();
-        merge(&mut merged, &wished);
+        merge(&mut merged, &desired);
         if !same(&there, &merged) {
-            patch.insert(member.clone(), wished);
+            patch.insert(member.clone(), desired);
         }
     }
     patch
 }
 
-/// The merge patch from one value to another, with a null for whatever the other does not have.
-fn replacement(there: &Value, wished: &Value) -> Value {
-    let (Value::Object(there), Value::Object(wished)) = (there, wished) else { return wished.clone() };
+/// The merge patch from one value to another, with a null for each member that the other does not have.
+fn replacement(there: &Value, desired: &Value) -> Value {
+    let (Value::Object(there), Value::Object(desired)) = (there, desired) else { return desired.clone() };
     let mut patch = Map::new();
-    for (member, value) in wished {
+    for (member, value) in desired {
         let value = there.get(member).map_or_else(|| value.clone(), |old| replacement(old, value));
         patch.insert(member.clone(), value);
     }
-    for member in there.keys().filter(|member| !wished.contains_key(*member)) {
+    for member in there.keys().filter(|member| !desired.contains_key(*member)) {
         patch.insert(member.clone(), Value::Null);
     }
     Value::Object(patch)

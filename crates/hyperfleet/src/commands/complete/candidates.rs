@@ -4,13 +4,13 @@ use clap::{Arg, Command};
 use hyperfleet_client::{Collection, ListQuery, Page, Request, Resource};
 
 use crate::commands::Failure;
-use crate::output::form::FORMS;
+use crate::output::format::FORMATS;
 use crate::remote::Session;
 use crate::remote::contexts::Contexts;
 use crate::remote::kinds::singular;
 use crate::remote::target::{pattern, quoted};
 
-/// More names than this help nobody.
+/// Names that are offered at most.
 const MAX_NAMES: u64 = 100;
 
 /// Something that can come next.
@@ -26,21 +26,21 @@ impl Candidate {
     }
 }
 
-/// What is to be completed, and from where.
+/// The word to complete, and the server that knows names.
 #[derive(Debug)]
 pub(super) struct Question {
     /// What is typed of the word already.
     pub(super) partial: String,
-    pub(super) wish: Wish,
+    pub(super) expected: Expected,
     pub(super) server: Option<String>,
     pub(super) context: Option<String>,
 }
 
 /// What fits.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum Expected {
     /// These.
-    Known(Vec<Candidate>),
+    Values(Vec<Candidate>),
     /// A kind, or `KIND/NAME`.
     KindOrPath,
     /// Names of a kind.
@@ -57,9 +57,9 @@ pub(super) fn question(whole: &Command, words: &[String]) -> Question {
     let (mut server, mut context) = (None, None);
     for word in before {
         if let Some(flag) = open.take() {
-            match flag.get_id().as_str() {
-                "server" => server = Some(word.clone()),
-                "context" => context = Some(word.clone()),
+            match flag.get_long() {
+                Some("server") => server = Some(word.clone()),
+                Some("context") => context = Some(word.clone()),
                 _ => {}
             }
         } else if word.starts_with('-') {
@@ -70,12 +70,12 @@ pub(super) fn question(whole: &Command, words: &[String]) -> Question {
             positionals.push(word);
         }
     }
-    let wish = match open {
+    let expected = match open {
         Some(flag) => values(flag),
-        None if partial.starts_with('-') => Wish::Known(flags(command)),
+        None if partial.starts_with('-') => Expected::Values(flags(command)),
         None => positional(command, &positionals),
     };
-    Question { partial, wish, server, context }
+    Question { partial, expected, server, context }
 }
 
 fn takes_value(flag: &Arg) -> bool {
@@ -103,21 +103,23 @@ fn help(arg: &Arg) -> String {
     arg.get_help().map(ToString::to_string).unwrap_or_default()
 }
 
-fn values(flag: &Arg) -> Wish {
-    match flag.get_id().as_str() {
-        "in" | "kind" => Wish::KindOrPath,
+fn values(flag: &Arg) -> Expected {
+    match flag.get_long().unwrap_or_default() {
+        "in" | "kind" => Expected::KindOrPath,
         "output" if flag.get_possible_values().is_empty() => {
             // The help names those that the command has.
-            let named = |form: &&&str| help(flag).contains(**form);
-            Wish::Known(FORMS.iter().filter(named).map(|form| Candidate::new(*form, "")).collect())
+            let named = |format: &&&str| help(flag).contains(**format);
+            Expected::Values(FORMATS.iter().filter(named).map(|format| Candidate::new(*format, "")).collect())
         }
-        "for" => Wish::Known(
+        // Of `events tail` it is a duration.
+        "for" if flag.get_default_values().is_empty() => Expected::Values(Vec::new()),
+        "for" => Expected::Values(
             ["condition=Reconciled", "condition=Reconciled=False", "delete"]
                 .map(|what| Candidate::new(what, ""))
                 .to_vec(),
         ),
-        "context" => Wish::Known(contexts()),
-        _ => Wish::Known(possible(flag)),
+        "context" => Expected::Values(contexts()),
+        _ => Expected::Values(possible(flag)),
     }
 }
 
@@ -135,7 +137,7 @@ fn contexts() -> Vec<Candidate> {
     contexts.all.into_iter().map(|(name, context)| Candidate::new(name, context.server)).collect()
 }
 
-fn positional(command: &Command, given: &[&str]) -> Wish {
+fn positional(command: &Command, given: &[&str]) -> Expected {
     let below: Vec<Candidate> = command
         .get_subcommands()
         .filter(|below| !below.is_hide_set())
@@ -144,30 +146,33 @@ fn positional(command: &Command, given: &[&str]) -> Wish {
         })
         .collect();
     if !below.is_empty() {
-        return Wish::Known(if given.is_empty() { below } else { Vec::new() });
+        return Expected::Values(if given.is_empty() { below } else { Vec::new() });
     }
     let mut places = command.get_positionals();
-    match places.next() {
-        Some(arg) if arg.get_id() == "what" => match given {
-            [] => Wish::KindOrPath,
-            [first, ..] if first.contains('/') => Wish::KindOrPath,
-            [kind, ..] => Wish::NamesOf((*kind).to_owned()),
-        },
-        Some(arg) if arg.get_id() == "name" && given.is_empty() => Wish::Known(contexts()),
-        Some(arg) if arg.get_id() == "method" && given.is_empty() => Wish::Known(
+    let Some(arg) = places.next() else { return Expected::Values(Vec::new()) };
+    match (arg.get_id().as_str(), given) {
+        ("words", []) => Expected::KindOrPath,
+        ("words", [first, ..]) if first.contains('/') => Expected::KindOrPath,
+        ("words", [kind, ..]) => Expected::NamesOf((*kind).to_owned()),
+        ("name", []) => Expected::Values(contexts()),
+        ("method", []) => Expected::Values(
             ["GET", "POST", "PUT", "PATCH", "DELETE"].map(|method| Candidate::new(method, "")).to_vec(),
         ),
-        Some(arg) if given.is_empty() => Wish::Known(possible(arg)),
-        _ => Wish::Known(Vec::new()),
+        (_, []) => Expected::Values(possible(arg)),
+        _ => Expected::Values(Vec::new()),
     }
 }
 
 /// Asks the server.
-pub(super) async fn ask(session: &Session, wish: &Wish, partial: &str) -> Result<Vec<Candidate>, Failure> {
+pub(super) async fn ask(
+    session: &Session,
+    expected: &Expected,
+    partial: &str,
+) -> Result<Vec<Candidate>, Failure> {
     let kinds = session.kinds().await?;
-    match wish {
-        Wish::Known(candidates) => Ok(candidates.clone()),
-        Wish::KindOrPath => match partial.split_once('/') {
+    match expected {
+        Expected::Values(candidates) => Ok(candidates.clone()),
+        Expected::KindOrPath => match partial.split_once('/') {
             Some((word, rest)) => {
                 let kind = kinds.find(word)?;
                 let (owners, name) =
@@ -200,7 +205,7 @@ pub(super) async fn ask(session: &Session, wish: &Wish, partial: &str) -> Result
                 })
                 .collect()),
         },
-        Wish::NamesOf(word) => {
+        Expected::NamesOf(word) => {
             let kind = kinds.find(word)?;
             let found = names(session, &kind.collection(), partial, false).await?;
             Ok(found.iter().map(|one| Candidate::new(one.name(), "")).collect())
@@ -227,7 +232,7 @@ async fn names(
         fields: Some("name".to_owned()),
         ..ListQuery::default()
     };
-    Ok(Page::read(&session.look(Request::list(list, &query)).await?)?.items)
+    Ok(Page::read(&session.fetch(Request::list(list, &query)).await?)?.items)
 }
 
 #[cfg(test)]
@@ -235,15 +240,15 @@ mod tests {
     use super::*;
 
     fn asked(words: &[&str]) -> Question {
-        let mut whole = crate::cli::command();
+        let mut whole = <crate::cli::Cli as clap::CommandFactory>::command();
         whole.build();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         question(&whole, &words)
     }
 
     fn known(words: &[&str]) -> Vec<String> {
-        match asked(words).wish {
-            Wish::Known(candidates) => candidates.into_iter().map(|one| one.value).collect(),
+        match asked(words).expected {
+            Expected::Values(candidates) => candidates.into_iter().map(|one| one.value).collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -254,7 +259,7 @@ mod tests {
         assert!(!known(&[""]).contains(&"__complete".to_owned()));
         assert!(known(&["get", "--sh"]).contains(&"--show-deleted".to_owned()));
         assert_eq!(known(&["completion", ""]), ["bash", "fish", "powershell", "zsh"]);
-        assert_eq!(known(&["get", "-o", ""]), FORMS);
+        assert_eq!(known(&["get", "-o", ""]), FORMATS);
         assert_eq!(known(&["why", "-o", ""]), ["table", "json", "yaml", "jsonpath="]);
         assert_eq!(known(&["report", "cluster", "x", "--available", ""]), ["true", "false", "unknown"]);
         assert_eq!(known(&["context", ""]), ["list", "use", "remove", "current", "help"]);
@@ -262,19 +267,19 @@ mod tests {
 
     #[test]
     fn kinds_and_names_are_asked_for_where_resources_are_named() {
-        assert_eq!(asked(&["get", ""]).wish, Wish::KindOrPath);
-        assert_eq!(asked(&["get", "-w", "nodepools", "--in", "clu"]).wish, Wish::KindOrPath);
-        assert_eq!(asked(&["describe", "cluster", "pr"]).wish, Wish::NamesOf("cluster".to_owned()));
-        assert_eq!(asked(&["wait", "cluster/a", "clu"]).wish, Wish::KindOrPath);
-        assert_eq!(asked(&["events", "tail", "--kind", ""]).wish, Wish::KindOrPath);
-        let names = asked(&["events", "publish", "cluster", "pr"]).wish;
-        assert_eq!(names, Wish::NamesOf("cluster".to_owned()));
+        assert_eq!(asked(&["get", ""]).expected, Expected::KindOrPath);
+        assert_eq!(asked(&["get", "-w", "nodepools", "--in", "clu"]).expected, Expected::KindOrPath);
+        assert_eq!(asked(&["describe", "cluster", "pr"]).expected, Expected::NamesOf("cluster".to_owned()));
+        assert_eq!(asked(&["wait", "cluster/a", "clu"]).expected, Expected::KindOrPath);
+        assert_eq!(asked(&["events", "tail", "--kind", ""]).expected, Expected::KindOrPath);
+        let names = asked(&["events", "publish", "cluster", "pr"]).expected;
+        assert_eq!(names, Expected::NamesOf("cluster".to_owned()));
     }
 
     #[test]
     fn the_server_is_the_one_that_was_named() {
         let question = asked(&["get", "--server", "http://x", "--context", "c", "clusters", ""]);
         assert_eq!((question.server.as_deref(), question.context.as_deref()), (Some("http://x"), Some("c")));
-        assert_eq!(question.wish, Wish::NamesOf("clusters".to_owned()));
+        assert_eq!(question.expected, Expected::NamesOf("clusters".to_owned()));
     }
 }

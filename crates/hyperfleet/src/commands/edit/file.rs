@@ -1,4 +1,4 @@
-//! The file that an editor works on: for nobody else to read, gone when all went well, and kept when anything did not.
+//! The file that the editor opens: readable by its owner alone, removed after success, kept after a failure.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -12,10 +12,10 @@ use tokio::process::Command;
 use crate::commands::Failure;
 use crate::output::paint::unpainted;
 
-/// Starts the lines that tell what is wrong; they go before the next try.
+/// Starts the lines with the error of the last attempt; they are removed before the next one.
 const COMPLAINT: &str = "#! ";
 
-/// A text under work. Dropped, its file goes, unless it is to be kept.
+/// A text being edited. Its file is removed on drop unless it is to be kept.
 #[derive(Debug)]
 pub(super) struct Draft {
     path: PathBuf,
@@ -38,7 +38,7 @@ impl Draft {
                 Err(error) => return Err(cannot("write", &path, &error)),
             }
         }
-        Err(Failure::new(format!("{} has no room for another file", directory.display())))
+        Err(Failure::new(format!("cannot create another file in {}", directory.display())))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -76,14 +76,14 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         if !self.kept {
-            // Whoever removed it already did our work.
+            // The file may be gone already.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Lets a person edit the file. An interrupt comes from the terminal and is the editor's to understand; whoever ends
-/// this process means it.
+/// Runs the editor on the file. An interrupt comes from the terminal and belongs to the editor; a termination ends this
+/// process.
 pub(super) async fn edit(editor: &str, path: &Path, signals: &mut Signals) -> Result<(), Failure> {
     // By a shell, because an editor may come with arguments; the shell outlives an interrupt, as this process does.
     let line = format!("trap : INT; {editor} \"$1\"");
@@ -103,7 +103,7 @@ pub(super) async fn edit(editor: &str, path: &Path, signals: &mut Signals) -> Re
                     Ok(())
                 }
                 Ok(status) => Err(Failure::new(format!("the editor ({editor}) ended with {status}; nothing was sent"))),
-                Err(error) => Err(Failure::new(format!("the editor ({editor}) got lost: {error}; nothing was sent"))),
+                Err(error) => Err(Failure::new(format!("cannot wait for the editor ({editor}): {error}; nothing was sent"))),
             },
             signal = signals.next() => if signal == Signal::Terminate {
                 return Err(stopped(signal));

@@ -8,9 +8,9 @@ use crate::output::yaml;
 use crate::remote::change::{self, present};
 use crate::remote::kinds::singular;
 use crate::remote::owners::Owners;
-use crate::remote::target::called;
+use crate::remote::target::display_name;
 
-/// What says which resource it is, and cannot be edited.
+/// Members that identify the resource, which cannot be edited.
 const FIXED: [&str; 3] = ["kind", "name", "owner"];
 /// What can.
 const EDITABLE: [&str; 3] = ["labels", "spec", "references"];
@@ -27,7 +27,7 @@ pub(super) fn heading(resource: &Resource) -> String {
     format!(
         "# {} at generation {}: change labels, spec or references, save, and leave.\n\
          # An unchanged or empty file sends nothing.\n",
-        called(resource.kind(), resource.name()),
+        display_name(resource.kind(), resource.name()),
         resource.generation()
     )
 }
@@ -49,7 +49,7 @@ pub(super) fn written(resource: &Resource, owners: &Owners) -> String {
 }
 
 /// The JSON Patch that leads from one text to another; nothing if they say the same. Both are read the same way, so
-/// what was not touched is not sent, whatever became of it in the text.
+/// a value that was not edited is not sent, even if its text differs.
 pub(super) fn patch(before: &str, after: &str) -> Result<Option<Value>, String> {
     let before = read(before)?.unwrap_or_default();
     let Some(after) = read(after)? else { return Ok(None) };
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_edited_is_told() {
+    fn an_edit_of_a_managed_or_unknown_member_is_refused() {
         for (from, to, told) in [
             ("name: a", "name: b", "name cannot be changed"),
             ("spec:", "sepc:", "did you mean spec?"),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_says_what_the_resource_is_and_nothing_that_the_server_manages() {
+    fn the_edited_text_holds_the_identity_and_no_managed_member() {
         let resource = Resource::from_value(json!({
             "id": "1", "kind": "NodePool", "name": "workers", "generation": 3, "labels": {}, "spec": {"n": 1},
             "references": {"dns": [{"kind": "Zone", "id": "z", "href": "/z"}]}, "status": {"conditions": []},

@@ -1,224 +1,255 @@
-//! `hyperfleet events dead-letters`: what a subscription gave up: look, try again, or throw away.
+//! `hyperfleet events dead-letters`: list, show, replay or drop the events that a subscription gave up.
 
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, Subcommand, value_parser};
 use hyperfleet_core::Timestamp;
 use hyperfleet_events::{DeadLetter, DeadLetters};
+use hyperfleet_sentinel::config::Config;
 use serde_json::{Value, json};
 
-use super::{arguments, broker, settings};
-use crate::commands::delete::yes;
+use super::{Brokered, broker};
+use crate::commands::delete::YES;
 use crate::commands::{Exit, Failure};
-use crate::output::ask::confirm;
-use crate::output::form::Form;
+use crate::output::confirm::confirm;
+use crate::output::format::{self, Format};
 use crate::output::paint::{Tone, paint};
 use crate::output::table::{Cell, Table};
 use crate::output::{self, text};
-use crate::remote::resources::{output_argument, since};
-use crate::remote::{self, Session};
+use crate::remote::Session;
+use crate::remote::resources::since;
 
 /// More than a broker shows at one time.
 const ALL: usize = usize::MAX;
 /// As many are shown before a question about them.
 const MAX_SHOWN: usize = 20;
 
-pub(super) fn command() -> Command {
-    let of = || {
-        [
-            Arg::new("subscription")
-                .long("subscription")
-                .visible_alias("adapter")
-                .value_name("NAME")
-                .required(true)
-                .help("Whose letters: the subscription, which has its adapter's name"),
-            Arg::new("topic").long("topic").value_name("TOPIC").help("Only those of this topic"),
-        ]
-    };
-    let which = || {
-        [
-            Arg::new("id")
-                .value_name("ID")
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .required_unless_present("all")
-                .help("Letters by their ids"),
-            Arg::new("all").long("all").action(ArgAction::SetTrue).conflicts_with("id").help("All of them"),
-            yes(),
-        ]
-    };
-    let limit = Arg::new("limit")
-        .long("limit")
-        .value_name("NUMBER")
-        .value_parser(value_parser!(u64).range(1..))
-        .default_value("100")
-        .help("No more than this many, the oldest first");
-    let list = Command::new("list")
-        .about("List what a subscription gave up, the oldest first")
-        .args(of())
-        .args([limit, output_argument().default_value("table")])
-        .after_help("Try it:\n  hyperfleet events dead-letters list --adapter dns --broker-type nats");
-    let show = Command::new("show").about("Show a dead letter with its event").args(of()).args([
-        Arg::new("id").value_name("ID").required(true).help("The letter's id"),
-        output_argument().default_value("yaml"),
-    ]);
-    let replay = Command::new("replay")
-        .about("Give dead letters to their subscription again, counted from the beginning")
-        .args(of())
-        .args(which())
-        .after_help("Try it:\n  hyperfleet events dead-letters replay --adapter dns --all -y");
-    let drop = Command::new("drop").about("Throw dead letters away").args(of()).args(which());
-    Command::new("dead-letters")
-        .about("Deal with events that a subscription gave up")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands([list, show, replay, drop].map(arguments))
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    List(Brokered<List>),
+    Show(Brokered<Show>),
+    Replay(Brokered<Replay>),
+    Drop(Brokered<Drop>),
 }
 
-pub(super) fn dispatch(matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    match matches.subcommand() {
-        Some(("list", matches)) => remote::run(matches, list),
-        Some(("show", matches)) => remote::run(matches, show),
-        Some(("replay", matches)) => remote::run(matches, replay),
-        Some(("drop", matches)) => remote::run(matches, drop),
-        _ => Err(Failure::usage("no such command; see hyperfleet events dead-letters --help")),
-    }
-}
-
-async fn letters(session: &Session, matches: &ArgMatches) -> Result<DeadLetters, Failure> {
-    let broker = broker(&settings(session, matches)?).await?;
-    let subscription = subscription(matches);
-    Ok(match matches.get_one::<String>("topic") {
-        Some(topic) => broker.dead_letters(topic, subscription),
-        None => broker.all_dead_letters(subscription),
-    })
-}
-
-fn subscription(matches: &ArgMatches) -> &str {
-    matches.get_one::<String>("subscription").map(String::as_str).unwrap_or_default()
-}
-
-async fn list(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let mut found = letters(session, matches).await?.list(ALL).await?;
-    let limit = matches.get_one::<u64>("limit").and_then(|limit| usize::try_from(*limit).ok()).unwrap_or(ALL);
-    let more = found.len().saturating_sub(limit);
-    found.truncate(limit);
-    let form = matches.get_one::<Form>("output").unwrap_or(&Form::Table);
-    let text = match form {
-        Form::Table | Form::Wide if found.is_empty() => String::new(),
-        Form::Table | Form::Wide => table(&found, matches!(form, Form::Wide)).render(output::data_colours()),
-        Form::Name => found.iter().map(|letter| format!("{}\n", text::clean(&letter.id))).collect(),
-        form => {
-            let items: Vec<Value> = found.iter().map(|letter| value(letter, subscription(matches))).collect();
-            let all = json!({"kind": "DeadLetterList", "items": items});
-            form.value(&all).transpose().map_err(Failure::usage)?.unwrap_or_default()
+impl Command {
+    pub(super) fn run(self) -> Result<ExitCode, Failure> {
+        match self {
+            Self::List(call) => call.run(List::run),
+            Self::Show(call) => call.run(Show::run),
+            Self::Replay(call) => call.run(Replay::run),
+            Self::Drop(call) => call.run(Drop::run),
         }
-    };
-    output::data(&text);
-    if found.is_empty() {
-        output::talk("there are no dead letters");
-    }
-    if more > 0 {
-        output::talk(&format!("and {more} more; --limit shows them"));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn show(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let letters = letters(session, matches).await?;
-    let id = matches.get_one::<String>("id").map(String::as_str).unwrap_or_default();
-    let letter = letters.show(id).await?;
-    let form = matches.get_one::<Form>("output").unwrap_or(&Form::Yaml);
-    let text = match form {
-        Form::Table | Form::Wide => {
-            table(&[letter], matches!(form, Form::Wide)).render(output::data_colours())
-        }
-        Form::Name => format!("{}\n", text::clean(&letter.id)),
-        form => {
-            let value = value(&letter, subscription(matches));
-            form.value(&value).transpose().map_err(Failure::usage)?.unwrap_or_default()
-        }
-    };
-    output::data(&text);
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn replay(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let letters = letters(session, matches).await?;
-    let Some(chosen) = chosen(&letters, matches, "Replay").await? else { return Ok(ExitCode::SUCCESS) };
-    // One by one, each is told when it is done; `--all` may be many.
-    let step = if matches.get_flag("all") { 100 } else { 1 };
-    for some in chosen.chunks(step) {
-        letters.replay_all(some).await?;
-        told(some, "replayed");
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn drop(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let letters = letters(session, matches).await?;
-    let Some(chosen) = chosen(&letters, matches, "Throw away").await? else {
-        return Ok(ExitCode::SUCCESS);
-    };
-    // One by one, each is told when it is gone; of many together the broker only counts.
-    let step = if matches.get_flag("all") { chosen.len() } else { 1 };
-    let mut found = 0;
-    for some in chosen.chunks(step) {
-        let dropped = letters.drop_all(some).await?.min(some.len());
-        if dropped == some.len() {
-            told(some, "dropped");
-        }
-        found += dropped;
-    }
-    match chosen.len() - found {
-        0 => Ok(ExitCode::SUCCESS),
-        missing => Err(Failure::new(format!(
-            "{missing} of {} were not found: somebody else has dealt with them",
-            chosen.len()
-        ))),
     }
 }
 
-/// The letters that are meant, after a question where it takes one: what is thrown away does not come back, and who
-/// says all may not know how many there are.
-async fn chosen(
-    letters: &DeadLetters,
-    matches: &ArgMatches,
-    verb: &str,
-) -> Result<Option<Vec<DeadLetter>>, Failure> {
-    let mut found = letters.list(ALL).await?;
-    let all = matches.get_flag("all");
-    if !all {
-        let ids: Vec<&String> = matches.get_many("id").into_iter().flatten().collect();
-        if let Some(missing) = ids.iter().find(|id| !found.iter().any(|letter| letter.id == ***id)) {
-            let text = format!("{} has no dead letter {}", subscription(matches), missing);
-            return Err(Failure::with(Exit::NotFound, text::clean(&text)));
-        }
-        found.retain(|letter| ids.contains(&&letter.id));
+/// The flags that name a subscription.
+#[derive(Debug, Args)]
+struct Of {
+    /// Subscription, which has the name of its adapter
+    #[arg(long, visible_alias = "adapter", value_name = "NAME")]
+    subscription: String,
+    /// Only dead letters of this topic
+    #[arg(long, value_name = "TOPIC")]
+    topic: Option<String>,
+}
+
+impl Of {
+    async fn letters(&self, config: &Config) -> Result<DeadLetters, Failure> {
+        let broker = broker(config).await?;
+        Ok(match &self.topic {
+            Some(topic) => broker.dead_letters(topic, &self.subscription),
+            None => broker.all_dead_letters(&self.subscription),
+        })
     }
-    if found.is_empty() {
-        output::talk("there are no dead letters");
-        return Ok(None);
-    }
-    if !matches.get_flag("yes") && (all || verb != "Replay") {
-        let what = match found.len() {
-            1 => "this dead letter".to_owned(),
-            many => format!("these {many} dead letters"),
+}
+
+/// List what a subscription gave up, the oldest first
+#[derive(Debug, Args)]
+#[command(after_help = "Try it:\n  hyperfleet events dead-letters list --adapter dns --broker-type nats")]
+pub(crate) struct List {
+    #[command(flatten)]
+    of: Of,
+    /// At most this many, the oldest first
+    #[arg(long, value_name = "NUMBER", value_parser = value_parser!(u64).range(1..), default_value = "100")]
+    limit: u64,
+    #[arg(long, short, value_name = "FORMAT", default_value = "table", help = format::HELP)]
+    output: Format,
+}
+
+impl List {
+    async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
+        let mut found = self.of.letters(config).await?.list(ALL).await?;
+        let more = found.len().saturating_sub(usize::try_from(self.limit).unwrap_or(ALL));
+        found.truncate(found.len() - more);
+        let text = match &self.output {
+            Format::Table | Format::Wide if found.is_empty() => String::new(),
+            format @ (Format::Table | Format::Wide) => {
+                table(&found, matches!(format, Format::Wide)).render(output::data_colours())
+            }
+            Format::Name => found.iter().map(|letter| format!("{}\n", text::clean(&letter.id))).collect(),
+            format => {
+                let items = found.iter().map(|letter| value(letter, &self.of.subscription));
+                let all = json!({"kind": "DeadLetterList", "items": items.collect::<Vec<_>>()});
+                format.value(&all).transpose().map_err(Failure::usage)?.unwrap_or_default()
+            }
         };
-        let shown = &found[..found.len().min(MAX_SHOWN)];
-        output::talk(table(shown, false).render(output::talk_colours()).trim_end());
-        if found.len() > MAX_SHOWN {
-            output::talk(&format!("and {} more", found.len() - MAX_SHOWN));
+        output::data(&text);
+        if found.is_empty() {
+            output::talk("there are no dead letters");
         }
-        if !confirm(&format!("{verb} {what}?"))? {
-            output::talk("nothing was done");
+        if more > 0 {
+            output::talk(&format!("{more} more; raise --limit to show them"));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Show a dead letter with its event
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    of: Of,
+    /// Id of the dead letter
+    #[arg(value_name = "ID")]
+    id: String,
+    #[arg(long, short, value_name = "FORMAT", default_value = "yaml", help = format::HELP)]
+    output: Format,
+}
+
+impl Show {
+    async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
+        let letter = self.of.letters(config).await?.show(&self.id).await?;
+        let text = match &self.output {
+            format @ (Format::Table | Format::Wide) => {
+                table(&[letter], matches!(format, Format::Wide)).render(output::data_colours())
+            }
+            Format::Name => format!("{}\n", text::clean(&letter.id)),
+            format => {
+                let value = value(&letter, &self.of.subscription);
+                format.value(&value).transpose().map_err(Failure::usage)?.unwrap_or_default()
+            }
+        };
+        output::data(&text);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Redeliver dead letters to their subscription, with a new count
+#[derive(Debug, Args)]
+#[command(after_help = "Try it:\n  hyperfleet events dead-letters replay --adapter dns --all -y")]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    of: Of,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Replay {
+    async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
+        let letters = self.of.letters(config).await?;
+        let Some(chosen) = self.which.choose(&letters, &self.of, "Replay").await? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        // Given ids are replayed and reported one by one; `--all` may be many.
+        let step = if self.which.all { 100 } else { 1 };
+        for some in chosen.chunks(step) {
+            letters.replay_all(some).await?;
+            print_results(some, "replayed");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Delete dead letters for good
+#[derive(Debug, Args)]
+pub(crate) struct Drop {
+    #[command(flatten)]
+    of: Of,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Drop {
+    async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
+        let letters = self.of.letters(config).await?;
+        let Some(chosen) = self.which.choose(&letters, &self.of, "Delete").await? else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        // Given ids are dropped and reported one by one; of a batch the broker only returns a count.
+        let step = if self.which.all { chosen.len() } else { 1 };
+        let mut found = 0;
+        for some in chosen.chunks(step) {
+            let dropped = letters.drop_all(some).await?.min(some.len());
+            if dropped == some.len() {
+                print_results(some, "dropped");
+            }
+            found += dropped;
+        }
+        match chosen.len() - found {
+            0 => Ok(ExitCode::SUCCESS),
+            missing => Err(Failure::new(format!(
+                "{missing} of {} were not found: another process has handled them",
+                chosen.len()
+            ))),
+        }
+    }
+}
+
+/// The flags that choose letters.
+#[derive(Debug, Args)]
+struct Which {
+    /// Ids of dead letters
+    #[arg(value_name = "ID", required_unless_present = "all")]
+    id: Vec<String>,
+    /// All dead letters
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+    #[arg(long, short, help = YES)]
+    yes: bool,
+}
+
+impl Which {
+    /// The chosen letters, after confirmation where it is needed: a dropped letter cannot be restored, and `--all` does
+    /// not say how many there are.
+    async fn choose(
+        &self,
+        letters: &DeadLetters,
+        of: &Of,
+        verb: &str,
+    ) -> Result<Option<Vec<DeadLetter>>, Failure> {
+        let mut found = letters.list(ALL).await?;
+        if !self.all {
+            if let Some(missing) = self.id.iter().find(|id| !found.iter().any(|letter| letter.id == **id)) {
+                let text = format!("{} has no dead letter {missing}", of.subscription);
+                return Err(Failure::with(Exit::NotFound, text::clean(&text)));
+            }
+            found.retain(|letter| self.id.contains(&letter.id));
+        }
+        if found.is_empty() {
+            output::talk("there are no dead letters");
             return Ok(None);
         }
+        if !self.yes && (self.all || verb != "Replay") {
+            let what = match found.len() {
+                1 => "this dead letter".to_owned(),
+                many => format!("these {many} dead letters"),
+            };
+            let shown = &found[..found.len().min(MAX_SHOWN)];
+            output::talk(table(shown, false).render(output::talk_colours()).trim_end());
+            if found.len() > MAX_SHOWN {
+                output::talk(&format!("and {} more", found.len() - MAX_SHOWN));
+            }
+            if !confirm(&format!("{verb} {what}?"))? {
+                output::talk("nothing was done");
+                return Ok(None);
+            }
+        }
+        Ok(Some(found))
     }
-    Ok(Some(found))
 }
 
-fn told(letters: &[DeadLetter], verb: &str) {
+fn print_results(letters: &[DeadLetter], verb: &str) {
     let verb = paint(verb, Tone::Good, output::data_colours());
     let lines: String =
         letters.iter().map(|letter| format!("{} {verb}\n", text::clean(&letter.id))).collect();

@@ -1,26 +1,27 @@
-//! `hyperfleet events tail`: events as they are published. It takes nothing from anybody, and begins now.
+//! `hyperfleet events tail`: events as they are published. It takes no event from a subscription, and begins with the next event.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{Args, value_parser};
 use futures_util::future::select_all;
-use hyperfleet_events::{Event, Kind as BrokerKind, Sighting, Tail};
+use hyperfleet_client::Kind;
+use hyperfleet_events::{Event, Kind as BrokerKind, TailedMessage};
 use hyperfleet_sentinel::config::Config;
 use hyperfleet_service::shutdown::{Signals, signals};
 use serde_json::Value;
 
-use super::{arguments, broker, kinds, settings, topics};
+use super::broker;
 use crate::commands::apply::tell_failure;
 use crate::commands::{Exit, Failure};
-use crate::output::form::{Each, Form};
+use crate::output::format::{Each, Format};
 use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
-use crate::output::{self, text};
+use crate::output::{self, age, text};
 use crate::remote::Session;
 use crate::remote::kinds::singular;
-use crate::remote::resources::{brief, output_argument};
-use crate::remote::session::{duration, spoken};
+use crate::remote::resources::brief;
+use crate::remote::session::duration;
 
 /// What of an event's data has a column of its own.
 const SHOWN: [&str; 5] = ["id", "kind", "href", "generation", "owner_references"];
@@ -28,50 +29,87 @@ const SHOWN: [&str; 5] = ["id", "kind", "href", "generation", "owner_references"
 /// Room for the names of most kinds.
 const KIND_WIDTH: usize = 12;
 
-pub(super) fn command() -> Command {
-    let command = Command::new("tail")
-        .about("Show events as they are published, until Ctrl-C")
-        .args(topics())
-        .args([
-            Arg::new("count").long("count").short('n').value_name("NUMBER").value_parser(value_parser!(u64).range(1..)).help("End after this many events"),
-            // Not called `for`, which stands for conditions elsewhere.
-            Arg::new("span").long("for").value_name("DURATION").value_parser(duration).help("End after this time; before --count is reached, with exit code 7"),
-            output_argument().default_value("table").help("table, wide, json (one CloudEvent a line), yaml, name or jsonpath=TEMPLATE"),
-        ])
-        .after_help("Try it:\n  hyperfleet events tail --broker-type nats --kind cluster\n  hyperfleet events tail --topic hyperfleet-clusters -o json --count 1 --for 30s");
-    arguments(command)
+/// Show events as they are published, until Ctrl-C
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Try it:\n  hyperfleet events tail --broker-type nats --kind cluster\n  hyperfleet events tail --topic hyperfleet-clusters -o json --count 1 --for 30s"
+)]
+pub(crate) struct Tail {
+    /// Only events about this kind; may be given again
+    #[arg(long = "kind", value_name = "KIND")]
+    kinds: Vec<String>,
+    /// Only this topic [default: clients.broker.topic, or hyperfleet-<plural> of every kind]; may be given again
+    #[arg(long = "topic", value_name = "TOPIC")]
+    topics: Vec<String>,
+    /// End after this many events
+    #[arg(long, short = 'n', value_name = "NUMBER", value_parser = value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this time; before --count is reached, with exit code 7
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    span: Option<Duration>,
+    /// table, wide, json (one CloudEvent a line), yaml, name or jsonpath=TEMPLATE
+    #[arg(long, short, value_name = "FORMAT", default_value = "table")]
+    output: Format,
 }
 
-pub(super) async fn run(session: &Session, matches: &ArgMatches) -> Result<ExitCode, Failure> {
-    let config = settings(session, matches)?;
-    let mut stop = signals().map_err(Failure::new)?;
-    let broker = broker(&config).await?;
-    let kinds: Vec<String> =
-        kinds(session, matches).await?.iter().map(|kind| kind.kind.to_lowercase()).collect();
-    let topics = wanted(session, matches, &config).await?;
-    let mut tails: Vec<Tail> = topics.iter().map(|topic| broker.tail(topic)).collect();
-    let ended = async {
-        begun(&mut tails, &topics).await?;
-        output::talk(&output::dim(&format!(
-            "looking at {} ({})",
-            text::clean(&topics.join(", ")),
-            broker.kind()
-        )));
-        let mut display = Display::new(matches, kinds);
-        follow(&mut tails, &topics, &mut display, &mut stop).await
+impl Tail {
+    pub(super) async fn run(&self, session: &Session, config: &Config) -> Result<ExitCode, Failure> {
+        let mut stop = signals().map_err(Failure::new)?;
+        let broker = broker(config).await?;
+        let mut kinds = Vec::new();
+        for word in &self.kinds {
+            kinds.push(session.kinds().await?.find(word)?.clone());
+        }
+        let topics = self.topics(session, config, &kinds).await?;
+        let mut tails: Vec<_> = topics.iter().map(|topic| broker.tail(topic)).collect();
+        let ended = async {
+            begun(&mut tails, &topics).await?;
+            output::talk(&output::dim(&format!(
+                "looking at {} ({})",
+                text::clean(&topics.join(", ")),
+                broker.kind()
+            )));
+            follow(&mut tails, &topics, &mut Display::new(self, &kinds), &mut stop).await
+        }
+        .await;
+        for tail in tails {
+            tail.close().await;
+        }
+        ended
     }
-    .await;
-    for tail in tails {
-        tail.close().await;
+
+    /// The topics to look at.
+    async fn topics(
+        &self,
+        session: &Session,
+        config: &Config,
+        kinds: &[Kind],
+    ) -> Result<Vec<String>, Failure> {
+        let plurals = match (&self.topics[..], &config.work.topic, &config.work.kinds) {
+            ([_, ..], ..) => return Ok(self.topics.clone()),
+            (_, Some(topic), _) => return Ok(vec![topic.clone()]),
+            _ if !kinds.is_empty() => plurals(kinds),
+            (.., Some(plurals)) => plurals.clone(),
+            (.., None) => plurals(session.kinds().await?.all()),
+        };
+        let mut topics: Vec<String> = plurals.iter().map(|plural| config.work.topic_of(plural)).collect();
+        if config.broker.kind == BrokerKind::RabbitMq && config.broker.rabbitmq.exchange.is_some() {
+            // One exchange carries all topics, so each tail would show every event.
+            topics.truncate(1);
+        }
+        Ok(topics)
     }
-    ended
 }
 
-/// Waits until the looks began. One that cannot is tried further, as long as there are others.
-async fn begun(tails: &mut [Tail], topics: &[String]) -> Result<(), Failure> {
+fn plurals(kinds: &[Kind]) -> Vec<String> {
+    kinds.iter().map(|kind| kind.plural.clone()).collect()
+}
+
+/// Waits until the tails have begun. A failed one is retried, as long as another has begun.
+async fn begun(tails: &mut [hyperfleet_events::Tail], topics: &[String]) -> Result<(), Failure> {
     let mut failures = Vec::new();
     for (tail, topic) in tails.iter_mut().zip(topics) {
-        if let Err(error) = tail.begun().await {
+        if let Err(error) = tail.ready().await {
             failures.push((topic, Failure::from(error)));
         }
     }
@@ -86,28 +124,8 @@ async fn begun(tails: &mut [Tail], topics: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The topics to look at.
-async fn wanted(session: &Session, matches: &ArgMatches, config: &Config) -> Result<Vec<String>, Failure> {
-    let named: Vec<String> = matches.get_many("topic").into_iter().flatten().cloned().collect();
-    let plurals = match (&named[..], &config.work.topic, &config.work.kinds) {
-        ([_, ..], ..) => return Ok(named),
-        (_, Some(topic), _) => return Ok(vec![topic.clone()]),
-        _ if matches.contains_id("kind") => {
-            kinds(session, matches).await?.into_iter().map(|kind| kind.plural).collect()
-        }
-        (.., Some(plurals)) => plurals.clone(),
-        (.., None) => session.kinds().await?.all().iter().map(|kind| kind.plural.clone()).collect::<Vec<_>>(),
-    };
-    let mut topics: Vec<String> = plurals.iter().map(|plural| config.work.topic_of(plural)).collect();
-    if config.broker.kind == BrokerKind::RabbitMq && config.broker.rabbitmq.exchange.is_some() {
-        // One exchange carries them all, so each look would show all of them.
-        topics.truncate(1);
-    }
-    Ok(topics)
-}
-
 async fn follow(
-    tails: &mut [Tail],
+    tails: &mut [hyperfleet_events::Tail],
     topics: &[String],
     display: &mut Display<'_>,
     stop: &mut Signals,
@@ -136,7 +154,7 @@ async fn follow(
 
 /// What is printed of events, and when it is enough.
 struct Display<'a> {
-    form: &'a Form,
+    format: &'a Format,
     each: Each<'a>,
     table: Table,
     headed: bool,
@@ -147,10 +165,10 @@ struct Display<'a> {
 }
 
 impl<'a> Display<'a> {
-    fn new(matches: &'a ArgMatches, kinds: Vec<String>) -> Self {
-        let form = matches.get_one::<Form>("output").unwrap_or(&Form::Table);
+    fn new(tail: &'a Tail, kinds: &[Kind]) -> Self {
+        let format = &tail.output;
         let mut head = vec!["time (utc)", "kind", "gen", "id", "owner"];
-        if matches!(form, Form::Wide) {
+        if matches!(format, Format::Wide) {
             head.extend(["event", "source"]);
         }
         head.push("more");
@@ -158,20 +176,20 @@ impl<'a> Display<'a> {
         // Lines are printed as they come, and one column holds texts of any length.
         table.widen(1, KIND_WIDTH);
         Self {
-            form,
-            each: Each::of(form),
+            format,
+            each: Each::of(format),
             table,
             headed: false,
-            kinds,
-            left: matches.get_one("count").copied(),
-            span: matches.get_one("span").copied(),
+            kinds: kinds.iter().map(|kind| kind.kind.to_lowercase()).collect(),
+            left: tail.count,
+            span: tail.span,
         }
     }
 
     fn out_of_time(&self) -> Result<ExitCode, Failure> {
         match (self.left, self.span) {
             (Some(left), Some(span)) => {
-                let text = format!("{left} more events did not come within {}", spoken(span));
+                let text = format!("timed out after {} waiting for {left} more events", age::span(span));
                 Err(Failure::with(Exit::TimedOut, text))
             }
             _ => Ok(ExitCode::SUCCESS),
@@ -179,7 +197,7 @@ impl<'a> Display<'a> {
     }
 
     /// Shows what was seen; whether more is wanted.
-    fn show(&mut self, seen: &Sighting, topic: &str) -> bool {
+    fn show(&mut self, seen: &TailedMessage, topic: &str) -> bool {
         let event = match &seen.event {
             Ok(event) => event,
             Err(fault) => {
@@ -198,11 +216,11 @@ impl<'a> Display<'a> {
         printed && self.left != Some(0)
     }
 
-    /// Prints an event; whether anybody reads it.
+    /// Prints an event. Returns whether the output still has a reader.
     fn print(&mut self, event: &Event) -> bool {
-        let text = match self.form {
-            Form::Table | Form::Wide => {
-                self.table.row(cells(event, matches!(self.form, Form::Wide)));
+        let text = match self.format {
+            Format::Table | Format::Wide => {
+                self.table.row(cells(event, matches!(self.format, Format::Wide)));
                 let colours = output::data_colours();
                 let text =
                     if self.headed { self.table.take_rows(colours) } else { self.table.render(colours) };
@@ -210,7 +228,7 @@ impl<'a> Display<'a> {
                 self.table.take_rows(false);
                 text
             }
-            Form::Name => format!("{}\n", text::clean(&name(event))),
+            Format::Name => format!("{}\n", text::clean(&name(event))),
             _ => self.each.text(&serde_json::from_slice::<Value>(&event.to_json()).unwrap_or_default()),
         };
         output::data_is_read(&text)

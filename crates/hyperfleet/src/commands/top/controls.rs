@@ -1,20 +1,20 @@
-//! What the keys do. A press changes what is wished, and nothing else.
+//! The keys. A key changes the options of the view, and nothing else.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::model::Wish;
+use super::model::ViewOptions;
 
 /// The keys, for the foot of the screen.
 pub(super) const HELP: &str = "q quit  s sort  r reverse  / filter  a all  p pause  ↑↓ scroll";
 
-/// What the person at the keys has chosen.
+/// The state that keys change.
 #[derive(Debug, Default)]
 pub(super) struct Controls {
-    pub(super) wish: Wish,
+    pub(super) options: ViewOptions,
     pub(super) paused: bool,
     /// Whether keys write the filter.
     pub(super) typing: bool,
-    /// Rows that are scrolled out of sight above.
+    /// Rows that are scrolled out of scope above.
     pub(super) offset: usize,
 }
 
@@ -37,16 +37,16 @@ impl Controls {
                 self.filter(String::new());
             }
             (KeyCode::Backspace, true) => {
-                let mut filter = self.wish.filter.clone();
+                let mut filter = self.options.filter.clone();
                 filter.pop();
                 self.filter(filter);
             }
-            (KeyCode::Char(c), true) if !control => self.filter(format!("{}{c}", self.wish.filter)),
+            (KeyCode::Char(c), true) if !control => self.filter(format!("{}{c}", self.options.filter)),
             (KeyCode::Char('q') | KeyCode::Esc, false) => return Flow::Quit,
             (KeyCode::Char('/'), false) => self.typing = true,
-            (KeyCode::Char('s'), false) => self.wish.sort = self.wish.sort.next(),
-            (KeyCode::Char('r'), false) => self.wish.reversed = !self.wish.reversed,
-            (KeyCode::Char('a'), false) => self.wish.all = !self.wish.all,
+            (KeyCode::Char('s'), false) => self.options.sort = self.options.sort.next(),
+            (KeyCode::Char('r'), false) => self.options.reversed = !self.options.reversed,
+            (KeyCode::Char('a'), false) => self.options.all = !self.options.all,
             (KeyCode::Char('p' | ' '), false) => self.paused = !self.paused,
             (KeyCode::Down | KeyCode::Char('j'), false) => self.offset += 1,
             (KeyCode::Up | KeyCode::Char('k'), false) => self.offset = self.offset.saturating_sub(1),
@@ -60,13 +60,13 @@ impl Controls {
     }
 
     fn filter(&mut self, filter: String) {
-        self.wish.filter = filter;
+        self.options.filter = filter;
         self.offset = 0;
     }
 
     /// Asks for as many rows as are seen and those above.
     pub(super) fn ask_for(&mut self, height: usize) {
-        self.wish.rows = self.offset.saturating_add(height);
+        self.options.rows = self.offset.saturating_add(height);
     }
 
     /// Makes the offset one that exists in a view of so many rows.
@@ -95,24 +95,24 @@ mod tests {
     }
 
     #[test]
-    fn keys_change_the_wish() {
+    fn keys_change_the_options() {
         let mut controls = Controls::default();
         assert_eq!(typed(&mut controls, "srap"), Flow::Continue);
-        assert_eq!(controls.wish.sort, Sort::Phase);
-        assert!(controls.wish.reversed && controls.wish.all && controls.paused);
+        assert_eq!(controls.options.sort, Sort::Phase);
+        assert!(controls.options.reversed && controls.options.all && controls.paused);
         typed(&mut controls, "sssp");
-        assert_eq!((controls.wish.sort, controls.paused), (Sort::Time, false));
+        assert_eq!((controls.options.sort, controls.paused), (Sort::Time, false));
     }
 
     #[test]
     fn while_a_filter_is_typed_letters_are_letters() {
         let mut controls = Controls::default();
         assert_eq!(typed(&mut controls, "/qas\x08"), Flow::Continue);
-        assert_eq!((controls.wish.filter.as_str(), controls.typing), ("qa", true));
+        assert_eq!((controls.options.filter.as_str(), controls.typing), ("qa", true));
         typed(&mut controls, "\n");
-        assert_eq!((controls.wish.filter.as_str(), controls.typing), ("qa", false));
+        assert_eq!((controls.options.filter.as_str(), controls.typing), ("qa", false));
         typed(&mut controls, "/\x1b");
-        assert_eq!((controls.wish.filter.as_str(), controls.typing), ("", false));
+        assert_eq!((controls.options.filter.as_str(), controls.typing), ("", false));
         assert_eq!(typed(&mut controls, "q"), Flow::Quit);
         let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
         controls.typing = true;
@@ -120,11 +120,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_scrolls_past_the_end() {
+    fn scrolling_stops_at_the_end() {
         let mut controls = Controls { offset: 50, ..Controls::default() };
         controls.ask_for(5);
         controls.fit(12, 5);
-        assert_eq!((controls.wish.rows, controls.offset), (55, 7));
+        assert_eq!((controls.options.rows, controls.offset), (55, 7));
         controls.fit(3, 5);
         assert_eq!(controls.offset, 0);
     }

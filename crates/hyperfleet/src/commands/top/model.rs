@@ -1,7 +1,7 @@
-//! What is known of a fleet, fed by events and asked for views. It holds no more of a resource than the view needs, and
-//! reads no clock: whoever feeds it says when.
+//! The model of a fleet: watch events go in, views come out. It holds no more of a resource than a view needs, and reads
+//! no clock: callers pass the time.
 
-mod known;
+mod entry;
 mod view;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use hyperfleet_client::{Resource, WatchEvent};
 use hyperfleet_core::Timestamp;
 
-use known::Known;
+use entry::Entry;
 #[cfg(test)]
 pub(super) use view::{Adapter, Row, Sort};
-pub(super) use view::{View, Wish};
+pub(super) use view::{View, ViewOptions};
 
 /// How far back the rate of changes is shown, in seconds.
 pub(super) const HISTORY: usize = 60;
@@ -46,16 +46,16 @@ impl Phase {
     }
 }
 
-/// What is known of a fleet. A copy of it stays as it is, for whoever wants to look closely.
+/// The resources of a fleet. A pause shows a copy.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     stuck_after: Duration,
-    known: HashMap<String, Known>,
+    entries: HashMap<String, Entry>,
     /// Changes by second, newest last.
     changes: VecDeque<(i64, u64)>,
     /// How often each adapter began to fail somewhere.
     setbacks: BTreeMap<String, u64>,
-    /// Whether the present state has been told.
+    /// Whether the initial state is complete.
     is_complete: bool,
 }
 
@@ -63,14 +63,14 @@ impl Model {
     pub(super) fn new(stuck_after: Duration) -> Self {
         Self {
             stuck_after,
-            known: HashMap::new(),
+            entries: HashMap::new(),
             changes: VecDeque::new(),
             setbacks: BTreeMap::new(),
             is_complete: false,
         }
     }
 
-    /// Takes what a watch told.
+    /// Takes an event of the watch.
     pub(super) fn take(&mut self, event: WatchEvent, now: Timestamp) {
         match event {
             WatchEvent::Added { resource, .. } | WatchEvent::Modified { resource, .. } => {
@@ -78,19 +78,19 @@ impl Model {
             }
             WatchEvent::Deleted { resource, .. } => {
                 self.count(now);
-                self.known.remove(resource.id());
+                self.entries.remove(resource.id());
             }
             WatchEvent::Bookmark { .. } => self.is_complete = true,
             WatchEvent::Restart => {
-                self.known.clear();
+                self.entries.clear();
                 self.is_complete = false;
             }
         }
     }
 
     fn learn(&mut self, resource: &Resource, now: Timestamp) {
-        let fresh = Known::of(resource);
-        let before = self.known.get(resource.id());
+        let fresh = Entry::of(resource);
+        let before = self.entries.get(resource.id());
         let begun = |adapter: &&String| before.is_none_or(|before| !before.failing.contains(adapter));
         if self.is_complete {
             for adapter in fresh.failing.iter().filter(begun) {
@@ -98,7 +98,7 @@ impl Model {
             }
             self.count(now);
         }
-        self.known.insert(resource.id().to_owned(), fresh);
+        self.entries.insert(resource.id().to_owned(), fresh);
     }
 
     fn count(&mut self, now: Timestamp) {

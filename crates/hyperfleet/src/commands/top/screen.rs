@@ -1,4 +1,4 @@
-//! How a view looks on a terminal. Everything that a server said passes [`clean`] on its way there.
+//! Draws a view on a terminal. Every text of a server passes [`clean`].
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect, Size};
@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, arou
     frame.render_widget(footer(view, controls, table.height, palette), foot);
 }
 
-/// Colours, or none where the person wants none.
+/// Colours, or none.
 #[derive(Debug, Clone, Copy)]
 struct Palette(bool);
 
@@ -94,7 +94,7 @@ impl Palette {
     }
 }
 
-/// What must be seen comes first: whatever is too long is cut at its end.
+/// The most important comes first, because a long line is cut at its end.
 fn heading<'a>(view: &View, controls: &Controls, around: &'a Around<'_>, palette: Palette) -> Line<'a> {
     let mut line = vec![Span::styled("HyperFleet", palette.strong())];
     let mut mark = |text: &'static str, colour| {
@@ -146,7 +146,7 @@ fn counts(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
     lines
 }
 
-/// The phases as parts of one line. Whatever is there has at least one column.
+/// The phases as parts of one line. A phase with a resource has at least one column.
 fn shares(view: &View, width: u16, palette: Palette) -> Line<'static> {
     let width = usize::from(width);
     let mut left = width;
@@ -208,7 +208,7 @@ fn draw_rows(frame: &mut Frame<'_>, view: &View, controls: &Controls, area: Rect
     let head = Row::new(["NAME", "KIND", "PHASE", "FOR", "GEN", "WHY"]).style(palette.strong());
     frame.render_widget(Table::new(rows, widths).header(head).column_spacing(1), area);
     if view.rows.is_empty() && view.is_complete && area.height > 1 {
-        let text = match (controls.wish.filter.is_empty(), view.total) {
+        let text = match (controls.options.filter.is_empty(), view.total) {
             (false, _) => "nothing fits the filter",
             (true, 0) => "no resources yet",
             (true, _) => "everything is reconciled",
@@ -219,16 +219,19 @@ fn draw_rows(frame: &mut Frame<'_>, view: &View, controls: &Controls, area: Rect
 }
 
 fn footer(view: &View, controls: &Controls, height: u16, palette: Palette) -> Line<'static> {
-    let wish = &controls.wish;
+    let options = &controls.options;
     if controls.typing {
-        return Line::from(format!("filter: {}▏", clean(&wish.filter)));
+        return Line::from(format!("filter: {}▏", clean(&options.filter)));
     }
-    let order = if wish.reversed { ", reversed" } else { "" };
-    let filter =
-        if wish.filter.is_empty() { String::new() } else { format!("  filter {}", clean(&wish.filter)) };
+    let order = if options.reversed { ", reversed" } else { "" };
+    let filter = if options.filter.is_empty() {
+        String::new()
+    } else {
+        format!("  filter {}", clean(&options.filter))
+    };
     // The head of the table takes a line.
     let seen = view.rows.len().saturating_sub(controls.offset).min(usize::from(height).saturating_sub(1));
-    let told = format!("{seen}/{} by {}{order}{filter}", view.matching, wish.sort.name());
+    let told = format!("{seen}/{} by {}{order}{filter}", view.matching, options.sort.name());
     Line::from(vec![Span::raw(told), Span::raw(GAP), Span::styled(HELP, palette.faint())])
 }
 

@@ -1,11 +1,11 @@
-//! `hyperfleet up --demo`: simulated adapters for every kind that requires some, and a fleet that lives. It is made
-//! after the start, over the same API as everybody's, so that nothing waits for it.
+//! `hyperfleet up --demo`: simulated adapters for every kind that requires some, and a fleet that changes. It is
+//! created after the start, through the public API, so that nothing waits for it.
 
 mod fleet;
 
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Args, value_parser};
 use hyperfleet_adapter::{Parts, Rate, Simulation};
 use hyperfleet_api::config::Config;
 use hyperfleet_client::Client;
@@ -14,7 +14,6 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::Failure;
-use crate::commands::adapter::chance;
 use crate::remote::session::duration;
 
 pub(super) use fleet::FIRST;
@@ -69,43 +68,32 @@ impl<T: Copy> Setting<T> {
 }
 
 /// The flags of the demo.
-pub(crate) fn arguments() -> [Arg; 5] {
-    let flag = |name: &'static str, value: &'static str| {
-        Arg::new(name).long(name).value_name(value).requires("demo")
-    };
-    [
-        Arg::new("demo")
-            .long("demo")
-            .action(ArgAction::SetTrue)
-            .help("Simulated adapters, and a fleet that lives; in memory, unless told where to keep it"),
-        flag("demo-clusters", "NUMBER")
-            .value_parser(value_parser!(u32).range(1..=100_000))
-            .help("Clusters of the fleet, each with one to three node pools [default: 12]"),
-        flag("demo-pace", "DURATION")
-            .value_parser(duration)
-            .help("Time between two changes of the fleet [default: 3s, less for large fleets]"),
-        flag("demo-delay", "[ADAPTER=]DURATION")
-            .action(ArgAction::Append)
-            .value_parser(|text: &str| Setting::read(text, duration))
-            .help("How long a simulated adapter works, or all of them; may be given again"),
-        flag("demo-fail", "[ADAPTER=]RATE")
-            .action(ArgAction::Append)
-            .value_parser(|text: &str| Setting::read(text, str::parse::<Rate>))
-            .help("How many attempts of a simulated adapter fail, or of all of them; may be given again"),
-    ]
+#[derive(Debug, Args)]
+pub(super) struct Flags {
+    /// Run simulated adapters and a fleet that changes, in memory unless --data is given
+    #[arg(long)]
+    pub(super) demo: bool,
+    /// Clusters of the fleet, each with one to three node pools [default: 12]
+    #[arg(long = "demo-clusters", value_name = "NUMBER", requires = "demo", value_parser = value_parser!(u32).range(1..=100_000))]
+    clusters: Option<u32>,
+    /// Time between two changes of the fleet [default: 3s, less for large fleets]
+    #[arg(long = "demo-pace", value_name = "DURATION", requires = "demo", value_parser = duration)]
+    pace: Option<Duration>,
+    /// How long a simulated adapter works, or all of them; may be given again
+    #[arg(long = "demo-delay", value_name = "[ADAPTER=]DURATION", requires = "demo", value_parser = |text: &str| Setting::read(text, duration))]
+    delays: Vec<Setting<Duration>>,
+    /// How many attempts of a simulated adapter fail, or of all of them; may be given again
+    #[arg(long = "demo-fail", value_name = "[ADAPTER=]RATE", requires = "demo", value_parser = |text: &str| Setting::read(text, str::parse::<Rate>))]
+    failing: Vec<Setting<Rate>>,
 }
 
 impl Demo {
     /// What the flags ask for.
-    pub(super) fn of(matches: &ArgMatches) -> Option<Self> {
-        let clusters = matches.get_one::<u32>("demo-clusters").copied().unwrap_or(USUAL_CLUSTERS);
-        let usual_pace = (USUAL_PACE * USUAL_CLUSTERS / clusters.max(1)).clamp(FASTEST_PACE, USUAL_PACE);
-        matches.get_flag("demo").then(|| Self {
-            clusters,
-            pace: matches.get_one::<Duration>("demo-pace").copied().unwrap_or(usual_pace),
-            delays: matches.get_many("demo-delay").into_iter().flatten().cloned().collect(),
-            failing: matches.get_many("demo-fail").into_iter().flatten().cloned().collect(),
-        })
+    pub(super) fn of(flags: Flags) -> Option<Self> {
+        let clusters = flags.clusters.unwrap_or(USUAL_CLUSTERS);
+        let usual_pace = (USUAL_PACE * USUAL_CLUSTERS / clusters).clamp(FASTEST_PACE, USUAL_PACE);
+        let pace = flags.pace.unwrap_or(usual_pace);
+        flags.demo.then_some(Self { clusters, pace, delays: flags.delays, failing: flags.failing })
     }
 
     /// Refuses words about adapters that no kind requires.
@@ -155,7 +143,7 @@ impl Demo {
             });
         }
         if has_fleet(config) {
-            let fleet = Fleet::new(client, self.clusters as usize, chance());
+            let fleet = Fleet::new(client, self.clusters as usize);
             let pace = self.pace;
             parts.spawn(async move {
                 stop.run_until_cancelled(fleet.live(pace)).await;
@@ -177,7 +165,7 @@ impl Demo {
             delay: Setting::of(&self.delays, name).unwrap_or(Duration::from_millis(delay)),
             failing: Setting::of(&self.failing, name).unwrap_or(Rate::percent(percent)),
             outage: OUTAGE,
-            seed: chance(),
+            seed: fastrand::u64(..),
         }
     }
 }

@@ -1,7 +1,5 @@
-//! What the server advises, as commands: it speaks of its own requests, and whoever asks here has a command line. What is
-//! no request that a command makes stays as the server said it.
+//! The advice of the server with commands in place of requests. A request without a matching command stays as it is.
 
-use clap::ArgMatches;
 use hyperfleet_client::{Explanation, Kind, Resource};
 
 use crate::remote::kinds::{Kinds, singular};
@@ -19,7 +17,7 @@ pub(crate) struct Advice<'a> {
     own: Option<&'a str>,
 }
 
-/// The ids of what the advice speaks of.
+/// The ids that the advice mentions.
 pub(crate) fn ids(explanation: &Explanation) -> Vec<String> {
     let actions = explanation.blockers.iter().map(|blocker| blocker.action.as_str());
     let parts = actions.flat_map(|action| action.split(|c: char| !c.is_ascii_alphanumeric() && c != '-'));
@@ -32,15 +30,15 @@ impl<'a> Advice<'a> {
         kinds: &'a Kinds,
         owners: &'a Owners,
         resource: &'a Resource,
-        matches: &ArgMatches,
+        words: &[String],
     ) -> Self {
-        let said = matches.get_many::<String>("what").and_then(|mut words| words.next_back().cloned());
+        let said = words.last();
         let by_name = said.is_some_and(|said| said.rsplit('/').next() == Some(resource.name()));
         Self { kinds, owners, own: by_name.then(|| resource.id()) }
     }
 
     /// An advice with commands in place of requests.
-    pub(crate) fn spoken(&self, action: &str) -> String {
+    pub(crate) fn as_commands(&self, action: &str) -> String {
         let mut out = String::new();
         let mut rest = action;
         while let Some((before, request, after)) = next_request(rest) {
@@ -65,7 +63,7 @@ impl<'a> Advice<'a> {
         let at = segments.iter().rposition(|segment| looks_like_an_id(segment))?;
         let plural = segments[at.checked_sub(1)?];
         let kind = self.kinds.all().iter().find(|kind| kind.plural == plural)?;
-        let what = self.called(kind, segments[at]);
+        let what = self.display_name(kind, segments[at]);
         let rest = &segments[at + 1..];
         Some(match (method, rest, query) {
             ("GET", [], "") => format!("hyperfleet get {what} -o yaml"),
@@ -82,7 +80,7 @@ impl<'a> Advice<'a> {
     }
 
     /// By name where that leads to this one: the name of what is being deleted may mean a successor.
-    fn called(&self, kind: &Kind, id: &str) -> String {
+    fn display_name(&self, kind: &Kind, id: &str) -> String {
         let means_it = self.own == Some(id) || self.owners.is_active(id);
         let by_name = self.owners.named(id).filter(|_| means_it);
         by_name.unwrap_or_else(|| format!("{}/{id}", singular(&kind.kind)))
@@ -120,13 +118,13 @@ mod tests {
         let owners = Owners::default();
         let advice = Advice { kinds: &kinds, owners: &owners, own: None };
         let base = "/api/hyperfleet/v1";
-        for (said, spoken) in [
+        for (said, expected) in [
             (
                 format!(
-                    "Read GET {base}/clusters/{ID}/statuses and the logs; if the wish is at fault, PATCH {base}/clusters/{ID}."
+                    "Read GET {base}/clusters/{ID}/statuses and the logs; if the spec is wrong, PATCH {base}/clusters/{ID}."
                 ),
                 format!(
-                    "See `hyperfleet statuses cluster/{ID}` and the logs; if the wish is at fault, `hyperfleet edit cluster/{ID}`."
+                    "See `hyperfleet statuses cluster/{ID}` and the logs; if the spec is wrong, `hyperfleet edit cluster/{ID}`."
                 ),
             ),
             (
@@ -148,7 +146,7 @@ mod tests {
                 ),
             ),
         ] {
-            assert_eq!(advice.spoken(&said), spoken);
+            assert_eq!(advice.as_commands(&said), expected);
         }
         for stays in [
             format!("Read GET {base}/resources/{ID}/statuses."),
@@ -156,7 +154,7 @@ mod tests {
             "GET /api/ and POST /api/x/v1/".to_owned(),
             "Wait for its next report, or GET it. DELETE".to_owned(),
         ] {
-            assert_eq!(advice.spoken(&stays), stays);
+            assert_eq!(advice.as_commands(&stays), stays);
         }
     }
 }

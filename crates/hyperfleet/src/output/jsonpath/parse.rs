@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Choice, Comparison, Fault, Operand, Part, Path, Step, Test};
 
-/// Ranges within ranges: nobody writes more, and reading them is recursive.
+/// Bound on nested ranges, because parsing them is recursive.
 const MAX_DEPTH: usize = 32;
 
 /// The parts of a whole template.
@@ -313,7 +313,7 @@ impl Reader<'_> {
         if digits.is_empty() {
             return Ok(None);
         }
-        digits.parse().map(Some).map_err(|_| fault(format!("{digits} is no index")))
+        digits.parse().map(Some).map_err(|_| fault(format!("{digits} is not an index")))
     }
 
     fn blanks(&mut self) {

@@ -1,5 +1,5 @@
-//! YAML with every number as it was written. The library knows numbers of 64 bits and makes the nearest `f64` of others,
-//! but it tells where each stood: what is a number of JSON too is read there again, as JSON, to its last digit.
+//! YAML with every number as it was written. The library rounds numbers beyond 64 bits to the nearest `f64`, but gives
+//! their position in the text: a scalar that is also a JSON number is parsed again from there, to its last digit.
 
 use std::fmt;
 

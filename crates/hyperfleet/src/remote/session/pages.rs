@@ -1,7 +1,7 @@
 //! Lists of any length, page by page, from servers with page tokens and from those that count, and pages of a size that
 //! the server gives.
 
-use hyperfleet_client::{Answer, Page, Request};
+use hyperfleet_client::{Page, Request, Response};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ impl Session {
         request: Request,
         limit: Option<usize>,
     ) -> Result<Page<T>, Failure> {
-        let mut whole: Page<T> = Page::read(&self.look(request.clone()).await?)?;
+        let mut whole: Page<T> = Page::read(&self.fetch(request.clone()).await?)?;
         let mut number = 1_u64;
         let mut last = whole.items.len();
         while last > 0 && limit.is_none_or(|limit| whole.items.len() < limit) {
@@ -34,9 +34,9 @@ impl Session {
                 }
                 None => break,
             };
-            let page: Page<T> = Page::read(&self.look(request).await?)?;
+            let page: Page<T> = Page::read(&self.fetch(request).await?)?;
             if page.next.is_some() && page.next == token {
-                return Err(Failure::new("the server gave a page that leads to itself"));
+                return Err(Failure::new("the server returned the same page token twice"));
             }
             last = page.items.len();
             whole.next = page.next;
@@ -50,7 +50,7 @@ impl Session {
 }
 
 /// Whether what is wrong with a request is the size of its page.
-pub(super) fn refuses_size(answer: &Answer) -> bool {
+pub(super) fn refuses_size(answer: &Response) -> bool {
     let faults =
         |problem: Value| problem.get("errors").and_then(Value::as_array).cloned().unwrap_or_default();
     answer.status.as_u16() == 400

@@ -1,4 +1,4 @@
-//! Which server a call speaks to, and as whom: by the flags, over the environment, over the contexts.
+//! Which server a call uses, and with which token: by the flags, over the environment, over the contexts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::commands::Failure;
 use crate::output;
 use crate::remote::contexts::{Context, Contexts};
 
-/// Where a server is looked for that nobody names.
+/// The server of a call without flag, variable and context.
 pub(crate) const DEFAULT_SERVER: &str = "http://localhost:8000";
 /// A token from a file is looked at again after this; from a command, it is asked for once in a call.
 pub(super) const TOKEN_TTL: Duration = Duration::from_secs(60);

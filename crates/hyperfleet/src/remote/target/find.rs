@@ -2,23 +2,23 @@
 
 use hyperfleet_client::{Collection, Kind, ListQuery, Page, Request, Resource};
 
-use super::{Found, Prefer, Wanted, called};
+use super::{FoundResource, Prefer, Wanted, display_name};
 use crate::commands::{Exit, Failure};
 use crate::output::text::clean;
 use crate::remote::Session;
 use crate::remote::kinds::singular;
 use crate::remote::owners::Owners;
 
-/// As many of one name are listed in an error.
+/// Resources of one name that an error lists.
 const MAX_LISTED: u64 = 20;
-/// As many are looked at for one that was meant.
+/// Candidates for a suggestion.
 const MAX_NEAR: u64 = 500;
 
 /// The lists that hold what of a kind is below an owner, however deep.
 pub(crate) async fn lists_below(
     session: &Session,
     kind: &Kind,
-    owner: &Found,
+    owner: &FoundResource,
 ) -> Result<Vec<Collection>, Failure> {
     let kinds = session.kinds().await?;
     let mut chain = vec![kind];
@@ -58,18 +58,18 @@ fn misfit(kind: &Kind, owner: &Kind) -> Failure {
 pub(crate) async fn resolve(
     session: &Session,
     wanted: &Wanted,
-    owner: Option<&Found>,
+    owner: Option<&FoundResource>,
     prefer: Prefer,
-) -> Result<Found, Failure> {
+) -> Result<FoundResource, Failure> {
     let kinds = session.kinds().await?;
     let Some((name, owners)) = wanted.path.split_last() else {
-        return Err(Failure::usage(format!("which {}? Say a name", singular(&wanted.kind.kind))));
+        return Err(Failure::usage(format!("a {} name is required", singular(&wanted.kind.kind))));
     };
     let mut chain = Vec::new();
     let mut kind = &wanted.kind;
     for owner in owners.iter().rev() {
         kind = kinds.parent(kind).ok_or_else(|| {
-            Failure::usage(format!("a {} belongs to nothing, so {owner:?} cannot be its owner", kind.kind))
+            Failure::usage(format!("a {} has no owner, so {owner:?} cannot be one", kind.kind))
         })?;
         chain.push((kind, owner));
     }
@@ -84,10 +84,10 @@ pub(crate) async fn resolve(
 async fn find(
     session: &Session,
     kind: &Kind,
-    owner: Option<&Found>,
+    owner: Option<&FoundResource>,
     name: &str,
     prefer: Prefer,
-) -> Result<Found, Failure> {
+) -> Result<FoundResource, Failure> {
     let lists = match owner {
         Some(owner) => lists_below(session, kind, owner).await?,
         None => vec![kind.collection()],
@@ -95,9 +95,9 @@ async fn find(
     let mut candidates = Vec::new();
     for list in &lists {
         if looks_like_an_id(name) {
-            match session.look(Request::get(list.item(name).to_string())).await {
+            match session.fetch(Request::get(list.item(name).to_string())).await {
                 Ok(answer) => {
-                    return Ok(Found { kind: kind.clone(), resource: Session::resource(&answer)? });
+                    return Ok(FoundResource { kind: kind.clone(), resource: Session::resource(&answer)? });
                 }
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error.into()),
@@ -109,28 +109,28 @@ async fn find(
             page_size: Some(MAX_LISTED),
             ..ListQuery::default()
         };
-        let page: Page<Resource> = Page::read(&session.look(Request::list(list, &query)).await?)?;
+        let page: Page<Resource> = Page::read(&session.fetch(Request::list(list, &query)).await?)?;
         candidates.extend(page.items);
     }
     let preferred: Vec<&Resource> =
         candidates.iter().filter(|one| one.is_finalizing() == (prefer == Prefer::Finalizing)).collect();
     match (preferred.as_slice(), candidates.as_slice()) {
-        ([one], _) => Ok(Found { kind: kind.clone(), resource: (*one).clone() }),
-        ([], [one]) => Ok(Found { kind: kind.clone(), resource: one.clone() }),
+        ([one], _) => Ok(FoundResource { kind: kind.clone(), resource: (*one).clone() }),
+        ([], [one]) => Ok(FoundResource { kind: kind.clone(), resource: one.clone() }),
         ([], []) => {
-            let place = owner.map(|owner| format!(" in {}", owner.called())).unwrap_or_default();
+            let place = owner.map(|owner| format!(" in {}", owner.display_name())).unwrap_or_default();
             let meant = meant(session, &lists, name).await;
             let meant = meant.map(|meant| format!("; did you mean {}?", clean(&meant))).unwrap_or_default();
             Err(Failure::with(
                 Exit::NotFound,
-                format!("there is no {}{place}{meant}", called(&kind.kind, name)),
+                format!("there is no {}{place}{meant}", display_name(&kind.kind, name)),
             ))
         }
         _ => Err(ambiguous(session, kind, name, &candidates).await),
     }
 }
 
-/// A name that may have been meant. A slip leaves the front or the end of a name as it is, so few have to be asked for.
+/// A similar name. A misspelling leaves the front or the end of a name as it is, so few candidates are fetched.
 async fn meant(session: &Session, lists: &[Collection], name: &str) -> Option<String> {
     if session.prints_curl() {
         return None;
@@ -144,10 +144,10 @@ async fn meant(session: &Session, lists: &[Collection], name: &str) -> Option<St
         page_size: Some(MAX_NEAR),
         ..ListQuery::default()
     };
-    // It is for help only: whatever fails here does not matter.
-    let answer = session.glance(Request::list(lists.first()?, &query)).await?;
+    // The suggestion is optional: without it the error still names what is missing.
+    let answer = session.try_fetch(Request::list(lists.first()?, &query)).await?;
     let near = Page::<Resource>::read(&answer).ok()?.items;
-    // Who asks for prod-2 has not misspelt prod-1.
+    // prod-2 is no misspelling of prod-1.
     let letters = |name: &str| name.replace(|c: char| c.is_ascii_digit(), "");
     let others = near.iter().map(Resource::name).filter(|other| letters(other) != letters(name));
     hyperfleet_core::nearest(name, others).map(str::to_owned)
@@ -161,8 +161,8 @@ pub(crate) fn pattern(before: &str, text: &str, behind: &str) -> String {
 
 async fn ambiguous(session: &Session, kind: &Kind, name: &str, candidates: &[Resource]) -> Failure {
     let mut text =
-        format!("{} could be any of these; say which, by its path or its id:", called(&kind.kind, name));
-    // The list is for help only: without the owners' names it still has the ids.
+        format!("{} is ambiguous; name one by its path or its id:", display_name(&kind.kind, name));
+    // Without the owners' names the list still has the ids.
     let owners = Owners::of(session, candidates).await.unwrap_or_default();
     for one in candidates {
         let state = if one.is_finalizing() { ", being deleted" } else { "" };

@@ -1,54 +1,53 @@
 //! Many resources at once: some by their names, or all of a kind that labels or a search select.
 
-use clap::{Arg, ArgAction, ArgMatches};
+use clap::Args;
 use hyperfleet_client::{ListQuery, Page, Request, Resource};
 
-use super::{Found, Prefer, lists_below, named, parse};
+use super::{FoundResource, Prefer, Within, lists_below, named, parse};
 use crate::commands::Failure;
 use crate::remote::{Session, selector};
 
-/// `-l`, `--search` and `--all`.
-pub(crate) fn arguments() -> [Arg; 3] {
-    [
-        Arg::new("selector")
-            .short('l')
-            .long("selector")
-            .value_name("LABELS")
-            .help("All of the kind with these labels"),
-        Arg::new("search").long("search").value_name("QUERY").help("All of the kind that this finds"),
-        Arg::new("all")
-            .long("all")
-            .action(ArgAction::SetTrue)
-            .conflicts_with_all(["selector", "search"])
-            .help("All of the kind"),
-    ]
+/// The flags that select.
+#[derive(Debug, Args)]
+pub(crate) struct Selection {
+    /// All of the kind with these labels
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    selector: Option<String>,
+    /// All of the kind that match this search
+    #[arg(long, value_name = "QUERY")]
+    search: Option<String>,
+    /// All of the kind
+    #[arg(long, conflicts_with_all = ["selector", "search"])]
+    all: bool,
 }
 
-/// Whether these flags select, so that any number may be found.
-pub(crate) fn is_one(matches: &ArgMatches) -> bool {
-    matches.contains_id("selector") || matches.contains_id("search") || matches.get_flag("all")
+impl Selection {
+    /// Whether any number of resources may be found.
+    pub(crate) fn is_given(&self) -> bool {
+        self.selector.is_some() || self.search.is_some() || self.all
+    }
 }
 
 /// Those that the words name, or all of a kind that is selected.
 pub(crate) async fn found(
     session: &Session,
-    matches: &ArgMatches,
     words: &[String],
-) -> Result<Vec<Found>, Failure> {
-    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let search = selector::search(text("selector"), text("search"))?;
+    within: &Within,
+    selection: &Selection,
+) -> Result<Vec<FoundResource>, Failure> {
+    let search = selector::search(selection.selector.as_deref(), selection.search.as_deref())?;
     let by_kind = parse(session.kinds().await?, words)?.into_iter().filter(|one| one.path.is_empty());
     let kinds: Vec<_> = by_kind.map(|one| one.kind).collect();
     if kinds.is_empty() {
         return match search {
-            Some(_) => Err(Failure::usage("a selection needs a kind alone, without names")),
-            None => named(session, matches, words, Prefer::Active).await,
+            Some(_) => Err(Failure::usage("-l and --search cannot be combined with names")),
+            None => named(session, words, within, Prefer::Active).await,
         };
     }
-    if search.is_none() && !matches.get_flag("all") {
-        return Err(Failure::usage("which ones? Say names, -l, --search, or --all"));
+    if search.is_none() && !selection.all {
+        return Err(Failure::usage("specify names, -l, --search or --all"));
     }
-    let owner = super::owner(session, matches).await?;
+    let owner = within.find(session).await?;
     let mut found = Vec::new();
     for kind in kinds {
         let lists = match &owner {
@@ -63,7 +62,9 @@ pub(crate) async fn found(
         };
         for list in lists {
             let page: Page<Resource> = session.pages(Request::list(&list, &query), None).await?;
-            found.extend(page.items.into_iter().map(|resource| Found { kind: kind.clone(), resource }));
+            found.extend(
+                page.items.into_iter().map(|resource| FoundResource { kind: kind.clone(), resource }),
+            );
         }
     }
     Ok(found)

@@ -1,11 +1,11 @@
-//! Who may have leases, and whose groups they are of: each tenant has its own, and so has the system.
+//! Permissions on leases, and lease groups per tenant.
 
 use super::*;
-use crate::support::{both_stores, etag, text};
+use crate::support::{etag, text};
 
-guarded!(server = ROLES; leases_are_for_those_who_may_report_on_some_kind);
+both_stores!(start = async |backend| Guarded::on(backend, ROLES).await; leases_need_the_report_permission_on_some_kind);
 
-both_stores!(config = TENANTS; a_group_is_of_one_tenant_or_of_the_system);
+both_stores!(config = TENANTS; a_lease_group_belongs_to_one_tenant_or_to_the_system);
 
 const ROLES: &str = r#"
   authorization:
@@ -30,7 +30,7 @@ fn claim(caller: &Caller<'_>, holder: &str) -> Asked {
     caller.call("PUT", "/leases/sentinel/range-0").json(&json!({"holder": holder, "ttl": "1h"}))
 }
 
-async fn leases_are_for_those_who_may_report_on_some_kind(guarded: &Guarded) {
+async fn leases_need_the_report_permission_on_some_kind(guarded: &Guarded) {
     let reporter = guarded.member("rea@example.com", &["reporters"]);
     let owner = guarded.member("oda@example.com", &["owners"]);
     let visitor = guarded.named("vic@example.com");
@@ -47,7 +47,7 @@ async fn leases_are_for_those_who_may_report_on_some_kind(guarded: &Guarded) {
     assert_eq!(taken.header("cache-control"), Some("private, no-cache"));
 }
 
-async fn a_group_is_of_one_tenant_or_of_the_system(app: &App) {
+async fn a_lease_group_belongs_to_one_tenant_or_to_the_system(app: &App) {
     let callers = [
         Caller::new(app, &[("x-org", "a")]),
         Caller::new(app, &[("x-org", "b")]),

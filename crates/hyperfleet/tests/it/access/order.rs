@@ -1,8 +1,8 @@
-//! The order of the checks: a caller who breaks several rules at once is told of the first.
+//! The order of the access checks: a request that fails several is refused by the first.
 
 use super::*;
 
-guarded!(server = ALL; each_check_comes_before_the_next);
+both_stores!(start = async |backend| Guarded::on(backend, ALL).await; access_checks_run_in_their_documented_order);
 
 const ALL: &str = r#"
   tenant:
@@ -17,9 +17,9 @@ const ALL: &str = r#"
     writes: {per_second: 1, burst: 5}
 "#;
 
-async fn each_check_comes_before_the_next(guarded: &Guarded) {
-    let absent = format!("/clusters/{}", walk::NOBODY);
-    let of_any_kind = format!("/resources/{}", walk::NOBODY);
+async fn access_checks_run_in_their_documented_order(guarded: &Guarded) {
+    let absent = format!("/clusters/{}", walk::UNKNOWN_ID);
+    let of_any_kind = format!("/resources/{}", walk::UNKNOWN_ID);
     let wrong = async |caller: &Caller<'_>, org: bool, method: &str, path: &str| {
         let asked = caller.call(method, path);
         let asked = if org { asked.header("x-org", "a") } else { asked };
@@ -35,7 +35,7 @@ async fn each_check_comes_before_the_next(guarded: &Guarded) {
     assert_refused(&wrong(&stranger, false, "PATCH", &absent).await, 401, "AUT-001");
     assert_refused(&wrong(&nameless, false, "PATCH", &absent).await, 401, "AUT-001");
     for _ in 0..10 {
-        // Nobody has spent anything who was refused so far.
+        // Refused requests do not count against the rate limit.
         assert_refused(&wrong(&maker, false, "PATCH", &absent).await, 403, "AUZ-001");
         assert_refused(&wrong(&visitor, true, "PATCH", &absent).await, 403, "AUZ-003");
         assert_refused(&wrong(&maker, true, "DELETE", &absent).await, 403, "AUZ-003");

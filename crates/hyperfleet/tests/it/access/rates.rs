@@ -1,17 +1,17 @@
-//! Rates: whoever asks too much is told when to come back, and nobody else notices. Buckets fill while a test runs, so
-//! what is counted is held against the time that it took.
+//! Rate limits: a caller beyond its limit gets `Retry-After`, other callers are not affected. Buckets fill while a test
+//! runs, so counts are compared with the elapsed time.
 
 use std::time::Instant;
 
 use super::*;
 use crate::support::{href, text};
 
-guarded!(
-    server = RATES;
-    a_burst_is_answered_and_what_comes_after_it_is_told_to_wait,
-    nobody_pays_for_another,
-    reads_writes_and_reports_are_paid_for_apart,
-    what_needs_no_token_costs_nothing,
+both_stores!(
+    start = async |backend| Guarded::on(backend, RATES).await;
+    requests_beyond_the_burst_are_refused_with_retry_after,
+    rate_limits_are_separate_for_each_caller,
+    reads_writes_and_reports_have_separate_rate_limits,
+    requests_without_a_token_are_not_rate_limited,
 );
 
 const RATES: &str = "
@@ -50,7 +50,7 @@ fn assert_limited(answer: &Answer) {
     );
 }
 
-async fn a_burst_is_answered_and_what_comes_after_it_is_told_to_wait(guarded: &Guarded) {
+async fn requests_beyond_the_burst_are_refused_with_retry_after(guarded: &Guarded) {
     let ann = guarded.named("ann@example.com");
     assert_limited(&exhaust(async || ann.get("/clusters").await).await);
     assert_limited(&exhaust_more(async || ann.get("/whoami").await).await);
@@ -68,7 +68,7 @@ async fn exhaust_more(ask: impl AsyncFn() -> Answer) -> Answer {
     answer
 }
 
-async fn nobody_pays_for_another(guarded: &Guarded) {
+async fn rate_limits_are_separate_for_each_caller(guarded: &Guarded) {
     let ann = guarded.named("ann@example.com");
     exhaust(async || ann.get("/clusters").await).await;
     guarded.named("bob@example.com").get("/clusters").await.expect_status(200);
@@ -80,7 +80,7 @@ async fn nobody_pays_for_another(guarded: &Guarded) {
     guarded.named("bob@example.com").get("/clusters").await.expect_status(200);
 }
 
-async fn reads_writes_and_reports_are_paid_for_apart(guarded: &Guarded) {
+async fn reads_writes_and_reports_have_separate_rate_limits(guarded: &Guarded) {
     let (ann, bob) = (guarded.named("ann@example.com"), guarded.named("bob@example.com"));
     let made = bob.cluster("made", &json!({})).await;
     exhaust(async || ann.get(href(&made)).await).await;
@@ -96,13 +96,13 @@ async fn reads_writes_and_reports_are_paid_for_apart(guarded: &Guarded) {
     assert_eq!(text(&bob.get(href(&made)).await.expect_status(200).json()["updated_by"]), "ann@example.com");
 }
 
-async fn what_needs_no_token_costs_nothing(guarded: &Guarded) {
+async fn requests_without_a_token_are_not_rate_limited(guarded: &Guarded) {
     let ann = guarded.named("ann@example.com");
     exhaust(async || ann.get("/clusters").await).await;
     for _ in 0..20 {
         ann.get("/openapi").await.expect_status(200);
         ann.get("/api/hyperfleet/health").await.expect_status(200);
-        // Who is not let in spends nobody's tokens.
+        // An unauthenticated request takes no token of any bucket.
         guarded.get("/clusters").await.expect_status(401);
     }
     guarded.holder(&guarded.issuer.nameless()).get("/clusters").await.expect_status(200);

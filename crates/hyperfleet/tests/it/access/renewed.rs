@@ -1,12 +1,14 @@
-//! The client whose token is renewed in its file while it runs.
+//! A client whose token is renewed in its file while it runs.
+
+use std::time::Duration;
 
 use hyperfleet_client::{Client, Collection, Retry, Settings, Token, WatchEvent, WatchQuery};
 
 use super::*;
 
-guarded!(server = ""; a_client_goes_on_with_the_renewed_token_of_its_file,);
+both_stores!(start = async |backend| Guarded::on(backend, "").await; a_client_rereads_a_renewed_token_from_its_file,);
 
-async fn a_client_goes_on_with_the_renewed_token_of_its_file(guarded: &Guarded) {
+async fn a_client_rereads_a_renewed_token_from_its_file(guarded: &Guarded) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("token");
     let renew = |token: &str| {

@@ -1,11 +1,11 @@
-//! Roles: what no rule grants is refused, what may not be read does not exist, and the server tells the truth when it
-//! is asked what someone may do.
+//! Roles: a verb without a rule is refused, an unreadable resource does not exist, and access checks predict the
+//! answers.
 
 mod explained;
 mod labels;
 mod retries;
-mod told;
 mod watches;
+mod whoami;
 
 use std::process::Command;
 
@@ -14,17 +14,17 @@ use hyperfleet_testkit::eventually;
 use super::*;
 use crate::support::{href, id, text};
 
-guarded!(
-    server = ROLES;
+both_stores!(
+    start = async |backend| Guarded::on(backend, ROLES).await;
     a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for,
     a_verb_that_is_granted_for_other_resources_is_refused_for_this_one,
-    what_may_not_be_read_is_like_what_never_was,
-    the_past_of_what_may_not_be_read_is_like_that_of_what_never_was,
-    lists_and_counts_leave_out_what_may_not_be_read,
-    a_list_without_any_right_to_read_is_refused,
-    nobody_creates_or_labels_into_what_is_not_theirs,
+    an_unreadable_resource_is_not_found,
+    the_history_of_an_unreadable_resource_is_not_found,
+    lists_and_counts_leave_out_unreadable_resources,
+    a_list_without_any_read_permission_is_refused,
+    a_create_or_label_change_outside_the_callers_scope_is_refused,
     force_delete_is_a_verb_of_its_own,
-    only_those_who_may_report_report,
+    reporting_needs_the_report_permission,
 );
 
 const ROLES: &str = r#"
@@ -58,7 +58,7 @@ fn both(guarded: &Guarded) -> Caller<'_> {
     guarded.member("bea@example.com", &["viewers", "developers"])
 }
 
-/// One for whom only what is for development exists.
+/// A caller that may read development resources only.
 fn developer(guarded: &Guarded) -> Caller<'_> {
     guarded.member("dev@example.com", &["developers"])
 }
@@ -94,17 +94,17 @@ async fn tried(caller: &Caller<'_>, verb: &str, path: &str) -> Answer {
 
 /// Has the server read another configuration, and waits until it says so.
 async fn hang_up(guarded: &Guarded, config: &str, message: &str) {
-    let told = || guarded.server.logs().iter().filter(|line| line["message"] == message).count();
-    let before = told();
+    let count = || guarded.server.logs().iter().filter(|line| line["message"] == message).count();
+    let before = count();
     std::fs::write(guarded.server.directory().join("config.yaml"), config).unwrap();
     let pid = guarded.server.pid().unwrap().to_string();
     let sent = Command::new("/bin/sh").args(["-c", "kill -HUP \"$1\"", "kill", &pid]).status().unwrap();
     assert!(sent.success());
-    eventually(message, DEADLINE, async || (told() > before).then_some(())).await;
+    eventually(message, DEADLINE, async || (count() > before).then_some(())).await;
 }
 
-/// The answer about `path` that someone gets, without what differs from call to call.
-fn told(answer: &Answer, id: &str) -> String {
+/// The answer without what differs from call to call.
+fn problem_text(answer: &Answer, id: &str) -> String {
     let mut problem = answer.json();
     for member in ["timestamp", "trace_id"] {
         problem[member] = Value::Null;
@@ -115,9 +115,9 @@ fn told(answer: &Answer, id: &str) -> String {
 async fn a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
     let viewer = guarded.member("vic@example.com", &["viewers"]);
-    let nobody = guarded.named("nobody@example.com");
+    let unbound = guarded.named("unbound@example.com");
     let before = viewer.get(href(&dev)).await.expect_status(200).json();
-    let absent = format!("/clusters/{}", walk::NOBODY);
+    let absent = format!("/clusters/{}", walk::UNKNOWN_ID);
     for path in [href(&dev), &absent] {
         for verb in ["write", "delete", "force-delete", "report"] {
             let answer = tried(&viewer, verb, path).await;
@@ -125,7 +125,7 @@ async fn a_verb_that_no_rule_grants_is_refused_before_the_resource_is_looked_for
             assert!(text(&answer.json()["detail"]).contains(verb), "{answer}");
         }
         for verb in ["read", "write", "delete", "force-delete", "report"] {
-            assert_refused(&tried(&nobody, verb, path).await, 403, "AUZ-003");
+            assert_refused(&tried(&unbound, verb, path).await, 403, "AUZ-003");
         }
     }
     assert_refused(&viewer.post("/clusters", &cluster("never", &json!({}))).await, 403, "AUZ-003");
@@ -153,11 +153,11 @@ async fn a_verb_that_is_granted_for_other_resources_is_refused_for_this_one(guar
         assert_refused(&tried(&bea, "delete", &path).await, 403, "AUZ-002");
     }
     bea.get(href(&prod)).await.expect_status(200);
-    bea.get(&format!("/clusters/{}", walk::NOBODY)).await.expect_status(404);
-    tried(&bea, "write", &format!("/clusters/{}", walk::NOBODY)).await.expect_status(404);
+    bea.get(&format!("/clusters/{}", walk::UNKNOWN_ID)).await.expect_status(404);
+    tried(&bea, "write", &format!("/clusters/{}", walk::UNKNOWN_ID)).await.expect_status(404);
 }
 
-async fn what_may_not_be_read_is_like_what_never_was(guarded: &Guarded) {
+async fn an_unreadable_resource_is_not_found(guarded: &Guarded) {
     let [dev, _, prod, prod_pool] = fleet(guarded).await;
     let caller = developer(guarded);
     caller.get(href(&dev)).await.expect_status(200);
@@ -165,40 +165,45 @@ async fn what_may_not_be_read_is_like_what_never_was(guarded: &Guarded) {
         json!({"kind": "NodePool", "name": "mine", "spec": {"n": 1}, "labels": {"environment": "dev"}});
     for (resource, plural) in [(&prod, "clusters"), (&prod_pool, "nodepools")] {
         for base in [format!("/{plural}"), "/resources".to_owned()] {
-            let (there, absent) = (format!("{base}/{}", id(resource)), format!("{base}/{}", walk::NOBODY));
+            let (there, absent) =
+                (format!("{base}/{}", id(resource)), format!("{base}/{}", walk::UNKNOWN_ID));
             for verb in ["read", "write", "delete"] {
                 let (hidden, none) =
                     (tried(&caller, verb, &there).await, tried(&caller, verb, &absent).await);
                 assert_eq!(none.status, 404, "{verb} {absent}: {none}");
-                assert_eq!(told(&hidden, id(resource)), told(&none, walk::NOBODY), "{verb} {there}");
+                assert_eq!(
+                    problem_text(&hidden, id(resource)),
+                    problem_text(&none, walk::UNKNOWN_ID),
+                    "{verb} {there}"
+                );
             }
             let statuses = (
                 caller.get(&format!("{there}/statuses")).await,
                 caller.get(&format!("{absent}/statuses")).await,
             );
-            assert_eq!(told(&statuses.0, id(resource)), told(&statuses.1, walk::NOBODY));
+            assert_eq!(problem_text(&statuses.0, id(resource)), problem_text(&statuses.1, walk::UNKNOWN_ID));
         }
     }
     let (there, absent) =
-        (format!("{}/nodepools", href(&prod)), format!("/clusters/{}/nodepools", walk::NOBODY));
+        (format!("{}/nodepools", href(&prod)), format!("/clusters/{}/nodepools", walk::UNKNOWN_ID));
     for (hidden, none) in [
         (caller.get(&there).await, caller.get(&absent).await),
         (caller.post(&there, &pool).await, caller.post(&absent, &pool).await),
     ] {
         assert_eq!(none.status, 404, "{none}");
-        assert_eq!(told(&hidden, id(&prod)), told(&none, walk::NOBODY));
+        assert_eq!(problem_text(&hidden, id(&prod)), problem_text(&none, walk::UNKNOWN_ID));
     }
     let question = |id: &str| json!({"verb": "write", "kind": "Cluster", "id": id});
     let hidden = caller.post("/authz/check", &question(id(&prod))).await.expect_status(404);
-    let none = caller.post("/authz/check", &question(walk::NOBODY)).await.expect_status(404);
-    assert_eq!(told(&hidden, id(&prod)), told(&none, walk::NOBODY));
-    // A name that is taken has to be refused, but not by whom it is taken.
+    let none = caller.post("/authz/check", &question(walk::UNKNOWN_ID)).await.expect_status(404);
+    assert_eq!(problem_text(&hidden, id(&prod)), problem_text(&none, walk::UNKNOWN_ID));
+    // A name that is taken has to be refused, without naming the resource that has it.
     let taken = caller.post("/clusters", &cluster("prod-cluster", &json!({"environment": "dev"}))).await;
     assert_refused(&taken, 409, "CNF-001");
     assert!(!taken.to_string().contains(id(&prod)), "{taken}");
 }
 
-async fn the_past_of_what_may_not_be_read_is_like_that_of_what_never_was(guarded: &Guarded) {
+async fn the_history_of_an_unreadable_resource_is_not_found(guarded: &Guarded) {
     let [dev, dev_pool, prod, prod_pool] = fleet(guarded).await;
     let (ann, caller) = (admin(guarded), developer(guarded));
     // One pool of theirs below a Cluster that is not.
@@ -214,11 +219,11 @@ async fn the_past_of_what_may_not_be_read_is_like_that_of_what_never_was(guarded
                 for base in [format!("/{plural}"), "/resources".to_owned()] {
                     ann.get(&format!("{base}/{}{end}", id(resource))).await.expect_status(200);
                     let hidden = caller.get(&format!("{base}/{}{end}", id(resource))).await;
-                    let none = caller.get(&format!("{base}/{}{end}", walk::NOBODY)).await;
+                    let none = caller.get(&format!("{base}/{}{end}", walk::UNKNOWN_ID)).await;
                     assert_eq!(none.status, 404, "{none}");
                     assert_eq!(
-                        told(&hidden, id(resource)),
-                        told(&none, walk::NOBODY),
+                        problem_text(&hidden, id(resource)),
+                        problem_text(&none, walk::UNKNOWN_ID),
                         "{round}: {base}{end}"
                     );
                 }
@@ -226,8 +231,8 @@ async fn the_past_of_what_may_not_be_read_is_like_that_of_what_never_was(guarded
             ann.get(&format!("{nested}{end}")).await.expect_status(200);
             let below = caller.get(&format!("{nested}{end}")).await;
             assert_refused(&below, 404, "NTF-002");
-            let nobody = guarded.named("nobody@example.com");
-            assert_refused(&nobody.get(&format!("{}{end}", href(&dev))).await, 403, "AUZ-003");
+            let unbound = guarded.named("unbound@example.com");
+            assert_refused(&unbound.get(&format!("{}{end}", href(&dev))).await, 403, "AUZ-003");
         }
         if round == "there" {
             for cluster in [&dev, &prod] {
@@ -240,7 +245,7 @@ async fn the_past_of_what_may_not_be_read_is_like_that_of_what_never_was(guarded
     }
 }
 
-async fn lists_and_counts_leave_out_what_may_not_be_read(guarded: &Guarded) {
+async fn lists_and_counts_leave_out_unreadable_resources(guarded: &Guarded) {
     fleet(guarded).await;
     let (ann, caller) = (admin(guarded), developer(guarded));
     for (path, all, seen) in [
@@ -261,17 +266,17 @@ async fn lists_and_counts_leave_out_what_may_not_be_read(guarded: &Guarded) {
             (seen.len() as u64, seen.to_vec()),
             "{path}"
         );
-        assert_eq!(both(guarded).list(&path).await.0, all, "whoever may read all sees all: {path}");
+        assert_eq!(both(guarded).list(&path).await.0, all, "a caller that may read all sees all: {path}");
     }
     let page = caller.get("/clusters?pageSize=1").await.expect_status(200).json();
     assert_eq!((&page["total"], page.get("next_page_token")), (&json!(1), None));
 }
 
-async fn a_list_without_any_right_to_read_is_refused(guarded: &Guarded) {
+async fn a_list_without_any_read_permission_is_refused(guarded: &Guarded) {
     fleet(guarded).await;
-    let nobody = guarded.named("nobody@example.com");
+    let unbound = guarded.named("unbound@example.com");
     for path in ["/clusters", "/nodepools", "/resources", "/resources?kind=Cluster"] {
-        assert_refused(&nobody.get(path).await, 403, "AUZ-003");
+        assert_refused(&unbound.get(path).await, 403, "AUZ-003");
     }
     let operator = guarded.member("ops@example.com", &["operators"]);
     assert_eq!(operator.list("/clusters").await.0, 2);
@@ -281,7 +286,7 @@ async fn a_list_without_any_right_to_read_is_refused(guarded: &Guarded) {
     }
 }
 
-async fn nobody_creates_or_labels_into_what_is_not_theirs(guarded: &Guarded) {
+async fn a_create_or_label_change_outside_the_callers_scope_is_refused(guarded: &Guarded) {
     let [dev, _, prod, _] = fleet(guarded).await;
     for caller in [developer(guarded), both(guarded)] {
         let prefix = if caller.get(href(&prod)).await.status == 200 { "bea" } else { "dev" };
@@ -334,7 +339,7 @@ async fn force_delete_is_a_verb_of_its_own(guarded: &Guarded) {
     operator.get(href(&dev)).await.expect_status(404);
 }
 
-async fn only_those_who_may_report_report(guarded: &Guarded) {
+async fn reporting_needs_the_report_permission(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
     let path = format!("{}/statuses", href(&dev));
     for method in ["PUT", "POST"] {

@@ -1,10 +1,10 @@
-//! Tenants: what is another's does not exist. Each answer about a foreign resource is held, byte for byte, against the
-//! answer about one that never was.
+//! Tenants: a foreign resource does not exist. Each answer about one is compared, byte for byte, with the answer about
+//! a resource that never existed.
 
 mod absent;
-mod belonging;
+mod identification;
 mod lists;
-mod walls;
+mod row_level_security;
 mod watches;
 
 use super::*;
@@ -43,8 +43,8 @@ fn system(app: &App) -> Caller<'_> {
     Caller::new(app, &[("x-system", "true")])
 }
 
-/// The form of an id, but of nothing; another for each number.
-fn nobody(number: usize) -> String {
+/// An id that no resource has; another for each number.
+fn unknown_id(number: usize) -> String {
     format!("0198c0de-0000-7abc-8def-0000000000{number:02x}")
 }
 
@@ -83,9 +83,9 @@ impl Tree {
     }
 }
 
-/// Ids that nobody has, one for each plural.
-fn nobodies() -> Vec<(&'static str, String)> {
-    KINDS.iter().enumerate().map(|(number, (plural, _))| (*plural, nobody(number))).collect()
+/// Ids that no resource has, one for each plural.
+fn unknown_ids() -> Vec<(&'static str, String)> {
+    KINDS.iter().enumerate().map(|(number, (plural, _))| (*plural, unknown_id(number))).collect()
 }
 
 /// The path with the id that goes with each plural; below `resources` it is that of `any`.
@@ -104,7 +104,7 @@ fn filled(template: &str, any: &str, ids: &[(&str, String)]) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// An answer as text, without the moment it was given at; each real id becomes the one that nobody has.
+/// An answer as text, without its time; each real id becomes the unknown one.
 fn masked(answer: &Answer, masks: &[(String, String)]) -> String {
     let mut answer = answer.clone();
     answer.headers.remove("date");

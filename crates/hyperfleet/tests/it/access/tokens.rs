@@ -1,20 +1,20 @@
-//! Tokens: without a good one nobody learns or changes anything, and with one the caller's name is what is recorded.
+//! Tokens: without a valid one nothing is read or changed, and with one the caller's identity is recorded.
 
 use super::*;
 use crate::support::{id, text, watched};
 use hyperfleet_testkit::eventually;
 
-guarded!(
-    server = "";
-    without_a_token_every_operation_that_is_not_open_answers_401_and_nothing_else,
-    what_is_open_needs_no_token_and_minds_no_bad_one,
-    a_token_that_is_not_good_is_told_why,
-    whoever_has_a_token_reads_and_writes_by_name,
-    a_token_without_a_name_reads_and_does_not_write,
-    a_watch_ends_with_the_key_of_its_token,
+both_stores!(
+    start = async |backend| Guarded::on(backend, "").await;
+    without_a_token_every_protected_operation_answers_401,
+    open_operations_ignore_missing_and_invalid_tokens,
+    an_invalid_token_is_refused_with_its_reason,
+    a_caller_with_a_token_writes_under_its_name,
+    a_token_without_an_identity_reads_and_does_not_write,
+    a_watch_ends_when_the_key_of_its_token_is_withdrawn,
 );
 
-/// All that answers everyone. A route that is new here was opened on purpose.
+/// All routes that need no token. A route that is new here was opened on purpose.
 const OPEN: [&str; 8] = [
     "/api/hyperfleet",
     "/api/hyperfleet/health",
@@ -31,13 +31,13 @@ fn filled(template: &str, id: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-async fn without_a_token_every_operation_that_is_not_open_answers_401_and_nothing_else(guarded: &Guarded) {
+async fn without_a_token_every_protected_operation_answers_401(guarded: &Guarded) {
     let ann = guarded.named("ann@example.com");
     let cluster = ann.cluster("kept", &json!({})).await;
     let before = ann.get("/resources?showDeleted=true").await.expect_status(200).json();
     let mut details = Vec::new();
     for (method, template, _) in operations(guarded).await.into_iter().filter(|(.., open)| !open) {
-        for path in [filled(&template, walk::NOBODY), filled(&template, id(&cluster))] {
+        for path in [filled(&template, walk::UNKNOWN_ID), filled(&template, id(&cluster))] {
             let queried = format!("{path}?surprise=1");
             let good = body(&method, &path, "Cluster");
             for (path, body) in [
@@ -69,7 +69,7 @@ async fn without_a_token_every_operation_that_is_not_open_answers_401_and_nothin
     assert_eq!(after, before, "nothing was done");
 }
 
-async fn what_is_open_needs_no_token_and_minds_no_bad_one(guarded: &Guarded) {
+async fn open_operations_ignore_missing_and_invalid_tokens(guarded: &Guarded) {
     let mut open: Vec<_> = operations(guarded).await.into_iter().filter(|(.., open)| *open).collect();
     open.sort_unstable();
     let paths: Vec<_> = open.iter().map(|(_, path, _)| path.as_str()).collect();
@@ -87,7 +87,7 @@ async fn what_is_open_needs_no_token_and_minds_no_bad_one(guarded: &Guarded) {
     assert_refused(&guarded.call("PUT", "/clusters").await, 405, "NTF-000");
 }
 
-async fn a_token_that_is_not_good_is_told_why(guarded: &Guarded) {
+async fn an_invalid_token_is_refused_with_its_reason(guarded: &Guarded) {
     let ours = &guarded.issuer;
     let good = ours.token("ann@example.com");
     let (message, _) = good.rsplit_once('.').unwrap();
@@ -110,7 +110,7 @@ async fn a_token_that_is_not_good_is_told_why(guarded: &Guarded) {
             guarded.get("/clusters"),
             guarded.get("/whoami"),
             guarded.post("/clusters").json(&body),
-            guarded.delete(&format!("/clusters/{}", walk::NOBODY)),
+            guarded.delete(&format!("/clusters/{}", walk::UNKNOWN_ID)),
         ] {
             let answer = asked.header("authorization", &sent).await;
             assert_refused(&answer, 401, code);
@@ -128,11 +128,11 @@ async fn a_token_that_is_not_good_is_told_why(guarded: &Guarded) {
     let logs = Value::from(guarded.server.logs()).to_string();
     for token in [&good, &other, &stranger, &expired] {
         let (_, signature) = token.rsplit_once('.').unwrap();
-        assert!(!logs.contains(signature), "a token is nobody's business in a log");
+        assert!(!logs.contains(signature), "a token must not be logged");
     }
 }
 
-async fn a_watch_ends_with_the_key_of_its_token(guarded: &Guarded) {
+async fn a_watch_ends_when_the_key_of_its_token_is_withdrawn(guarded: &Guarded) {
     let ann = guarded.named("ann@example.com");
     ann.cluster("seen", &json!({})).await;
     let mut stream = ann.get(&watched("/clusters")).watch().await;
@@ -154,7 +154,7 @@ async fn a_watch_ends_with_the_key_of_its_token(guarded: &Guarded) {
     assert_eq!(resumed.change().await.object()["name"], "unseen", "nothing is skipped");
 }
 
-async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {
+async fn a_caller_with_a_token_writes_under_its_name(guarded: &Guarded) {
     let (ann, bob) = (guarded.named(" ann@example.com "), guarded.named("bob@example.com"));
     let made = ann.cluster("hers", &json!({})).await;
     assert_eq!(
@@ -162,12 +162,12 @@ async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {
         ("ann@example.com", "ann@example.com")
     );
     let path = text(&made["href"]);
-    // What one caller is told is kept by nobody who might tell another.
+    // No shared cache may keep what one caller received.
     for (asked, status) in [
         (ann.get(path), 200),
         (ann.get("/clusters"), 200),
         (ann.get("/whoami"), 200),
-        (ann.get(&format!("/clusters/{}", walk::NOBODY)), 404),
+        (ann.get(&format!("/clusters/{}", walk::UNKNOWN_ID)), 404),
     ] {
         let answer = asked.await.expect_status(status);
         assert_eq!(answer.header("cache-control"), Some("private, no-cache"), "{answer}");
@@ -188,7 +188,7 @@ async fn whoever_has_a_token_reads_and_writes_by_name(guarded: &Guarded) {
     bob.post(&format!("{path}/force-delete"), &json!({"reason": "done with it"})).await.expect_status(204);
 }
 
-async fn a_token_without_a_name_reads_and_does_not_write(guarded: &Guarded) {
+async fn a_token_without_an_identity_reads_and_does_not_write(guarded: &Guarded) {
     let made = guarded.named("ann@example.com").cluster("kept", &json!({})).await;
     let path = text(&made["href"]);
     let nameless = guarded.holder(&guarded.issuer.nameless());

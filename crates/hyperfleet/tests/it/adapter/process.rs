@@ -1,4 +1,4 @@
-//! `hyperfleet adapter simulate` as a process of its own, told by a Sentinel in another one.
+//! `hyperfleet adapter simulate` as a process, fed by a Sentinel in another one.
 
 use hyperfleet_testkit::{Nats, RabbitMq, eventually};
 use serde_json::Value;
@@ -16,13 +16,13 @@ entities:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fleets_are_looked_after_by_several_adapters_over_nats() {
-    looked_after(&App::on_sqlite(SEVERAL).await, nats(Nats::shared().url())).await;
+async fn several_adapters_reconcile_a_fleet_over_nats() {
+    looked_after(&App::sqlite(SEVERAL).await, nats(Nats::shared().url())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fleets_are_looked_after_by_several_adapters_over_rabbitmq() {
-    looked_after(&App::on_postgres(SEVERAL).await, rabbitmq(RabbitMq::shared().url())).await;
+async fn several_adapters_reconcile_a_fleet_over_rabbitmq() {
+    looked_after(&App::postgres(SEVERAL).await, rabbitmq(RabbitMq::shared().url())).await;
 }
 
 /// From the creation to the end, with a Sentinel and three adapters, each a process of its own.
@@ -68,15 +68,15 @@ async fn looked_after(app: &App, broker: Variables) {
 }
 
 #[test]
-fn what_cannot_work_is_told_with_exit_code_2() {
+fn invalid_arguments_end_the_adapter_with_exit_code_2() {
     support::run(async {
-        let app = App::on_sqlite(CONFIG).await;
+        let app = App::sqlite(CONFIG).await;
         let url = format!("http://{}", app.api().authority());
         let server = format!("--clients-hyperfleet-api-base-url={url}");
         let program = Program::new();
         for (arguments, told) in [
             (&["--name", "dns"][..], "broker.type is memory (default)"),
-            (&["--name", "dns", "--fail", "101%"], "a part of all such as 5% or 0.05"),
+            (&["--name", "dns", "--fail", "101%"], "expected a fraction such as 5% or 0.05"),
             (&["--name", "dns", "--broker-type", "pigeon"], "must be one of memory, nats"),
             (
                 &["--name", "dns", "--broker-type", "nats", "--kind", "rockets", &server],

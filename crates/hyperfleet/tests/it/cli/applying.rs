@@ -1,9 +1,9 @@
-//! `apply` and `diff`: wishes in documents of every form.
+//! `apply` and `diff` of documents in every form.
 
 use serde_json::json;
 
 use super::{Cli, transcript};
-use crate::support::{App, CATALOG, both_stores};
+use crate::support::{App, CATALOG, any_store};
 
 const FLEET: &str = "\
 # What belongs to something may stand before it.
@@ -39,9 +39,9 @@ kind: Network
 name: front
 ";
 
-async fn documents_are_made_then_changed_then_left_alone(app: &App) {
+async fn apply_creates_then_changes_then_leaves_unchanged(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    insta::assert_snapshot!(cli.transcript("apply -f fleet.yaml --parallel 1").await, @"
     cluster/prod-1 created
     zone/z-1 created
     network/front created
@@ -52,7 +52,7 @@ async fn documents_are_made_then_changed_then_left_alone(app: &App) {
     --- stderr
     7 created, 0 changed, 0 unchanged, 0 failed
     ");
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    insta::assert_snapshot!(cli.transcript("apply -f fleet.yaml --parallel 1").await, @"
     cluster/prod-1 unchanged
     zone/z-1 unchanged
     network/front unchanged
@@ -65,7 +65,7 @@ async fn documents_are_made_then_changed_then_left_alone(app: &App) {
     ");
     let cli =
         cli.file("fleet.yaml", &FLEET.replace("size: 2", "size: 5").replace("replicas: 3", "replicas: 4"));
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --parallel 1").await, @"
+    insta::assert_snapshot!(cli.transcript("apply -f fleet.yaml --parallel 1").await, @"
     cluster/prod-1 changed
     zone/z-1 unchanged
     network/front unchanged
@@ -85,7 +85,7 @@ async fn documents_are_made_then_changed_then_left_alone(app: &App) {
 
 async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("diff -f fleet.yaml").await, @r#"
+    insta::assert_snapshot!(cli.transcript("diff -f fleet.yaml").await, @r#"
     cluster/prod-1 (new)
       + spec.region: "us-east-1"
       + spec.size: 2
@@ -107,7 +107,7 @@ async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
         "new.yaml",
         "kind: Cluster\nname: prod-1\nlabels: {environment: null, team: blue}\nspec: {region: eu-west-1}\n",
     );
-    insta::assert_snapshot!(cli.told("diff -f new.yaml").await, @r#"
+    insta::assert_snapshot!(cli.transcript("diff -f new.yaml").await, @r#"
     cluster/prod-1
       - spec.region: "us-east-1"
       + spec.region: "eu-west-1"
@@ -115,7 +115,7 @@ async fn diff_shows_what_apply_would_change_and_changes_nothing(app: &App) {
       + labels.team: "blue"
     --- exit 8
     "#);
-    insta::assert_snapshot!(cli.told("diff -f new.yaml --replace").await, @r#"
+    insta::assert_snapshot!(cli.transcript("diff -f new.yaml --replace").await, @r#"
     cluster/prod-1
       - spec.region: "us-east-1"
       + spec.region: "eu-west-1"
@@ -141,7 +141,7 @@ async fn replace_removes_what_is_not_written(app: &App) {
     assert_eq!((&now["spec"], &now["labels"]), (&json!({"x": {"y": 1}}), &json!({})));
 }
 
-async fn directories_stdin_and_exports_are_documents_too(app: &App) {
+async fn apply_reads_directories_stdin_and_exports(app: &App) {
     let cli = Cli::of(app)
         .file("fleet/1.yaml", "kind: Zone\nname: z-1\n")
         .file("fleet/2.json", "[{\"kind\": \"Zone\", \"name\": \"z-2\"}]")
@@ -165,40 +165,40 @@ async fn directories_stdin_and_exports_are_documents_too(app: &App) {
     ");
 }
 
-async fn one_that_fails_does_not_stop_the_others(app: &App) {
+async fn a_failing_document_does_not_stop_the_others(app: &App) {
     let cli = Cli::of(app).file(
         "mixed.yaml",
         "kind: Zone\nname: z-1\n---\nkind: Cluster\nname: X\n---\nkind: Rack\nname: r-1\nowner: zone/z-9\n---\nkind: Network\nname: front\n",
     );
-    insta::assert_snapshot!(cli.told("apply -f mixed.yaml --parallel 1").await, @r#"
+    insta::assert_snapshot!(cli.transcript("apply -f mixed.yaml --parallel 1").await, @r#"
     zone/z-1 created
     network/front created
     --- stderr
     error: cluster/X: Validation Error (HYPERFLEET-VAL-000, HTTP 400)
       Request validation failed with 2 errors
-      name: name must have at least 3 characters, not 1 (given: "X")
-      name: name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X")
+      name must have at least 3 characters, not 1 (given: "X")
+      name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X")
       trace id: [trace]
     error: rack/z-9/r-1: there is no zone/z-9
     2 created, 0 changed, 0 unchanged, 2 failed
     --- exit 1
     "#);
     let cli = cli.file("bad.yaml", "kind: Zone\nname: z-2\nlables: {}\n");
-    insta::assert_snapshot!(cli.told("apply -f bad.yaml").await, @r#"
+    insta::assert_snapshot!(cli.transcript("apply -f bad.yaml").await, @r#"
     --- stderr
-    error: bad.yaml: "lables" is no member of a document; did you mean labels?
+    error: bad.yaml: unknown member "lables"; did you mean labels?
     --- exit 2
     "#);
-    insta::assert_snapshot!(cli.told("apply -f nowhere.yaml").await, @"
+    insta::assert_snapshot!(cli.transcript("apply -f nowhere.yaml").await, @"
     --- stderr
     error: cannot read nowhere.yaml: No such file or directory (os error 2)
     --- exit 2
     ");
 }
 
-async fn a_dry_run_checks_what_it_can(app: &App) {
+async fn an_apply_dry_run_creates_nothing(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
-    insta::assert_snapshot!(cli.told("apply -f fleet.yaml --dry-run --parallel 1").await, @"
+    insta::assert_snapshot!(cli.transcript("apply -f fleet.yaml --dry-run --parallel 1").await, @"
     cluster/prod-1 created (dry run)
     zone/z-1 created (dry run)
     network/front created (dry run)
@@ -212,7 +212,7 @@ async fn a_dry_run_checks_what_it_can(app: &App) {
     assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
 }
 
-async fn curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_yet(app: &App) {
+async fn curl_prints_placeholders_for_ids_of_planned_resources(app: &App) {
     let cli = Cli::of(app).file("fleet.yaml", FLEET);
     let ended = cli.run("apply -f fleet.yaml --curl --parallel 1").await;
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -233,7 +233,7 @@ async fn curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_ye
     assert_eq!(cli.ok("get all --show-deleted -o name").await, "");
 }
 
-async fn curl_needs_no_owner_to_be_there(app: &App) {
+async fn curl_prints_requests_below_a_missing_owner(app: &App) {
     let cli = Cli::of(app).file(
         "part.yaml",
         "kind: Rack\nname: r-1\nowner: zone/z-9\n---\nkind: Rack\nname: r-2\nowner: zone/z-9\n---\n\
@@ -273,7 +273,7 @@ async fn numbers_of_any_size_keep_their_digits(app: &App) {
     assert_eq!(cli.run_with("apply -f -", &exported).await.stdout, "cluster/prod-1 unchanged\n");
 }
 
-async fn of_two_who_change_one_resource_at_once_neither_undoes_the_other(app: &App) {
+async fn concurrent_applies_keep_each_others_changes(app: &App) {
     let cli = Cli::of(app)
         .file("all.yaml", "kind: Cluster\nname: prod-1\nspec: {n: 0}\n")
         .file("a.yaml", "kind: Cluster\nname: prod-1\nspec: {a: {x: 1}}\n")
@@ -285,16 +285,16 @@ async fn of_two_who_change_one_resource_at_once_neither_undoes_the_other(app: &A
     assert_eq!(now["labels"], json!({"b": "b"}));
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    curl_needs_no_owner_to_be_there,
+    curl_prints_requests_below_a_missing_owner,
     numbers_of_any_size_keep_their_digits,
-    curl_prints_every_request_with_a_stand_in_for_ids_that_are_not_there_yet,
-    of_two_who_change_one_resource_at_once_neither_undoes_the_other,
-    documents_are_made_then_changed_then_left_alone,
+    curl_prints_placeholders_for_ids_of_planned_resources,
+    concurrent_applies_keep_each_others_changes,
+    apply_creates_then_changes_then_leaves_unchanged,
     diff_shows_what_apply_would_change_and_changes_nothing,
     replace_removes_what_is_not_written,
-    directories_stdin_and_exports_are_documents_too,
-    one_that_fails_does_not_stop_the_others,
-    a_dry_run_checks_what_it_can,
+    apply_reads_directories_stdin_and_exports,
+    a_failing_document_does_not_stop_the_others,
+    an_apply_dry_run_creates_nothing,
 );

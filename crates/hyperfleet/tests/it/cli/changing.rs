@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::Cli;
-use super::between::Between;
+use super::proxy::Proxy;
 use crate::support::{App, CATALOG, both_stores, href};
 
 async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
@@ -14,43 +14,43 @@ async fn create_makes_a_resource_from_flags_or_a_document(app: &App) {
         "pool.yaml",
         "kind: nodepool\nname: infra\nowner: cluster/prod-1\nlabels: {a: b}\nspec: {replicas: 1}\n",
     );
-    insta::assert_snapshot!(cli.told("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"cluster/prod-1 created");
+    insta::assert_snapshot!(cli.transcript("create cluster prod-1 --label team=blue --set region=us-east-1 --set pool.size=3").await, @"cluster/prod-1 created");
     let made = cli.json("get cluster prod-1 -o json").await;
     assert_eq!(made["spec"], json!({"region": "us-east-1", "pool": {"size": 3}}));
     assert_eq!(made["labels"], json!({"team": "blue"}));
-    insta::assert_snapshot!(cli.told("create -f pool.yaml --label c=d").await, @"nodepool/infra created");
+    insta::assert_snapshot!(cli.transcript("create -f pool.yaml --label c=d").await, @"nodepool/infra created");
     let made = cli.json("get nodepool infra -o json").await;
     assert_eq!((&made["labels"], &made["spec"]), (&json!({"a": "b", "c": "d"}), &json!({"replicas": 1})));
     let printed = cli.json("create cluster dev-1 --spec '{\"n\": 12345678901234567890123}' -o json").await;
     assert_eq!(printed["spec"]["n"].to_string(), "12345678901234567890123");
 }
 
-async fn create_says_what_is_wrong(app: &App) {
+async fn create_names_the_fault(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("create cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("create cluster prod-1").await, @"
     --- stderr
     error: Resource Already Exists (HYPERFLEET-CNF-001, HTTP 409)
       Cluster name 'prod-1' is already used by '[id 1]'
       trace id: [trace]
     --- exit 4
     ");
-    insta::assert_snapshot!(cli.told("create cluster X! --label 'a b=c'").await, @r#"
+    insta::assert_snapshot!(cli.transcript("create cluster X! --label 'a b=c'").await, @r#"
     --- stderr
     error: Validation Error (HYPERFLEET-VAL-000, HTTP 400)
       Request validation failed with 3 errors
-      name: name must have at least 3 characters, not 2 (given: "X!")
-      name: name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X!")
-      labels['a b']: labels['a b']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-' (given: "a b")
+      name must have at least 3 characters, not 2 (given: "X!")
+      name must consist of lower-case letters, digits and '-', and start and end with a letter or digit (given: "X!")
+      labels['a b']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-' (given: "a b")
       trace id: [trace]
     --- exit 1
     "#);
-    insta::assert_snapshot!(cli.told("create nodepool workers").await, @"
+    insta::assert_snapshot!(cli.transcript("create nodepool workers").await, @"
     --- stderr
-    error: the command line: a NodePool belongs to a Cluster: say owner: cluster/NAME
+    error: the command line: a NodePool belongs to a Cluster; add owner: cluster/NAME
     --- exit 2
     ");
-    insta::assert_snapshot!(cli.told("create nodepool prod-2/workers").await, @"
+    insta::assert_snapshot!(cli.transcript("create nodepool prod-2/workers").await, @"
     --- stderr
     error: there is no cluster/prod-2
     --- exit 3
@@ -58,7 +58,7 @@ async fn create_says_what_is_wrong(app: &App) {
     let printed = cli.run("create nodepool prod-2/workers --curl").await;
     assert_eq!(printed.stderr, "there is no cluster/prod-2: ID_OF_cluster_prod-2 stands for its id\n");
     assert!(printed.stdout.contains("/clusters/ID_OF_cluster_prod-2/nodepools'"), "{printed:?}");
-    insta::assert_snapshot!(cli.told("create cluster prod-3 --spec '{'").await, @"
+    insta::assert_snapshot!(cli.transcript("create cluster prod-3 --spec '{'").await, @"
     --- stderr
     error: --spec: unclosed bracket '{' at line 1, column 1
     --- exit 2
@@ -92,14 +92,14 @@ async fn patches_merge_or_follow_operations(app: &App) {
     assert_eq!(cli.ok(&format!("patch cluster prod-1 -p '{operations}'")).await, "cluster/prod-1 changed\n");
     let spec = cli.json("get cluster prod-1 -o json").await["spec"].take();
     assert_eq!(spec, json!({"a": {"b": 1, "c": 3}}));
-    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"spec\": {\"x\": 1}}' --if-version 1").await, @"
+    insta::assert_snapshot!(cli.transcript("patch cluster prod-1 -p '{\"spec\": {\"x\": 1}}' --if-version 1").await, @"
     --- stderr
     error: Version Conflict (HYPERFLEET-CNF-002, HTTP 409)
       Cluster '[id 1]' was modified by another request. Expected version 1, found version 3.
       trace id: [trace]
     --- exit 4
     ");
-    insta::assert_snapshot!(cli.told("patch cluster prod-1 -p '{\"sepc\": {}}'").await, @"
+    insta::assert_snapshot!(cli.transcript("patch cluster prod-1 -p '{\"sepc\": {}}'").await, @"
     --- stderr
     error: Invalid Request Body (HYPERFLEET-VAL-003, HTTP 400)
       sepc is not a known member
@@ -115,27 +115,27 @@ async fn labels_are_set_and_removed(app: &App) {
     assert_eq!(cli.ok("label cluster prod-1 team.io/owner=blue old-").await, "cluster/prod-1 changed\n");
     assert_eq!(cli.ok("label cluster/prod-1 old-").await, "cluster/prod-1 unchanged\n");
     assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.labels}").await, "{\"team.io/owner\":\"blue\"}\n");
-    insta::assert_snapshot!(cli.told("label cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("label cluster prod-1").await, @"
     --- stderr
-    error: which labels? Say key=value to set one, key- to remove one
+    error: labels are required: key=value sets one, key- removes one
     --- exit 2
     ");
 }
 
-async fn many_are_labelled_at_once(app: &App) {
+async fn label_changes_many_resources(app: &App) {
     let cli = Cli::of(app);
     for name in ["prod-1", "prod-2", "dev-1"] {
         cli.ok(&format!("create cluster {name} --label environment={}", &name[..name.len() - 2])).await;
     }
-    insta::assert_snapshot!(cli.told("label clusters -l environment=prod team=blue").await, @"
+    insta::assert_snapshot!(cli.transcript("label clusters -l environment=prod team=blue").await, @"
     cluster/prod-1 changed
     cluster/prod-2 changed
     ");
-    insta::assert_snapshot!(cli.told("label cluster prod-1 dev-1 team=blue").await, @"
+    insta::assert_snapshot!(cli.transcript("label cluster prod-1 dev-1 team=blue").await, @"
     cluster/prod-1 unchanged
     cluster/dev-1 changed
     ");
-    insta::assert_snapshot!(cli.told("label clusters --all 'not a key=1'").await, @"
+    insta::assert_snapshot!(cli.transcript("label clusters --all 'not a key=1'").await, @"
     --- stderr
     error: cluster/dev-1: Invalid Field Value (HYPERFLEET-VAL-002, HTTP 400)
       labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-'
@@ -148,15 +148,15 @@ async fn many_are_labelled_at_once(app: &App) {
       trace id: [trace]
     --- exit 1
     ");
-    insta::assert_snapshot!(cli.told("label clusters team=red").await, @"
+    insta::assert_snapshot!(cli.transcript("label clusters team=red").await, @"
     --- stderr
-    error: which ones? Say names, -l, --search, or --all
+    error: specify names, -l, --search or --all
     --- exit 2
     ");
     assert_eq!(cli.ok("get clusters -l team=blue -o name").await.lines().count(), 3);
 }
 
-async fn many_that_are_labelled_are_one_list_as_data(app: &App) {
+async fn label_prints_many_resources_as_one_list(app: &App) {
     let cli = Cli::of(app);
     for name in ["prod-1", "prod-2"] {
         cli.ok(&format!("create cluster {name}")).await;
@@ -180,11 +180,11 @@ async fn many_that_are_labelled_are_one_list_as_data(app: &App) {
     assert_eq!(cli.ok("label clusters --all a=c -o name").await, "cluster/prod-1\ncluster/prod-2\n");
 }
 
-async fn a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way(app: &App) {
+async fn label_survives_a_concurrent_removal(app: &App) {
     let cluster = json!({"kind": "Cluster", "name": "prod-1", "spec": {}, "labels": {"old": "1"}});
     let (href, api) = (href(&app.create("/clusters", &cluster).await).to_owned(), app.api());
     let is_first = Arc::new(AtomicBool::new(true));
-    let between = Between::of(app, move |request| {
+    let proxy = Proxy::of(app, move |request| {
         let (href, api, is_first) = (href.clone(), api.clone(), Arc::clone(&is_first));
         Box::pin(async move {
             if request.starts_with("PATCH ") && is_first.swap(false, Ordering::Relaxed) {
@@ -196,23 +196,23 @@ async fn a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way(app: &Ap
             None
         })
     });
-    let between = between.await;
-    let cli = Cli::at(&between.server);
+    let proxy = proxy.await;
+    let cli = Cli::at(&proxy.server);
     assert_eq!(cli.ok("label cluster prod-1 new=3 old-").await, "cluster/prod-1 changed\n");
     assert_eq!(
         cli.ok("get cluster prod-1 -o jsonpath={.labels}").await,
         "{\"new\":\"3\",\"theirs\":\"2\"}\n"
     );
-    // A wish that is wrong however often it is tried is told.
+    // An invalid label is an error, not a conflict to retry.
     assert_eq!(cli.run("label cluster prod-1 'not a key=1'").await.code, Some(1));
 }
 
-async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
+async fn wait_ends_when_the_condition_holds_or_the_time_is_over(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("wait cluster prod-1 --timeout 1ms").await, @"
+    insta::assert_snapshot!(cli.transcript("wait cluster prod-1 --timeout 1ms").await, @"
     --- stderr
-    error: cluster/prod-1 has no Reconciled=True after [age]
+    error: cluster/prod-1: timed out after [age] waiting for Reconciled=True
       Required adapters have not yet reported status at generation 1: validator, dns
     --- exit 7
     ");
@@ -248,7 +248,7 @@ async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
     }
     assert_eq!(gone.ended().await, Some(0));
     assert_eq!(disappointed.ended().await, Some(3), "what is waited for can never come");
-    insta::assert_snapshot!(cli.told("wait cluster prod-1 --for delete").await, @"
+    insta::assert_snapshot!(cli.transcript("wait cluster prod-1 --for delete").await, @"
     --- stderr
     there is no cluster/prod-1
     ");
@@ -259,12 +259,12 @@ async fn wait_ends_when_it_holds_and_says_how_it_ended(app: &App) {
 both_stores!(
     config = CATALOG;
     create_makes_a_resource_from_flags_or_a_document,
-    create_says_what_is_wrong,
+    create_names_the_fault,
     a_dry_run_changes_nothing,
     patches_merge_or_follow_operations,
     labels_are_set_and_removed,
-    many_are_labelled_at_once,
-    many_that_are_labelled_are_one_list_as_data,
-    a_label_that_somebody_else_removed_meanwhile_is_not_in_the_way,
-    wait_ends_when_it_holds_and_says_how_it_ended,
+    label_changes_many_resources,
+    label_prints_many_resources_as_one_list,
+    label_survives_a_concurrent_removal,
+    wait_ends_when_the_condition_holds_or_the_time_is_over,
 );

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Cli;
-use crate::support::{App, CATALOG, both_stores};
+use crate::support::{App, CATALOG, any_store};
 
 async fn troubled(app: &App) -> Cli {
     let cli = Cli::of(app);
@@ -17,7 +17,7 @@ async fn troubled(app: &App) -> Cli {
 
 async fn describe_shows_everything_on_one_page(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("describe cluster prod-1").await, @r#"
+    insta::assert_snapshot!(cli.transcript("describe cluster prod-1").await, @r#"
     Name:        prod-1
     Kind:        Cluster
     Id:          [id 1]
@@ -42,7 +42,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
 
     Blockers:
       • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
-        → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the wish is at fault, `hyperfleet edit cluster/prod-1`.
+        → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the spec is wrong, `hyperfleet edit cluster/prod-1`.
 
     Below:
       nodepools (2): infra, workers
@@ -60,7 +60,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
       [age]  created         system@hyperfleet.local  spec: {"region":"us-east-1","zones":["a","b"]}; labels: {"environment":"production"}
     "#);
     cli.ok("delete nodepool prod-1/workers -y").await;
-    insta::assert_snapshot!(cli.told("describe nodepool/prod-1/workers").await, @r#"
+    insta::assert_snapshot!(cli.transcript("describe nodepool/prod-1/workers").await, @r#"
     Name:        workers
     Kind:        NodePool
     Id:          [id 1]
@@ -82,7 +82,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
 
     Blockers:
       • adapter validator (since [age]): Has never reported on this resource; Finalized=True at generation 2 is awaited.
-        → Check that adapter validator is running and that its logs speak of this resource; it may not know of kind NodePool. As a last resort `hyperfleet force-delete nodepool/prod-1/workers --reason REASON`.
+        → Check that adapter validator is running and that its logs mention this resource; it may not handle kind NodePool. As a last resort `hyperfleet force-delete nodepool/prod-1/workers --reason REASON`.
 
     Spec:
       replicas: 3
@@ -94,7 +94,7 @@ async fn describe_shows_everything_on_one_page(app: &App) {
     "#);
 }
 
-async fn what_a_resource_refers_to_has_a_name(app: &App) {
+async fn describe_names_the_targets_of_references(app: &App) {
     let cli = Cli::of(app).file(
         "web.yaml",
         "kind: Network\nname: front\n---\nkind: Zone\nname: z-1\n---\nkind: Rack\nname: r-1\nowner: zone/z-1\n---\n\
@@ -103,7 +103,7 @@ async fn what_a_resource_refers_to_has_a_name(app: &App) {
     );
     cli.ok("apply -f web.yaml").await;
     let references = async |what: &str| {
-        let page = cli.told(&format!("describe {what}")).await;
+        let page = cli.transcript(&format!("describe {what}")).await;
         let lines = page.lines().filter(|line| line.contains(" → ") && !line.starts_with("  →"));
         lines.map(|line| format!("{}\n", line.trim_start_matches("References:").trim())).collect::<String>()
     };
@@ -114,29 +114,29 @@ async fn what_a_resource_refers_to_has_a_name(app: &App) {
     insta::assert_snapshot!(references("rack z-1/r-2").await, @"twins → rack/z-1/r-1 ([id 2])");
 }
 
-async fn why_names_who_is_in_the_way(app: &App) {
+async fn why_names_the_blocking_adapters(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("why cluster prod-1").await, @"
     Degraded  Cluster 'prod-1' is degraded at generation 1 by adapter dns.
     • adapter dns (since [age]): Reports at generation 1: Available=False (QuotaExceeded), 'no room for zones'.
-      → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the wish is at fault, `hyperfleet edit cluster/prod-1`.
+      → See `hyperfleet statuses cluster/prod-1` and the logs of adapter dns; if the spec is wrong, `hyperfleet edit cluster/prod-1`.
     ");
     let explained = cli.json("why cluster/prod-1 -o json").await;
     assert_eq!(explained["phase"], json!("Degraded"));
     cli.ok("report cluster prod-1 --adapter dns").await;
-    insta::assert_snapshot!(cli.told("why cluster prod-1").await, @"Reconciled  Cluster 'prod-1' is reconciled at generation 1.");
+    insta::assert_snapshot!(cli.transcript("why cluster prod-1").await, @"Reconciled  Cluster 'prod-1' is reconciled at generation 1.");
 }
 
-async fn why_advises_commands_that_can_be_run(app: &App) {
+async fn why_advises_commands_that_run(app: &App) {
     let cli = troubled(app).await;
     cli.ok("delete cluster prod-1 -y").await;
     let told = cli.ok("why cluster prod-1").await;
     insta::assert_snapshot!(super::steady(&told), @"
     Finalizing  Cluster 'prod-1' is being deleted and waits for adapter validator, adapter dns, child infra and 1 more.
     • adapter validator (since [age]): Silent since [time 1], behind by 1 generation: its last report is on generation 1 of 2; Finalized=True at generation 2 is awaited.
-      → Check that adapter validator is running and that its logs speak of this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
+      → Check that adapter validator is running and that its logs mention this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
     • adapter dns (since [age]): Silent since [time 2], behind by 1 generation: its last report is on generation 1 of 2 and says Available=False (QuotaExceeded), 'no room for zones'; Finalized=True at generation 2 is awaited.
-      → Check that adapter dns is running and that its logs speak of this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
+      → Check that adapter dns is running and that its logs mention this resource and generation 2; reports with Available=Unknown are not kept once it has reported. As a last resort `hyperfleet force-delete cluster/prod-1 --reason REASON`.
     • child infra (since [age]): NodePool 'infra' is not finalized: Required adapters not reporting Finalized=True at generation 2: validator.
       → See `hyperfleet why nodepool/[id 1]`, which says what holds it. As a last resort `hyperfleet force-delete nodepool/[id 1] --reason REASON`.
     • child workers (since [age]): NodePool 'workers' is not finalized: Required adapters not reporting Finalized=True at generation 2: validator.
@@ -151,11 +151,11 @@ async fn why_advises_commands_that_can_be_run(app: &App) {
     }
 }
 
-async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
+async fn timeline_reads_a_deleted_resource_by_id(app: &App) {
     let cli = troubled(app).await;
     cli.ok("patch cluster prod-1 -p '{\"spec\": {\"region\": \"eu-west-1\", \"zones\": null}}'").await;
     cli.ok("label cluster prod-1 environment- team=blue").await;
-    insta::assert_snapshot!(cli.told("timeline cluster prod-1").await, @r#"
+    insta::assert_snapshot!(cli.transcript("timeline cluster prod-1").await, @r#"
     AGE  ACTION          BY                       WHAT
     [age]  labels_changed  system@hyperfleet.local  labels.environment removed; labels.team: blue
     [age]  spec_changed    system@hyperfleet.local  spec.region: us-east-1 → eu-west-1; spec.zones removed
@@ -175,10 +175,10 @@ async fn a_timeline_is_read_also_when_its_resource_is_gone(app: &App) {
     );
 }
 
-async fn a_tree_shows_what_is_below_and_how_it_is_doing(app: &App) {
+async fn tree_shows_children_adapters_and_their_status(app: &App) {
     let cli = troubled(app).await;
     cli.ok("report nodepool prod-1/infra --adapter validator").await;
-    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("tree cluster prod-1").await, @"
     cluster/prod-1  Degraded (ReconciledNotAvailable)
     ├─ adapter dns  Available=False (QuotaExceeded)
     ├─ adapter validator  Available=True
@@ -188,7 +188,7 @@ async fn a_tree_shows_what_is_below_and_how_it_is_doing(app: &App) {
     ");
     cli.ok("delete cluster prod-1 -y").await;
     cli.ok("report cluster prod-1 --adapter validator --available false --finalized true").await;
-    insta::assert_snapshot!(cli.told("tree cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("tree cluster prod-1").await, @"
     cluster/prod-1  Finalizing (ReconciledMissingAdapters)
     ├─ adapter dns  Available=False (QuotaExceeded) (of generation 1, not 2)
     ├─ adapter validator  Finalized=True
@@ -198,9 +198,9 @@ async fn a_tree_shows_what_is_below_and_how_it_is_doing(app: &App) {
     ");
 }
 
-async fn reports_are_shown_as_they_were_made(app: &App) {
+async fn statuses_shows_the_reports(app: &App) {
     let cli = troubled(app).await;
-    insta::assert_snapshot!(cli.told("statuses cluster prod-1").await, @"
+    insta::assert_snapshot!(cli.transcript("statuses cluster prod-1").await, @"
     ADAPTER    GEN  AVAILABLE  APPLIED  HEALTH  FINALIZED  REASON         REPORTED
     dns        1    False      True     True    -          QuotaExceeded  [age]
     validator  1    True       True     True    -          Valid          [age]
@@ -208,19 +208,19 @@ async fn reports_are_shown_as_they_were_made(app: &App) {
     assert_eq!(cli.ok("statuses cluster prod-1 -o name").await, "dns\nvalidator\n");
     let reports = cli.json("statuses cluster prod-1 -o json").await;
     assert_eq!(reports["items"][0]["conditions"][0]["message"], json!("no room for zones"));
-    insta::assert_snapshot!(cli.told("statuses nodepool prod-1/infra").await, @"
+    insta::assert_snapshot!(cli.transcript("statuses nodepool prod-1/infra").await, @"
     --- stderr
     no adapter has reported yet
     ");
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
     describe_shows_everything_on_one_page,
-    what_a_resource_refers_to_has_a_name,
-    why_names_who_is_in_the_way,
-    why_advises_commands_that_can_be_run,
-    a_timeline_is_read_also_when_its_resource_is_gone,
-    a_tree_shows_what_is_below_and_how_it_is_doing,
-    reports_are_shown_as_they_were_made,
+    describe_names_the_targets_of_references,
+    why_names_the_blocking_adapters,
+    why_advises_commands_that_run,
+    timeline_reads_a_deleted_resource_by_id,
+    tree_shows_children_adapters_and_their_status,
+    statuses_shows_the_reports,
 );

@@ -6,7 +6,7 @@ use hyperfleet_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::{Cli, DEADLINE};
-use crate::support::{App, both_stores};
+use crate::support::{App, any_store};
 
 const GO: &str = "compatibility: {contract: go-0.2}";
 
@@ -34,7 +34,7 @@ async fn cluster(app: &App) -> Value {
         .await
 }
 
-async fn what_is_saved_is_sent_and_what_was_not_touched_stays_to_the_last_digit(app: &App) {
+async fn edit_sends_only_the_changed_members_and_keeps_every_digit(app: &App) {
     let before = cluster(app).await;
     const EXACT: &str = "12345678901234567890.123456789012345678901";
     app.merge(&before, &serde_json::from_str(&format!("{{\"spec\": {{\"exact\": {EXACT}}}}}")).unwrap())
@@ -69,7 +69,7 @@ async fn what_is_saved_is_sent_and_what_was_not_touched_stays_to_the_last_digit(
     assert_eq!(kept(&cli).len(), 0);
 }
 
-async fn without_a_change_nothing_is_sent(app: &App) {
+async fn edit_without_a_change_sends_nothing(app: &App) {
     let cluster = cluster(app).await;
     let version = app.etag(&cluster).await;
     for script in ["true", "touch \"$1\"", "echo '# a thought' >> \"$1\"", ": > \"$1\""] {
@@ -90,7 +90,7 @@ async fn without_a_change_nothing_is_sent(app: &App) {
     assert_eq!(app.etag(&cluster).await, version);
 }
 
-async fn of_two_people_who_edit_at_once_the_second_loses_nothing_and_overwrites_nothing(app: &App) {
+async fn the_second_of_two_concurrent_edits_keeps_its_text_and_overwrites_nothing(app: &App) {
     let cluster = cluster(app).await;
     // The slow one has the text open until the quick one is done.
     let slow = person(
@@ -114,7 +114,7 @@ async fn of_two_people_who_edit_at_once_the_second_loses_nothing_and_overwrites_
     assert_eq!((&after["region"], &after["size"]), (&json!("eu"), &json!(9)));
 
     // The text is a document like any other.
-    let told = slow.told(&format!("diff -f {}", file.display())).await;
+    let told = slow.transcript(&format!("diff -f {}", file.display())).await;
     insta::assert_snapshot!(told, @r#"
     cluster/prod-1
       - spec.region: "eu"
@@ -125,7 +125,7 @@ async fn of_two_people_who_edit_at_once_the_second_loses_nothing_and_overwrites_
     "#);
 }
 
-async fn a_mistake_opens_the_editor_again_with_the_fault_as_a_comment(app: &App) {
+async fn a_syntax_error_opens_the_editor_again_with_the_error_as_a_comment(app: &App) {
     let cluster = cluster(app).await;
     // First a bracket too few; then what is shown is kept, and the mistake repaired.
     let script = "if [ -e again ]; then cp \"$1\" seen; sed -i 's/size: \\[4/size: 4/' \"$1\"; \
@@ -137,7 +137,7 @@ async fn a_mistake_opens_the_editor_again_with_the_fault_as_a_comment(app: &App)
     assert_eq!(kept(&cli).len(), 0);
 }
 
-async fn a_text_that_the_server_refuses_opens_again_with_its_words(app: &App) {
+async fn a_refused_edit_opens_the_editor_again_with_the_problem(app: &App) {
     let cluster = cluster(app).await;
     let script = "if [ -e again ]; then [ -e seen ] || grep '^#!' \"$1\" > seen; sed -i 's/not a key/key/' \"$1\"; \
                   else touch again; sed -i -e 's/  a: b/  \"not a key\": b/' -e 's/  c: d/  c: [d]/' \"$1\"; fi";
@@ -146,11 +146,11 @@ async fn a_text_that_the_server_refuses_opens_again_with_its_words(app: &App) {
     insta::assert_snapshot!(super::steady(&seen(&cli)), @r#"
     #! Validation Error (HYPERFLEET-VAL-000, HTTP 400)
     #!   Request validation failed with 2 errors
-    #!   labels.c: labels.c must be a string, not an array (given: "[\"d\"]")
-    #!   labels['not a key']: labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-' (given: "not a key")
+    #!   labels.c must be a string, not an array (given: "[\"d\"]")
+    #!   labels['not a key']: the key's name must start and end with a letter or digit and hold only letters, digits, '.', '_' and '-' (given: "not a key")
     #!   trace id: [trace]
     "#);
-    // One of the two is left; whoever gives up keeps the text, and the server's answer decides the exit code.
+    // One of the two faults is left. The text is kept, and the server's answer decides the exit code.
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(kept(&cli).len(), 1);
     assert_eq!(app.read(&cluster).await["labels"], json!({"a": "b", "c": "d"}));
@@ -168,7 +168,7 @@ async fn a_text_that_the_server_refuses_opens_again_with_its_words(app: &App) {
 }
 
 /// What is painted for the terminal must not get into the text.
-async fn what_the_server_refused_can_be_put_right_at_a_terminal_with_colours(app: &App) {
+async fn a_refused_edit_can_be_corrected_on_a_coloured_terminal(app: &App) {
     let before = cluster(app).await;
     let script = "if [ -e again ]; then sed -i 's/  a b: c/  ab: c/' \"$1\"; \
                   else touch again; sed -i 's/  a: b/  a b: c/' \"$1\"; fi";
@@ -178,7 +178,7 @@ async fn what_the_server_refused_can_be_put_right_at_a_terminal_with_colours(app
     assert_eq!(app.read(&before).await["labels"], json!({"c": "d", "ab": "c"}));
 }
 
-async fn a_text_that_cannot_be_read_is_kept(app: &App) {
+async fn an_unreadable_edit_is_kept(app: &App) {
     cluster(app).await;
     let cli = person(app, "printf '# caf\\351\\n' >> \"$1\"");
     let ended = cli.run("edit cluster prod-1").await;
@@ -188,7 +188,7 @@ async fn a_text_that_cannot_be_read_is_kept(app: &App) {
     assert!(std::fs::read(file).unwrap().ends_with(b"# caf\xe9\n"));
 }
 
-async fn whoever_gives_up_on_a_mistake_keeps_the_text(app: &App) {
+async fn an_abandoned_edit_is_kept(app: &App) {
     let cluster = cluster(app).await;
     let cli = person(app, "[ -e again ] || sed -i 's/name: prod-1/name: prod-2/' \"$1\"; touch again");
     let ended = cli.run("edit cluster prod-1").await;
@@ -199,7 +199,7 @@ async fn whoever_gives_up_on_a_mistake_keeps_the_text(app: &App) {
     assert_eq!(app.read(&cluster).await["name"], "prod-1");
 }
 
-async fn a_server_that_goes_away_does_not_take_the_text_with_it(app: &App) {
+async fn an_edit_is_kept_when_the_server_is_unreachable(app: &App) {
     cluster(app).await;
     let pid = app.server.pid().unwrap().to_string();
     let cli = person(app, &format!("sed -i 's/size: 3/size: 4/' \"$1\"; kill -9 {pid}"));
@@ -210,7 +210,7 @@ async fn a_server_that_goes_away_does_not_take_the_text_with_it(app: &App) {
     assert!(std::fs::read_to_string(file).unwrap().contains("size: 4"));
 }
 
-async fn what_belongs_to_something_is_edited_with_its_owner_by_name(app: &App) {
+async fn edit_shows_the_owner_by_name(app: &App) {
     let cluster = cluster(app).await;
     app.create_nodepool(&cluster, "workers").await;
     let cli = person(app, "grep -v '^#' \"$1\" > seen; sed -i 's/spec: {}/spec: {n: 1}/' \"$1\"");
@@ -225,37 +225,39 @@ async fn what_belongs_to_something_is_edited_with_its_owner_by_name(app: &App) {
 }
 
 /// There a merge patch replaces what it names, and pages are small.
-async fn nothing_is_lost_where_a_patch_replaces(app: &App) {
+async fn edit_loses_nothing_in_compatibility_mode(app: &App) {
     let cluster = cluster(app).await;
-    let cli = person(app, "sed -i -e 's/size: 3/size: 4/' -e '/  a: b/d' -e '/    b: 2/d' \"$1\"")
-        .file("wish.yaml", "kind: Cluster\nname: prod-1\nspec: {region: us, deep: {c: 3}}\nlabels: {e: f}\n");
+    let cli = person(app, "sed -i -e 's/size: 3/size: 4/' -e '/  a: b/d' -e '/    b: 2/d' \"$1\"").file(
+        "desired.yaml",
+        "kind: Cluster\nname: prod-1\nspec: {region: us, deep: {c: 3}}\nlabels: {e: f}\n",
+    );
     cli.ok("edit cluster prod-1").await;
     let after = app.read(&cluster).await;
     assert_eq!((&after["spec"]["region"], &after["labels"]), (&json!("eu"), &json!({"c": "d"})));
     assert_eq!((&after["spec"]["size"], &after["spec"]["deep"]), (&json!(4), &json!({"a": 1})));
-    cli.ok("apply -f wish.yaml").await;
+    cli.ok("apply -f desired.yaml").await;
     cli.ok("label cluster prod-1 g=h").await;
     let after = app.read(&cluster).await;
     assert_eq!(after["labels"], json!({"c": "d", "e": "f", "g": "h"}));
     assert_eq!((&after["spec"]["size"], &after["spec"]["deep"]), (&json!(4), &json!({"a": 1, "c": 3})));
-    assert_eq!(cli.run("diff -f wish.yaml").await.code, Some(0));
+    assert_eq!(cli.run("diff -f desired.yaml").await.code, Some(0));
     for n in 0..120 {
         app.create_cluster(&format!("more-{n}")).await;
     }
     assert_eq!(cli.ok("get clusters -o name").await.lines().count(), 121);
 }
 
-both_stores!(
-    what_is_saved_is_sent_and_what_was_not_touched_stays_to_the_last_digit,
-    without_a_change_nothing_is_sent,
-    of_two_people_who_edit_at_once_the_second_loses_nothing_and_overwrites_nothing,
-    a_mistake_opens_the_editor_again_with_the_fault_as_a_comment,
-    a_text_that_the_server_refuses_opens_again_with_its_words,
-    what_the_server_refused_can_be_put_right_at_a_terminal_with_colours,
-    a_text_that_cannot_be_read_is_kept,
-    whoever_gives_up_on_a_mistake_keeps_the_text,
-    what_belongs_to_something_is_edited_with_its_owner_by_name,
-    a_server_that_goes_away_does_not_take_the_text_with_it,
+any_store!(
+    edit_sends_only_the_changed_members_and_keeps_every_digit,
+    edit_without_a_change_sends_nothing,
+    the_second_of_two_concurrent_edits_keeps_its_text_and_overwrites_nothing,
+    a_syntax_error_opens_the_editor_again_with_the_error_as_a_comment,
+    a_refused_edit_opens_the_editor_again_with_the_problem,
+    a_refused_edit_can_be_corrected_on_a_coloured_terminal,
+    an_unreadable_edit_is_kept,
+    an_abandoned_edit_is_kept,
+    edit_shows_the_owner_by_name,
+    an_edit_is_kept_when_the_server_is_unreachable,
 );
 
-both_stores!(config = GO; nothing_is_lost_where_a_patch_replaces);
+any_store!(config = GO; edit_loses_nothing_in_compatibility_mode);

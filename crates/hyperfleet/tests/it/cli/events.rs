@@ -12,13 +12,13 @@ use crate::operations::program::Running;
 use crate::support::{App, DEFAULT, Terminal, unique};
 
 /// A broker of some type, with a topic that no other test uses, and a command line that knows both.
-struct Place {
+struct Fixture {
     cli: Cli,
     broker: Broker,
     topic: String,
 }
 
-impl Place {
+impl Fixture {
     async fn at(server: &str, variables: &[(&str, &str)]) -> Self {
         let topic = format!("{}-{}", unique("cli"), std::process::id());
         let mut environment = BTreeMap::from([("HYPERFLEET_BROKER_TOPIC".to_owned(), topic.clone())]);
@@ -54,7 +54,7 @@ impl Place {
             let data = json!({"id": id, "kind": "Cluster", "href": "/c", "generation": 3});
             let event = Event::reconcile("test", "Cluster", data, None);
             self.broker.publish(&self.topic, &event).await.unwrap();
-            next(&mut subscription).await.reject(&format!("no luck with {id}")).await.unwrap();
+            next(&mut subscription).await.nack(&format!("no luck with {id}")).await.unwrap();
         }
         let letters = self.broker.all_dead_letters(&name);
         eventually("letters", DEADLINE, async || {
@@ -64,7 +64,7 @@ impl Place {
         (name, subscription)
     }
 
-    /// Without what is this place's own.
+    /// The text without what differs from run to run.
     fn steady(&self, text: &str) -> String {
         steady(&without_times(text)).replace(&self.topic, "[topic]")
     }
@@ -87,56 +87,54 @@ fn server(app: &App) -> String {
     format!("http://{}", app.api().authority())
 }
 
-async fn on_nats(server: &str) -> Place {
+async fn on_nats(server: &str) -> Fixture {
     let url = Nats::shared().url();
-    Place::at(server, &[("HYPERFLEET_BROKER_TYPE", "nats"), ("HYPERFLEET_BROKER_NATS_URL", &url)]).await
+    Fixture::at(server, &[("HYPERFLEET_BROKER_TYPE", "nats"), ("HYPERFLEET_BROKER_NATS_URL", &url)]).await
 }
 
-async fn on_rabbitmq(server: &str) -> Place {
+async fn on_rabbitmq(server: &str) -> Fixture {
     let url = RabbitMq::shared().url();
-    Place::at(server, &[("HYPERFLEET_BROKER_TYPE", "rabbitmq"), ("HYPERFLEET_BROKER_RABBITMQ_URL", &url)])
+    Fixture::at(server, &[("HYPERFLEET_BROKER_TYPE", "rabbitmq"), ("HYPERFLEET_BROKER_RABBITMQ_URL", &url)])
         .await
 }
 
-/// Runs a test over both brokers.
-macro_rules! over_brokers {
-    ($($name:ident),+ $(,)?) => {$(
-        mod $name {
-            use super::{App, DEFAULT};
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn nats() {
-                let app = App::on_sqlite(DEFAULT).await;
-                super::$name(super::on_nats(&super::server(&app)).await).await;
-            }
-
-            #[tokio::test(flavor = "multi_thread")]
-            async fn rabbitmq() {
-                let app = App::on_postgres(DEFAULT).await;
-                super::$name(super::on_rabbitmq(&super::server(&app)).await).await;
-            }
-        }
-    )+};
+#[tokio::test(flavor = "multi_thread")]
+async fn published_events_reach_subscriptions_and_tails_on_nats() {
+    let app = App::sqlite(DEFAULT).await;
+    published_events_reach_subscriptions_and_tails(on_nats(&server(&app)).await).await;
 }
 
-over_brokers!(
-    what_is_published_by_hand_is_what_subscriptions_and_looks_get,
-    dead_letters_are_listed_shown_replayed_and_dropped,
-);
+#[tokio::test(flavor = "multi_thread")]
+async fn published_events_reach_subscriptions_and_tails_on_rabbitmq() {
+    let app = App::postgres(DEFAULT).await;
+    published_events_reach_subscriptions_and_tails(on_rabbitmq(&server(&app)).await).await;
+}
 
-async fn what_is_published_by_hand_is_what_subscriptions_and_looks_get(place: Place) {
-    let cli = &place.cli;
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_listed_shown_replayed_and_dropped_on_nats() {
+    let app = App::sqlite(DEFAULT).await;
+    dead_letters_are_listed_shown_replayed_and_dropped(on_nats(&server(&app)).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dead_letters_are_listed_shown_replayed_and_dropped_on_rabbitmq() {
+    let app = App::postgres(DEFAULT).await;
+    dead_letters_are_listed_shown_replayed_and_dropped(on_rabbitmq(&server(&app)).await).await;
+}
+
+async fn published_events_reach_subscriptions_and_tails(fixture: Fixture) {
+    let cli = &fixture.cli;
     cli.ok("create cluster prod-1").await;
     cli.ok("create nodepool prod-1/workers").await;
-    let mut subscription = place.subscribe("adapter").await;
-    let mut people = place.tail("--count 2").await;
-    let mut pools = place.tail("--kind nodepools --count 1 -o name").await;
-    let mut script = place.tail("-o json --count 1 --for 60s").await;
+    let mut subscription = fixture.subscribe("adapter").await;
+    let mut people = fixture.tail("--count 2").await;
+    let mut pools = fixture.tail("--kind nodepools --count 1 -o name").await;
+    let mut script = fixture.tail("-o json --count 1 --for 60s").await;
     let template = format!("{}x{}", "{range $..*}".repeat(8), "{end}".repeat(8));
-    let mut failing = place.tail(&format!("--count 2 -o 'jsonpath={template}'")).await;
+    let mut failing = fixture.tail(&format!("--count 2 -o 'jsonpath={template}'")).await;
 
-    let told = cli.told("events publish nodepool/prod-1/workers cluster/prod-1").await;
-    insta::allow_duplicates! { insta::assert_snapshot!(place.steady(&told), @"
+    let told = cli.transcript("events publish nodepool/prod-1/workers cluster/prod-1").await;
+    insta::allow_duplicates! { insta::assert_snapshot!(fixture.steady(&told), @"
     nodepool/workers published to [topic]
     cluster/prod-1 published to [topic]
     "); }
@@ -153,22 +151,22 @@ async fn what_is_published_by_hand_is_what_subscriptions_and_looks_get(place: Pl
     // Each of two fails, and both are counted.
     assert_eq!((failing.ended().await, failing.stdout().len()), (Some(0), 0));
     assert_eq!(failing.stderr()[1..], ["error: jsonpath: it picks too many values"]);
-    insta::allow_duplicates! { insta::assert_snapshot!(place.steady(&people.stdout().join("\n")), @"
+    insta::allow_duplicates! { insta::assert_snapshot!(fixture.steady(&people.stdout().join("\n")), @"
     TIME (UTC)    KIND          GEN  ID                                    OWNER                                         MORE
     **:**:**.***  NodePool      1    [id 1]  cluster/[id 2]  -
     **:**:**.***  Cluster       1    [id 2]  -                                             -
     "); }
-    insta::allow_duplicates! { insta::assert_snapshot!(place.steady(&pools.stdout().join("\n")), @"nodepool/[id 1]"); }
+    insta::allow_duplicates! { insta::assert_snapshot!(fixture.steady(&pools.stdout().join("\n")), @"nodepool/[id 1]"); }
     let [line] = &script.stdout()[..] else { panic!("{:?}", script.stdout()) };
     assert_eq!(line.as_bytes(), event.to_json(), "the event as it was published");
 }
 
-async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
-    let (cli, ids) = (&place.cli, ["a1", "b2", "c3"]);
-    let (adapter, mut subscription) = place.given_up(&ids).await;
+async fn dead_letters_are_listed_shown_replayed_and_dropped(fixture: Fixture) {
+    let (cli, ids) = (&fixture.cli, ["a1", "b2", "c3"]);
+    let (adapter, mut subscription) = fixture.given_up(&ids).await;
     let of = format!("--adapter {adapter}");
-    let plain = |text: String| place.steady(&text).replace(&adapter, "[adapter]");
-    let listed = cli.told(&format!("events dead-letters list {of}")).await;
+    let plain = |text: String| fixture.steady(&text).replace(&adapter, "[adapter]");
+    let listed = cli.transcript(&format!("events dead-letters list {of}")).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(listed), @"
     ID                                    KIND     GEN  RESOURCE  TRIES  REASON           AGE
     [id 1]  Cluster  3    a1        1      no luck with a1  [age]
@@ -179,7 +177,7 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
     let list = cli.json(&format!("events dead-letters list {of} -o json")).await;
     let letters: Vec<&str> =
         list["items"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
-    let shown = cli.told(&format!("events dead-letters show {of} {}", letters[0])).await;
+    let shown = cli.transcript(&format!("events dead-letters show {of} {}", letters[0])).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(shown), @r#"
     kind: DeadLetter
     id: "[id 1]"
@@ -202,13 +200,13 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
         generation: 3
     "#); }
 
-    let replayed = cli.told(&format!("events dead-letters replay {of} {}", letters[1])).await;
+    let replayed = cli.transcript(&format!("events dead-letters replay {of} {}", letters[1])).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(replayed), @"[id 1] replayed"); }
     let again = next(&mut subscription).await;
     assert_eq!(again.event.data["id"], "b2");
     again.acknowledge().await.unwrap();
 
-    let gone = cli.told(&format!("events dead-letters drop {of} {} -y", letters[1])).await;
+    let gone = cli.transcript(&format!("events dead-letters drop {of} {} -y", letters[1])).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(gone), @"
     --- stderr
     error: [adapter] has no dead letter [id 1]
@@ -216,13 +214,13 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
     "); }
     let asked = cli.run(&format!("events dead-letters drop {of} --all")).await;
     assert_eq!(asked.code, Some(2), "{asked:?}");
-    assert!(asked.stderr.contains("say -y"), "{asked:?}");
-    let dropped = cli.told(&format!("events dead-letters drop {of} --all -y")).await;
+    assert!(asked.stderr.contains("pass -y"), "{asked:?}");
+    let dropped = cli.transcript(&format!("events dead-letters drop {of} --all -y")).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(dropped), @"
     [id 1] dropped
     [id 2] dropped
     "); }
-    let empty = cli.told(&format!("events dead-letters list {of} --topic {}", place.topic)).await;
+    let empty = cli.transcript(&format!("events dead-letters list {of} --topic {}", fixture.topic)).await;
     insta::allow_duplicates! { insta::assert_snapshot!(plain(empty), @"
     --- stderr
     there are no dead letters
@@ -230,15 +228,15 @@ async fn dead_letters_are_listed_shown_replayed_and_dropped(place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_letter_that_somebody_else_dropped_meanwhile_is_told_of() {
-    let place = on_nats("http://127.0.0.1:1").await;
-    let (adapter, _subscription) = place.given_up(&["a1", "b2"]).await;
-    let terminal = Terminal::open(&place.cli.program, 120, 30);
+async fn drop_reports_a_concurrently_dropped_dead_letter() {
+    let fixture = on_nats("http://127.0.0.1:1").await;
+    let (adapter, _subscription) = fixture.given_up(&["a1", "b2"]).await;
+    let terminal = Terminal::open(&fixture.cli.program, 120, 30);
     terminal.type_line(&format!(
         "{BINARY} events dead-letters drop --adapter {adapter} --all; echo it ended with $?"
     ));
     terminal.shows("[y/N]").await;
-    let letters = place.broker.all_dead_letters(&adapter);
+    let letters = fixture.broker.all_dead_letters(&adapter);
     let first = letters.list(1).await.unwrap().remove(0);
     letters.drop(&first.id).await.unwrap();
     terminal.type_line("y");
@@ -248,50 +246,50 @@ async fn a_dead_letter_that_somebody_else_dropped_meanwhile_is_told_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_dead_letters_some_are_shown_before_the_question() {
-    let place = on_nats("http://127.0.0.1:1").await;
+async fn drop_previews_at_most_twenty_dead_letters() {
+    let fixture = on_nats("http://127.0.0.1:1").await;
     let ids: Vec<String> = (0..23).map(|n| format!("c{n:02}")).collect();
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    let (adapter, _subscription) = place.given_up(&ids).await;
-    let asked = place.cli.run(&format!("events dead-letters drop --adapter {adapter} --all")).await;
+    let (adapter, _subscription) = fixture.given_up(&ids).await;
+    let asked = fixture.cli.run(&format!("events dead-letters drop --adapter {adapter} --all")).await;
     let lines: Vec<&str> = asked.stderr.lines().collect();
     assert_eq!(lines.iter().filter(|line| line.contains("no luck with c")).count(), 20, "{asked:?}");
     assert_eq!(lines[21], "and 3 more");
-    assert!(lines[22].contains("Throw away these 23 dead letters?"), "{asked:?}");
+    assert!(lines[22].contains("Delete these 23 dead letters?"), "{asked:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dry_run_prints_the_event_with_what_the_configuration_adds() {
-    let app = App::on_sqlite(DEFAULT).await;
-    let place = on_nats(&server(&app)).await;
+async fn publish_dry_run_prints_the_event_with_message_data() {
+    let app = App::sqlite(DEFAULT).await;
+    let fixture = on_nats(&server(&app)).await;
     let file = "sentinel: {name: mine}\nmessage_data: {why: reason, name: resource.name}\n";
-    let cli = place.cli.file("configs/sentinel.yaml", file);
+    let cli = fixture.cli.file("configs/sentinel.yaml", file);
     cli.ok("create cluster prod-1").await;
     let event: Value = cli.json("events publish cluster prod-1 --dry-run").await;
     assert_eq!((&event["source"], &event["data"]["why"]), (&json!("mine"), &json!("requested")));
     assert_eq!((&event["data"]["name"], &event["data"]["generation"]), (&json!("prod-1"), &json!(1)));
-    let missing = transcript(&cli.run("events publish cluster nobody").await);
+    let missing = transcript(&cli.run("events publish cluster absent").await);
     insta::assert_snapshot!(missing, @"
     --- stderr
-    error: there is no cluster/nobody
+    error: there is no cluster/absent
     --- exit 3
     ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_topic_every_kind_has_its_own() {
-    let app = App::on_sqlite(DEFAULT).await;
+async fn tail_without_a_topic_follows_a_topic_per_kind() {
+    let app = App::sqlite(DEFAULT).await;
     let own = unique("cli").replace('-', "_");
-    let place = on_nats(&server(&app)).await;
-    let cli = place.cli.env("HYPERFLEET_BROKER_TOPIC", "").env("HYPERFLEET_BROKER_NATS_STREAM", &own);
-    let place = Place { cli: cli.env("HYPERFLEET_BROKER_NATS_SUBJECT_PREFIX", &own), ..place };
-    place.cli.ok("create cluster prod-1").await;
-    let mut tail = place.tail("--kind cluster -n 1 -o wide").await;
-    let mut all = place.tail("-n 1 -o name").await;
-    let told = place.cli.told("events publish cluster prod-1").await;
+    let fixture = on_nats(&server(&app)).await;
+    let cli = fixture.cli.env("HYPERFLEET_BROKER_TOPIC", "").env("HYPERFLEET_BROKER_NATS_STREAM", &own);
+    let fixture = Fixture { cli: cli.env("HYPERFLEET_BROKER_NATS_SUBJECT_PREFIX", &own), ..fixture };
+    fixture.cli.ok("create cluster prod-1").await;
+    let mut tail = fixture.tail("--kind cluster -n 1 -o wide").await;
+    let mut all = fixture.tail("-n 1 -o name").await;
+    let told = fixture.cli.transcript("events publish cluster prod-1").await;
     insta::assert_snapshot!(told, @"cluster/prod-1 published to hyperfleet-clusters");
     assert_eq!((tail.ended().await, all.ended().await), (Some(0), Some(0)));
-    insta::assert_snapshot!(place.steady(&tail.stdout().join("\n")), @"
+    insta::assert_snapshot!(fixture.steady(&tail.stdout().join("\n")), @"
     TIME (UTC)    KIND          GEN  ID                                    OWNER  EVENT                                 SOURCE               MORE
     **:**:**.***  Cluster       1    [id 1]  -      [id 2]  hyperfleet-sentinel  -
     ");
@@ -300,59 +298,59 @@ async fn without_a_topic_every_kind_has_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_look_ends_by_time_by_ctrl_c_and_in_vain() {
-    let place = on_nats("http://127.0.0.1:1").await;
-    let cli = &place.cli;
-    let look = format!("events tail --topic {}", place.topic);
+async fn tail_ends_by_time_by_ctrl_c_and_without_events() {
+    let fixture = on_nats("http://127.0.0.1:1").await;
+    let cli = &fixture.cli;
+    let look = format!("events tail --topic {}", fixture.topic);
     assert_eq!(cli.run(&format!("{look} --for 1s")).await.code, Some(0));
-    let vain = cli.told(&format!("{look} --count 3 --for 1s")).await;
-    insta::assert_snapshot!(place.steady(&vain), @"
+    let vain = cli.transcript(&format!("{look} --count 3 --for 1s")).await;
+    insta::assert_snapshot!(fixture.steady(&vain), @"
     --- stderr
     looking at [topic] (nats)
-    error: 3 more events did not come within [age]
+    error: timed out after [age] waiting for 3 more events
     --- exit 7
     ");
-    let mut running = place.tail(&format!("--topic {}", place.topic)).await;
+    let mut running = fixture.tail(&format!("--topic {}", fixture.topic)).await;
     running.signal("INT").await;
     assert_eq!(running.ended().await, Some(130));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_cannot_be_reached_is_told_of() {
+async fn an_unreachable_broker_is_exit_code_6() {
     let cli = Cli::at("http://127.0.0.1:1");
-    insta::assert_snapshot!(cli.told("events tail").await, @"
+    insta::assert_snapshot!(cli.transcript("events tail").await, @"
     --- stderr
     error: broker.type is memory (default), and a broker in memory lives in the process of `hyperfleet up`: no other process can reach it.
     Name the broker that the Sentinel publishes to: by --config, by HYPERFLEET_BROKER_TYPE, or by --broker-type nats, rabbitmq or googlepubsub.
     Beside `hyperfleet up`, look at the resources instead: `hyperfleet get clusters -w`, `hyperfleet why`, `hyperfleet timeline`.
     --- exit 2
     ");
-    insta::assert_snapshot!(cli.told("events tail --broker-type rabbitmq --broker-rabbitmq-url amqp://127.0.0.1:1 --topic t").await, @"
+    insta::assert_snapshot!(cli.transcript("events tail --broker-type rabbitmq --broker-rabbitmq-url amqp://127.0.0.1:1 --topic t").await, @"
     --- stderr
     error: the broker cannot be reached: IO error: Connection refused (os error 111)
       is it running, and are broker.type and its address right? `hyperfleet sentinel config` shows them
     --- exit 6
     ");
-    insta::assert_snapshot!(cli.told("events tail --broker-type nats --broker-nats-url 127.0.0.1:1 --topic t").await, @"
+    insta::assert_snapshot!(cli.transcript("events tail --broker-type nats --broker-nats-url 127.0.0.1:1 --topic t").await, @"
     --- stderr
     error: the broker cannot be reached: not connected
       is it running, and are broker.type and its address right? `hyperfleet sentinel config` shows them
     --- exit 6
     ");
-    insta::assert_snapshot!(cli.told("events dead-letters list --adapter dns --curl").await, @"
+    insta::assert_snapshot!(cli.transcript("events dead-letters list --adapter dns --curl").await, @"
     --- stderr
-    error: events go over the broker: there is no curl command for that
+    error: --curl does not apply: events go to the broker
     --- exit 2
     ");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_that_nobody_takes_is_an_error_on_rabbitmq() {
-    let app = App::on_sqlite(DEFAULT).await;
-    let place = on_rabbitmq(&server(&app)).await;
-    place.cli.ok("create cluster prod-1").await;
-    let told = place.cli.told("events publish cluster prod-1").await;
-    insta::assert_snapshot!(place.steady(&told), @"
+async fn an_unroutable_event_is_an_error_on_rabbitmq() {
+    let app = App::sqlite(DEFAULT).await;
+    let fixture = on_rabbitmq(&server(&app)).await;
+    fixture.cli.ok("create cluster prod-1").await;
+    let told = fixture.cli.transcript("events publish cluster prod-1").await;
+    insta::assert_snapshot!(fixture.steady(&told), @"
     --- stderr
     error: no subscription takes the events of topic [topic]
       start an adapter once: its subscription is what takes them

@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Cli;
-use super::between::Between;
+use super::proxy::Proxy;
 use crate::operations::program::{Ended, Program};
-use crate::support::{App, DEFAULT, both_stores, launch, run};
+use crate::support::{App, DEFAULT, any_store, launch, run};
 
 /// Level and fix of one check of a call with `-o json`.
 #[track_caller]
@@ -16,12 +16,12 @@ fn check(ended: &Ended, what: &str) -> (String, String) {
     (text("level"), text("fix"))
 }
 
-async fn with_everything_in_order_every_line_is_ok(app: &App) {
-    insta::assert_snapshot!(Cli::of(app).told("doctor").await, @"
+async fn doctor_reports_ok_for_every_check(app: &App) {
+    insta::assert_snapshot!(Cli::of(app).transcript("doctor").await, @"
     ok    settings    http://[server] by HYPERFLEET_SERVER; token: none
     ok    server      answers
     ok    encryption  none, and none is needed on this machine
-    ok    version     server 0.1.0, this program 0.1.0
+    ok    version     server 1.0.0, this program 1.0.0
     ok    clock       [age] apart
     ok    readiness   the server is ready
     ok    identity    system@hyperfleet.local
@@ -29,17 +29,16 @@ async fn with_everything_in_order_every_line_is_ok(app: &App) {
     ");
 }
 
-async fn kinds_that_cannot_be_read_end_it_with_the_code_of_their_failure(app: &App) {
+async fn doctor_ends_with_the_exit_code_of_unreadable_kinds(app: &App) {
     const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let between = Between::of(app, |request| {
-        Box::pin(async move { request.contains("/openapi").then_some(FORBIDDEN) })
-    });
-    let ended = Cli::at(&between.await.server).run("doctor -o json").await;
+    let proxy =
+        Proxy::of(app, |request| Box::pin(async move { request.contains("/openapi").then_some(FORBIDDEN) }));
+    let ended = Cli::at(&proxy.await.server).run("doctor -o json").await;
     assert_eq!(ended.code, Some(5), "{ended:?}");
     assert_eq!((check(&ended, "identity").0.as_str(), check(&ended, "kinds").0.as_str()), ("ok", "fail"));
 }
 
-async fn forms_that_mean_nothing_here_are_refused(app: &App) {
+async fn doctor_refuses_wide_and_name(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
     for line in ["doctor", "whoami", "why cluster prod-1", "timeline cluster prod-1"] {
@@ -51,7 +50,7 @@ async fn forms_that_mean_nothing_here_are_refused(app: &App) {
     }
 }
 
-async fn colours_tell_good_from_bad(app: &App) {
+async fn doctor_colours_levels(app: &App) {
     let cli = Cli::of(app).env("CLICOLOR_FORCE", "1");
     let good = cli.ok("doctor").await;
     assert!(good.starts_with("\x1b[32mok  \x1b[0m  settings"), "{good:?}");
@@ -60,10 +59,10 @@ async fn colours_tell_good_from_bad(app: &App) {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_what_to_do() {
+fn doctor_advises_on_an_unreachable_server() {
     run(async {
         let cli = Cli::at("http://127.0.0.1:1");
-        insta::assert_snapshot!(cli.told("doctor").await, @"
+        insta::assert_snapshot!(cli.transcript("doctor").await, @"
         ok    settings    http://[server] by HYPERFLEET_SERVER; token: none
         fail  server      GET http://[server]/api/hyperfleet/metadata cannot be reached: client error (Connect): tcp connect error: Connection refused (os error 111)
                           → start it (`hyperfleet up`), or name another by --server or `hyperfleet context use`
@@ -77,7 +76,7 @@ fn a_server_that_is_not_there_is_told_with_what_to_do() {
 }
 
 #[test]
-fn whoever_is_not_let_in_is_told_how_to_get_in() {
+fn doctor_advises_on_a_missing_token() {
     run(async {
         let directory = tempfile::tempdir().unwrap();
         let jwks = directory.path().join("jwks.json");
@@ -103,12 +102,12 @@ fn whoever_is_not_let_in_is_told_how_to_get_in() {
 }
 
 #[test]
-fn faults_of_the_settings_are_told_with_where_they_are() {
+fn doctor_names_the_file_of_a_faulty_setting() {
     run(async {
         let cli = Cli::at("").file("contexts.yaml", "currant: x");
         insta::assert_snapshot!(
-            cli.told("doctor").await.replace(cli.program.directory().to_str().unwrap(), "[directory]"), @"
-        fail  settings    [directory]/contexts.yaml: currant: unknown, or of the wrong form
+            cli.transcript("doctor").await.replace(cli.program.directory().to_str().unwrap(), "[directory]"), @"
+        fail  settings    [directory]/contexts.yaml: currant: unknown member or wrong type
                           → see `hyperfleet context list`, `hyperfleet login`, and [directory]/contexts.yaml
         --- exit 2
         ");
@@ -116,7 +115,7 @@ fn faults_of_the_settings_are_told_with_where_they_are() {
             "contexts.yaml",
             "current: lab\ncontexts: {lab: {server: 'http://127.0.0.1:1', token_file: /nowhere}}\n",
         );
-        for line in ["doctor -o json --context nobody", "doctor -o json", "doctor -o json --server ftp://x"] {
+        for line in ["doctor -o json --context absent", "doctor -o json", "doctor -o json --server ftp://x"] {
             let ended = cli.run(line).await;
             assert_eq!(ended.code, Some(2), "{line}: {ended:?}");
             let failed: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -156,23 +155,23 @@ fn a_certificate_is_trusted_by_its_authority_alone() {
 }
 
 #[test]
-fn something_that_is_no_hyperfleet_is_noticed() {
+fn doctor_recognises_another_server() {
     run(async {
-        let app = App::on_sqlite(DEFAULT).await;
+        let app = App::sqlite(DEFAULT).await;
         // The metrics listener speaks HTTP, but not the API.
         let cli = Cli::at(&format!("http://{}", app.server.metrics().authority()));
         let ended = cli.run("doctor -o json").await;
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        assert!(check(&ended, "server").1.contains("something else answers there"));
+        assert!(check(&ended, "server").1.contains("this is not HyperFleet's API"));
         let ended = Cli::at(&format!("https://{}", app.api().authority())).run("doctor -o json").await;
         assert_eq!(ended.code, Some(6), "{ended:?}");
         assert!(check(&ended, "encryption").1.contains("does not speak TLS"));
     });
 }
 
-both_stores!(
-    with_everything_in_order_every_line_is_ok,
-    kinds_that_cannot_be_read_end_it_with_the_code_of_their_failure,
-    forms_that_mean_nothing_here_are_refused,
-    colours_tell_good_from_bad,
+any_store!(
+    doctor_reports_ok_for_every_check,
+    doctor_ends_with_the_exit_code_of_unreadable_kinds,
+    doctor_refuses_wide_and_name,
+    doctor_colours_levels,
 );

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{Cli, steady};
 use crate::operations::program::Running;
-use crate::support::{App, CATALOG, both_stores};
+use crate::support::{App, CATALOG, any_store};
 
 /// Two clusters, one of them well, and node pools of the same name below both.
 async fn fleet(app: &App) -> Cli {
@@ -24,48 +24,48 @@ async fn fleet(app: &App) -> Cli {
     cli
 }
 
-async fn tables_are_for_people(app: &App) {
+async fn get_prints_tables(app: &App) {
     let cli = fleet(app).await;
-    insta::assert_snapshot!(cli.told("get clusters").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters").await, @"
     NAME    STATUS      GEN  SINCE  AGE
     dev-1   Degraded    1    [age]  [age]
     prod-1  Reconciled  1    [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get clusters -o wide --order-by 'name desc'").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters -o wide --order-by 'name desc'").await, @"
     NAME    STATUS      GEN  ADAPTERS  REASON                  ID                                    LABELS                            SINCE  AGE
     prod-1  Reconciled  1    2/2       ReconciledAll           [id 1]  environment=production,team=blue  [age]  [age]
     dev-1   Degraded    1    1/2       ReconciledNotAvailable  [id 2]  environment=dev                   [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get nodepools").await, @"
+    insta::assert_snapshot!(cli.transcript("get nodepools").await, @"
     NAME     OWNER           STATUS       GEN  SINCE  AGE
     workers  cluster/prod-1  Reconciling  1    [age]  [age]
     workers  cluster/dev-1   Reconciling  1    [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get clusters,nodepools --limit 3").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters,nodepools --limit 3").await, @"
     NAME              OWNER           STATUS       GEN  SINCE  AGE
     cluster/dev-1     -               Degraded     1    [age]  [age]
     cluster/prod-1    -               Reconciled   1    [age]  [age]
     nodepool/workers  cluster/prod-1  Reconciling  1    [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get all --search \"name like '%-1'\"").await, @"
+    insta::assert_snapshot!(cli.transcript("get all --search \"name like '%-1'\"").await, @"
     NAME    STATUS      GEN  SINCE  AGE
     dev-1   Degraded    1    [age]  [age]
     prod-1  Reconciled  1    [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get zones").await, @"
+    insta::assert_snapshot!(cli.transcript("get zones").await, @"
     --- stderr
     nothing found
     ");
 }
 
-async fn labels_have_columns_and_heads_are_left_out_when_asked_for(app: &App) {
+async fn get_adds_label_columns_and_omits_headers(app: &App) {
     let cli = fleet(app).await;
-    insta::assert_snapshot!(cli.told("get clusters -L team,environment -L nobody").await, @"
-    NAME    STATUS      GEN  TEAM  ENVIRONMENT  NOBODY  SINCE  AGE
+    insta::assert_snapshot!(cli.transcript("get clusters -L team,environment -L absent").await, @"
+    NAME    STATUS      GEN  TEAM  ENVIRONMENT  ABSENT  SINCE  AGE
     dev-1   Degraded    1    -     dev          -       [age]  [age]
     prod-1  Reconciled  1    blue  production   -       [age]  [age]
     ");
-    insta::assert_snapshot!(cli.told("get clusters --no-headers").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters --no-headers").await, @"
     dev-1   Degraded    1    [age]  [age]
     prod-1  Reconciled  1    [age]  [age]
     ");
@@ -74,26 +74,26 @@ async fn labels_have_columns_and_heads_are_left_out_when_asked_for(app: &App) {
     assert!(!watched.stdout()[0].starts_with("NAME"), "{:?}", watched.stdout());
 }
 
-async fn one_that_is_not_there_does_not_hide_the_others(app: &App) {
+async fn get_prints_the_others_beside_a_missing_resource(app: &App) {
     let cli = fleet(app).await;
-    insta::assert_snapshot!(cli.told("get cluster prod-1 nobody dev-1 -o name").await, @"
+    insta::assert_snapshot!(cli.transcript("get cluster prod-1 absent dev-1 -o name").await, @"
     cluster/prod-1
     cluster/dev-1
     --- stderr
-    error: there is no cluster/nobody
+    error: there is no cluster/absent
     --- exit 3
     ");
-    insta::assert_snapshot!(cli.told("get cluster/nobody cluster/noone").await, @"
+    insta::assert_snapshot!(cli.transcript("get cluster/absent cluster/other").await, @"
     --- stderr
-    error: there is no cluster/nobody
-    error: there is no cluster/noone
+    error: there is no cluster/absent
+    error: there is no cluster/other
     --- exit 3
     ");
-    let list = cli.run("get cluster prod-1 nobody -o json").await;
+    let list = cli.run("get cluster prod-1 absent -o json").await;
     assert!(list.code == Some(3) && list.stdout.contains("\"ClusterList\""), "{list:?}");
 }
 
-async fn a_misspelt_name_finds_its_neighbour(app: &App) {
+async fn a_misspelt_name_suggests_a_similar_one(app: &App) {
     let cli = fleet(app).await;
     for (what, told) in [
         ("cluster prdo-1", "there is no cluster/prdo-1; did you mean prod-1?"),
@@ -101,7 +101,7 @@ async fn a_misspelt_name_finds_its_neighbour(app: &App) {
         ("nodepool prod-1/wrokers", "there is no nodepool/wrokers in cluster/prod-1; did you mean workers?"),
         ("cluster prod-2", "there is no cluster/prod-2"),
         ("cluster %", "there is no cluster/%"),
-        ("cluster nobody", "there is no cluster/nobody"),
+        ("cluster absent", "there is no cluster/absent"),
     ] {
         let ended = cli.run(&format!("get {what}")).await;
         assert_eq!((ended.code, ended.stderr), (Some(3), format!("error: {told}\n")));
@@ -113,7 +113,7 @@ async fn every_kind_is_found_by_any_of_its_names(app: &App) {
     for word in ["clusters", "cluster", "Cluster", "CLUSTERS"] {
         assert_eq!(cli.ok(&format!("get {word} -o name")).await, "cluster/dev-1\ncluster/prod-1\n", "{word}");
     }
-    insta::assert_snapshot!(cli.told("get clutsers").await, @r#"
+    insta::assert_snapshot!(cli.transcript("get clutsers").await, @r#"
     --- stderr
     error: the server has no kind "clutsers"; did you mean clusters?
       it has: clusters, nodepools, zones, racks, hosts, permits, networks, services
@@ -121,7 +121,7 @@ async fn every_kind_is_found_by_any_of_its_names(app: &App) {
     "#);
 }
 
-async fn data_is_for_programs(app: &App) {
+async fn get_prints_data_formats(app: &App) {
     let cli = fleet(app).await;
     let one = cli.json("get cluster prod-1 -o json").await;
     assert_eq!((&one["name"], &one["spec"]), (&json!("prod-1"), &json!({"region": "us-east-1"})));
@@ -193,7 +193,7 @@ async fn data_is_for_programs(app: &App) {
     assert_eq!(cli.run("get clusters -o xml").await.code, Some(2));
 }
 
-async fn lists_are_narrowed_by_labels_searches_and_owners(app: &App) {
+async fn get_selects_by_labels_search_and_owner(app: &App) {
     let cli = fleet(app).await;
     for (selection, found) in [
         ("clusters -l environment=production", "cluster/prod-1\n"),
@@ -208,7 +208,7 @@ async fn lists_are_narrowed_by_labels_searches_and_owners(app: &App) {
     ] {
         assert_eq!(cli.ok(&format!("get {selection} -o name")).await, found, "{selection}");
     }
-    insta::assert_snapshot!(cli.told("get clusters --search \"nmae='x'\"").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters --search \"nmae='x'\"").await, @"
     --- stderr
     error: Invalid Query Parameter (HYPERFLEET-VAL-004, HTTP 400)
       search at position 1: `nmae` is not a field: did you mean name?
@@ -217,25 +217,25 @@ async fn lists_are_narrowed_by_labels_searches_and_owners(app: &App) {
       trace id: [trace]
     --- exit 1
     ");
-    insta::assert_snapshot!(cli.told("get nodepools --in zones/x").await, @"
+    insta::assert_snapshot!(cli.transcript("get nodepools --in zones/x").await, @"
     --- stderr
     error: there is no zone/x
     --- exit 3
     ");
 }
 
-async fn what_is_being_deleted_is_shown_when_asked_for(app: &App) {
+async fn get_shows_finalizing_resources_with_show_deleted(app: &App) {
     let cli = fleet(app).await;
     cli.ok("delete cluster dev-1 -y").await;
     assert_eq!(cli.ok("get clusters -o name").await, "cluster/prod-1\n");
-    insta::assert_snapshot!(cli.told("get clusters --show-deleted").await, @"
+    insta::assert_snapshot!(cli.transcript("get clusters --show-deleted").await, @"
     NAME    STATUS      GEN  SINCE  AGE
     dev-1   Finalizing  2    [age]  [age]
     prod-1  Reconciled  1    [age]  [age]
     ");
 }
 
-async fn lists_of_any_length_come_whole(app: &App) {
+async fn get_reads_every_page(app: &App) {
     let cli = Cli::of(app);
     let documents: String =
         (0..700).map(|n| format!("{{\"kind\":\"Network\",\"name\":\"n-{n:03}\"}}\n")).collect();
@@ -255,7 +255,7 @@ async fn line(running: &Running, parts: &[&str]) -> String {
     .await
 }
 
-async fn a_template_that_fails_is_told_of_once(app: &App) {
+async fn a_failing_template_is_reported_once(app: &App) {
     let cli = fleet(app).await;
     // Every value for every value for every value …
     let template = format!("{}x{}", "{range $..*}".repeat(8), "{end}".repeat(8));
@@ -274,7 +274,7 @@ async fn a_template_that_fails_is_told_of_once(app: &App) {
     assert_eq!(running.stderr().len(), 1);
 }
 
-async fn a_watch_tells_each_change(app: &App) {
+async fn get_watch_prints_each_change(app: &App) {
     let cli = fleet(app).await;
     let table = cli.start("get clusters -w");
     line(&table, &["prod-1", "Reconciled"]).await;
@@ -291,17 +291,17 @@ async fn a_watch_tells_each_change(app: &App) {
     line(&table, &["new-1", "Finalizing"]).await;
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    tables_are_for_people,
-    labels_have_columns_and_heads_are_left_out_when_asked_for,
-    one_that_is_not_there_does_not_hide_the_others,
-    a_misspelt_name_finds_its_neighbour,
+    get_prints_tables,
+    get_adds_label_columns_and_omits_headers,
+    get_prints_the_others_beside_a_missing_resource,
+    a_misspelt_name_suggests_a_similar_one,
     every_kind_is_found_by_any_of_its_names,
-    data_is_for_programs,
-    lists_are_narrowed_by_labels_searches_and_owners,
-    what_is_being_deleted_is_shown_when_asked_for,
-    lists_of_any_length_come_whole,
-    a_template_that_fails_is_told_of_once,
-    a_watch_tells_each_change,
+    get_prints_data_formats,
+    get_selects_by_labels_search_and_owner,
+    get_shows_finalizing_resources_with_show_deleted,
+    get_reads_every_page,
+    a_failing_template_is_reported_once,
+    get_watch_prints_each_change,
 );

@@ -24,18 +24,18 @@ async fn asking() -> (Cli, Running, String) {
 }
 
 /// What was told, with the places of this run left out.
-fn told(cli: &Cli, ended: &Ended) -> String {
+fn masked_transcript(cli: &Cli, ended: &Ended) -> String {
     transcript(ended).replace(cli.program.directory().to_str().unwrap(), "[dir]")
 }
 
 #[tokio::test]
-async fn login_remembers_a_server_and_how_to_be_known_to_it() {
+async fn login_stores_server_and_token_source() {
     let (cli, _server, url) = asking().await;
-    insta::assert_snapshot!(cli.told(&format!("get clusters --server {url}")).await, @"
+    insta::assert_snapshot!(cli.transcript(&format!("get clusters --server {url}")).await, @"
     --- stderr
     error: Authentication Required (HYPERFLEET-AUT-001, HTTP 401)
       A token is required, and none was sent
-      log in with `hyperfleet login`, or name a token by --token-file or HYPERFLEET_TOKEN
+      log in with `hyperfleet login`, or pass a token with --token-file or HYPERFLEET_TOKEN
       trace id: [trace]
     --- exit 5
     ");
@@ -46,7 +46,7 @@ async fn login_remembers_a_server_and_how_to_be_known_to_it() {
 
     let command = format!("{BINARY} dev token ann@example.com 2>/dev/null");
     let ended = cli.run(&format!("login {url} --name local --token-command '{command}'")).await;
-    insta::assert_snapshot!(told(&cli, &ended), @"
+    insta::assert_snapshot!(masked_transcript(&cli, &ended), @"
     --- stderr
     using local (http://[server]) as ann@example.com; kept in [dir]/contexts.yaml
     ");
@@ -70,13 +70,13 @@ async fn login_remembers_a_server_and_how_to_be_known_to_it() {
 #[tokio::test]
 async fn contexts_are_listed_chosen_and_forgotten() {
     let cli = Cli::at("").env("HYPERFLEET_SERVER", "");
-    insta::assert_snapshot!(cli.told("context").await, @"
+    insta::assert_snapshot!(cli.transcript("context").await, @"
     --- stderr
     none yet; see `hyperfleet login --help`
     ");
     cli.ok("login https://one.example.com --name one --token-file /run/one --unchecked").await;
     cli.ok("login https://two.example.com:8443/api/hyperfleet/v1 --token-command 'print secret' --header 'X-Org: blue' --unchecked").await;
-    insta::assert_snapshot!(cli.told("context list").await, @"
+    insta::assert_snapshot!(cli.transcript("context list").await, @"
        NAME                  SERVER                                          TOKEN
        one                   https://one.example.com                         file /run/one
     *  two.example.com:8443  https://two.example.com:8443/api/hyperfleet/v1  command
@@ -84,7 +84,7 @@ async fn contexts_are_listed_chosen_and_forgotten() {
     assert_eq!(cli.ok("context current").await, "two.example.com:8443\n");
     cli.ok("context use one").await;
     assert_eq!(cli.ok("context current").await, "one\n");
-    insta::assert_snapshot!(cli.told("context use three").await, @r#"
+    insta::assert_snapshot!(cli.transcript("context use three").await, @r#"
     --- stderr
     error: no context "three"
       there is: one, two.example.com:8443

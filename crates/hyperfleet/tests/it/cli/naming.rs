@@ -1,9 +1,9 @@
 //! Names wherever ids work: paths through owners, ids, ambiguity, kinds of any depth.
 
 use super::Cli;
-use crate::support::{App, CATALOG, both_stores};
+use crate::support::{App, CATALOG, any_store};
 
-async fn a_name_an_id_and_a_path_lead_to_the_same(app: &App) {
+async fn a_name_an_id_and_a_path_find_the_same_resource(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
     cli.ok("create nodepool workers --in clusters/prod-1").await;
@@ -21,15 +21,15 @@ async fn a_name_an_id_and_a_path_lead_to_the_same(app: &App) {
     }
 }
 
-async fn a_name_that_several_have_is_not_guessed(app: &App) {
+async fn an_ambiguous_name_is_an_error(app: &App) {
     let cli = Cli::of(app);
     for owner in ["prod-1", "dev-1"] {
         cli.ok(&format!("create cluster {owner}")).await;
         cli.ok(&format!("create nodepool {owner}/workers")).await;
     }
-    insta::assert_snapshot!(cli.told("describe nodepool workers").await, @"
+    insta::assert_snapshot!(cli.transcript("describe nodepool workers").await, @"
     --- stderr
-    error: nodepool/workers could be any of these; say which, by its path or its id:
+    error: nodepool/workers is ambiguous; name one by its path or its id:
       nodepool/dev-1/workers (id [id 1])
       nodepool/prod-1/workers (id [id 2])
     --- exit 2
@@ -52,29 +52,29 @@ async fn kinds_nest_to_any_depth(app: &App) {
     assert_eq!(cli.ok("get hosts --in zones/z-2 -o name").await, "host/z-2/r-1/h-1\n");
     assert_eq!(cli.ok("get host/z-2/r-1/h-1 -o name").await, "host/z-2/r-1/h-1\n");
     assert_eq!(cli.run("get host/r-1/h-1").await.code, Some(2), "two racks have that name");
-    insta::assert_snapshot!(cli.told("tree zone z-1").await, @"
+    insta::assert_snapshot!(cli.transcript("tree zone z-1").await, @"
     zone/z-1  Reconciled
     └─ rack/r-1  Reconciled
        └─ host/h-1  Reconciling (ReconciledMissingAdapters)
     ");
 }
 
-async fn what_is_not_there_is_exit_code_3(app: &App) {
+async fn a_missing_resource_is_exit_code_3(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("get cluster prod-2").await, @"
+    insta::assert_snapshot!(cli.transcript("get cluster prod-2").await, @"
     --- stderr
     error: there is no cluster/prod-2
     --- exit 3
     ");
-    insta::assert_snapshot!(cli.told("get nodepool prod-1/workers").await, @"
+    insta::assert_snapshot!(cli.transcript("get nodepool prod-1/workers").await, @"
     --- stderr
     error: there is no nodepool/workers in cluster/prod-1
     --- exit 3
     ");
-    insta::assert_snapshot!(cli.told("get zone/a/b").await, @r#"
+    insta::assert_snapshot!(cli.transcript("get zone/a/b").await, @r#"
     --- stderr
-    error: a Zone belongs to nothing, so "a" cannot be its owner
+    error: a Zone has no owner, so "a" cannot be one
     --- exit 2
     "#);
     // A name is a name, not a piece of a query.
@@ -84,10 +84,10 @@ async fn what_is_not_there_is_exit_code_3(app: &App) {
     }
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    a_name_an_id_and_a_path_lead_to_the_same,
-    a_name_that_several_have_is_not_guessed,
+    a_name_an_id_and_a_path_find_the_same_resource,
+    an_ambiguous_name_is_an_error,
     kinds_nest_to_any_depth,
-    what_is_not_there_is_exit_code_3,
+    a_missing_resource_is_exit_code_3,
 );

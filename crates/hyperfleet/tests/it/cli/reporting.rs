@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::Cli;
-use crate::support::{App, CATALOG, both_stores};
+use crate::support::{App, CATALOG, any_store};
 
-async fn a_report_is_what_an_adapter_would_send(app: &App) {
+async fn report_sends_the_report_of_an_adapter(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
-    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --available FALSE --reason Quota --condition Extra=unknown --data '{\"zone\": \"a\"}'").await, @"cluster/prod-1 report of dns stored");
+    insta::assert_snapshot!(cli.transcript("report cluster prod-1 --adapter dns --available FALSE --reason Quota --condition Extra=unknown --data '{\"zone\": \"a\"}'").await, @"cluster/prod-1 report of dns stored");
     let report = cli.json("statuses cluster prod-1 -o json").await["items"][0].take();
     assert_eq!(
         (&report["adapter"], &report["observed_generation"], &report["data"]),
@@ -24,16 +24,16 @@ async fn a_report_is_what_an_adapter_would_send(app: &App) {
         kinds,
         [("Available", "False"), ("Applied", "True"), ("Health", "True"), ("Extra", "Unknown")]
     );
-    insta::assert_snapshot!(cli.told("report cluster prod-1 --adapter dns --generation 7").await, @"
+    insta::assert_snapshot!(cli.transcript("report cluster prod-1 --adapter dns --generation 7").await, @"
     cluster/prod-1 report of dns discarded
     --- stderr
-    the server knows something newer, or a report with Available=Unknown is no news
+    the server has a newer report, or has one already that Available=Unknown does not replace
     ");
     assert_eq!(cli.run("report cluster prod-1").await.code, Some(2));
     assert_eq!(cli.run("report cluster prod-1 --adapter dns --available maybe").await.code, Some(2));
 }
 
-async fn api_sends_what_it_is_told_and_prints_what_comes(app: &App) {
+async fn api_sends_any_request_and_prints_the_answer(app: &App) {
     let cli = Cli::of(app).file("body.json", r#"{"kind": "Cluster", "name": "prod-1", "spec": {"n": 1}}"#);
     let made = cli.json("api POST /clusters -d @body.json").await;
     assert_eq!(made["name"], json!("prod-1"));
@@ -50,7 +50,7 @@ async fn api_sends_what_it_is_told_and_prints_what_comes(app: &App) {
         headers.stderr
     );
     for (line, code) in [
-        ("api GET /clusters/nobody", 3),
+        ("api GET /clusters/absent", 3),
         ("api POST /clusters -d @body.json", 4),
         ("api POST /clusters -d '{'", 1),
         ("api 'G E T' /clusters", 2),
@@ -63,8 +63,8 @@ async fn api_sends_what_it_is_told_and_prints_what_comes(app: &App) {
     assert_eq!(cli.run_with("api POST /clusters -d @-", input).await.code, Some(0));
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    a_report_is_what_an_adapter_would_send,
-    api_sends_what_it_is_told_and_prints_what_comes,
+    report_sends_the_report_of_an_adapter,
+    api_sends_any_request_and_prints_the_answer,
 );

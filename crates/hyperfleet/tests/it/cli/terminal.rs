@@ -1,13 +1,13 @@
 //! The command line on a terminal, which tmux plays: questions, colours, progress.
 
 use super::{BINARY, Cli};
-use crate::support::{App, CATALOG, Terminal, both_stores};
+use crate::support::{App, CATALOG, Terminal, any_store};
 
 fn open(cli: &Cli) -> Terminal {
     Terminal::open(&cli.program, 100, 40)
 }
 
-async fn a_deletion_shows_what_goes_and_asks(app: &App) {
+async fn delete_shows_a_preview_and_asks(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
     cli.ok("create nodepool prod-1/workers").await;
@@ -43,20 +43,20 @@ async fn a_terminal_gets_colours_and_a_bar(app: &App) {
     terminal.shows_all(&["300 created, 0 changed, 0 unchanged, 0 failed"], &["/300", "━"]).await;
 }
 
-async fn ctrl_c_takes_the_bar_of_an_apply_off_the_screen(app: &App) {
+async fn ctrl_c_removes_the_progress_bar_of_an_apply(app: &App) {
     let documents: String = (0..5_000).map(|n| format!("kind: Network\nname: n-{n}\n---\n")).collect();
     let cli = Cli::of(app).file("many.yaml", &documents);
     let terminal = open(&cli);
     terminal.type_line(&format!("clear; {BINARY} apply -f many.yaml --parallel 1 >/dev/null"));
     terminal.shows_all(&["Applying ", "/5000", "left"], &[]).await;
     terminal.keys(&["C-c"]);
-    let screen = terminal.shows_all(&["run it again, and it goes on from here"], &["/5000", "━", "─"]).await;
-    assert!(screen.contains("SIGINT: what was sent comes to its end"), "{screen}");
+    let screen = terminal.shows_all(&["run it again to continue"], &["/5000", "━", "─"]).await;
+    assert!(screen.contains("SIGINT: waiting for the requests under way"), "{screen}");
     // Lines of data and the bar share a screen without a trace of each other.
     terminal.type_line(&format!("clear; {BINARY} apply -f many.yaml --parallel 1"));
     terminal.shows_all(&["Applying ", "/5000"], &[]).await;
     terminal.keys(&["C-c"]);
-    let screen = terminal.shows_all(&["run it again, and it goes on from here"], &["/5000", "━", "─"]).await;
+    let screen = terminal.shows_all(&["run it again to continue"], &["/5000", "━", "─"]).await;
     let is_clean = |line: &str| line.split(' ').count() == 2;
     assert!(screen.lines().filter(|line| line.starts_with("network/")).all(is_clean), "{screen}");
 }
@@ -76,7 +76,7 @@ async fn a_watch_goes_on_until_ctrl_c(app: &App) {
     terminal.is_idle().await;
 }
 
-async fn an_editor_has_the_terminal_and_its_ctrl_c(app: &App) {
+async fn the_editor_receives_ctrl_c(app: &App) {
     let script = "trap '' INT; echo now what; read size; sed -i \"s/size: 3/size: $size/\" \"$1\"";
     let cli = Cli::of(app).file("editor.sh", script).env("VISUAL", "sh editor.sh");
     cli.ok("create cluster prod-1 --set size=3").await;
@@ -89,26 +89,26 @@ async fn an_editor_has_the_terminal_and_its_ctrl_c(app: &App) {
     assert_eq!(cli.ok("get cluster prod-1 -o jsonpath={.spec.size}").await, "7\n");
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    a_deletion_shows_what_goes_and_asks,
+    delete_shows_a_preview_and_asks,
     a_terminal_gets_colours_and_a_bar,
-    ctrl_c_takes_the_bar_of_an_apply_off_the_screen,
+    ctrl_c_removes_the_progress_bar_of_an_apply,
     a_watch_goes_on_until_ctrl_c,
-    an_editor_has_the_terminal_and_its_ctrl_c,
+    the_editor_receives_ctrl_c,
 );
 
 #[test]
-fn ctrl_c_takes_the_bar_of_a_demo_off_the_screen() {
+fn ctrl_c_removes_the_progress_bar_of_a_demo() {
     crate::support::run(async {
         let cli = Cli::at("http://127.0.0.1:1");
         let terminal = open(&cli);
         let flags = "--demo --demo-clusters 20000 --port 0 --health-port 0 --metrics-port 0";
         terminal.type_line(&format!("clear; {BINARY} up {flags}"));
-        terminal.shows_all(&["Ctrl-C stops it.", "Making the fleet ", "/20000", "left"], &[]).await;
+        terminal.shows_all(&["Ctrl-C stops it.", "Creating the fleet ", "/20000", "left"], &[]).await;
         terminal.keys(&["C-c"]);
         // Nothing is typed before: its line would take the cursor off the bar's.
-        terminal.shows_all(&["Ctrl-C stops it."], &["Making the fleet", "/20000", "━", "─"]).await;
+        terminal.shows_all(&["Ctrl-C stops it."], &["Creating the fleet", "/20000", "━", "─"]).await;
         terminal.is_idle().await;
     });
 }

@@ -6,27 +6,27 @@ use std::sync::{Arc, Mutex};
 use hyperfleet_testkit::eventually;
 use serde_json::json;
 
-use super::between::Between;
+use super::proxy::Proxy;
 use super::{Cli, DEADLINE};
-use crate::support::{App, CATALOG, both_stores, href};
+use crate::support::{App, CATALOG, any_store, href};
 
 /// As many are waited for at a time.
 const PARALLEL: usize = 64;
 const REFUSAL: &str = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-async fn many_are_waited_for_some_at_a_time_until_one_moment(app: &App) {
+async fn wait_bounds_parallel_requests_and_shares_one_deadline(app: &App) {
     let names: Vec<String> = (0..PARALLEL + 6).map(|n| format!("c-{n:03}")).collect();
     let documents: String = names.iter().map(|name| format!("kind: Cluster\nname: {name}\n---\n")).collect();
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
     let noted = Arc::clone(&seen);
-    let between = Between::of(app, move |request| {
+    let proxy = Proxy::of(app, move |request| {
         if let Some((path, _)) = request.split_once("?waitFor=") {
             noted.lock().unwrap().insert(path.to_owned());
         }
         Box::pin(async { None })
     });
-    let between = between.await;
-    let cli = Cli::at(&between.server).file("many.yaml", &documents);
+    let proxy = proxy.await;
+    let cli = Cli::at(&proxy.server).file("many.yaml", &documents);
     cli.ok("apply -f many.yaml").await;
     let all = names.join(" ");
     let waiting = cli.start(&format!("wait cluster {all} --timeout 5m"));
@@ -43,19 +43,19 @@ async fn many_are_waited_for_some_at_a_time_until_one_moment(app: &App) {
     let late = cli.run(&format!("wait cluster {all} --timeout 1ms")).await;
     assert_eq!(late.code, Some(7), "{late:?}");
     assert_eq!(late.stdout, "cluster/c-000 Reconciled=True\n");
-    assert_eq!(late.stderr.matches(" has no Reconciled=True").count(), names.len() - 1, "{late:?}");
+    assert_eq!(late.stderr.matches(" waiting for Reconciled=True").count(), names.len() - 1, "{late:?}");
 }
 
-async fn waits_that_end_differently_are_exit_code_1(app: &App) {
+async fn waits_with_different_failures_are_exit_code_1(app: &App) {
     let cluster = |name: &str| json!({"kind": "Cluster", "name": name, "spec": {}});
     let refused = href(&app.create("/clusters", &cluster("prod-1")).await).to_owned();
     app.create("/clusters", &cluster("prod-2")).await;
-    let between = Between::of(app, move |request| {
+    let proxy = Proxy::of(app, move |request| {
         let answer = request.contains(&format!("{refused}?waitFor=")).then_some(REFUSAL);
         Box::pin(async move { answer })
     });
-    let between = between.await;
-    let cli = Cli::at(&between.server);
+    let proxy = proxy.await;
+    let cli = Cli::at(&proxy.server);
     for (names, code) in [("prod-1", 5), ("prod-2", 7), ("prod-1 prod-2", 1), ("prod-2 prod-1", 1)] {
         let ended = cli.run(&format!("wait cluster {names} --timeout 1ms")).await;
         assert_eq!(ended.code, Some(code), "{names}: {ended:?}");
@@ -67,7 +67,7 @@ async fn waits_that_end_differently_are_exit_code_1(app: &App) {
     }
 }
 
-async fn a_deletion_that_is_refused_counts_beside_one_that_does_not_end(app: &App) {
+async fn a_refused_deletion_and_a_timeout_are_exit_code_1(app: &App) {
     let cli = Cli::of(app);
     for what in ["zone z-1", "permit z-1/p-1", "cluster prod-1"] {
         cli.ok(&format!("create {what}")).await;
@@ -75,10 +75,10 @@ async fn a_deletion_that_is_refused_counts_beside_one_that_does_not_end(app: &Ap
     let ended = cli.run("delete zone/z-1 cluster/prod-1 -y --wait --timeout 1ms").await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.stderr.contains("error: zone/z-1: "), "{ended:?}");
-    assert!(ended.stderr.contains("error: cluster/prod-1 is still there"), "{ended:?}");
+    assert!(ended.stderr.contains("error: cluster/prod-1: timed out"), "{ended:?}");
 }
 
-async fn who_interrupts_is_told_how_many_are_left(app: &App) {
+async fn an_interrupted_wait_reports_how_many_are_pending(app: &App) {
     let cli = Cli::of(app);
     cli.ok("create cluster prod-1").await;
     let mut waiting = cli.start("wait cluster prod-1 -v");
@@ -88,16 +88,13 @@ async fn who_interrupts_is_told_how_many_are_left(app: &App) {
     .await;
     waiting.signal("INT").await;
     assert_eq!(waiting.ended().await, Some(130));
-    assert_eq!(
-        waiting.stderr().last().map(String::as_str),
-        Some("error: SIGINT: 1 of 1 were still waited for")
-    );
+    assert_eq!(waiting.stderr().last().map(String::as_str), Some("error: SIGINT: 1 of 1 still pending"));
 }
 
-both_stores!(
+any_store!(
     config = CATALOG;
-    many_are_waited_for_some_at_a_time_until_one_moment,
-    waits_that_end_differently_are_exit_code_1,
-    a_deletion_that_is_refused_counts_beside_one_that_does_not_end,
-    who_interrupts_is_told_how_many_are_left,
+    wait_bounds_parallel_requests_and_shares_one_deadline,
+    waits_with_different_failures_are_exit_code_1,
+    a_refused_deletion_and_a_timeout_are_exit_code_1,
+    an_interrupted_wait_reports_how_many_are_pending,
 );

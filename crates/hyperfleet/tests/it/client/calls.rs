@@ -13,23 +13,23 @@ use crate::support::{CATALOG, both_stores};
 
 both_stores!(
     config = CATALOG;
-    a_resource_is_made_read_changed_and_deleted,
-    reports_decide_and_are_read_back,
-    what_happened_to_a_resource_is_told,
-    a_list_is_read_whole_and_in_parts,
+    a_resource_is_created_read_patched_and_deleted,
+    reports_set_conditions_and_are_read_back,
+    timelines_and_diffs_are_read,
+    a_list_is_read_whole_and_by_page,
     kinds_are_found_with_their_owners,
-    a_dry_run_does_nothing,
-    leases_are_taken_renewed_and_given_back,
-    waiting_ends_when_it_holds_when_it_is_gone_and_when_time_is_up,
-    whatever_else_the_api_has_can_be_asked_for,
+    a_dry_run_changes_nothing,
+    leases_are_claimed_renewed_and_released,
+    a_wait_ends_with_its_condition_its_resource_or_its_timeout,
+    every_other_endpoint_can_be_called,
 );
 
 both_stores!(
     config = "compatibility: {contract: go-0.2}";
-    a_list_is_read_whole_by_the_contract_of_the_go_implementation,
+    a_list_is_read_whole_under_the_go_contract,
 );
 
-async fn a_resource_is_made_read_changed_and_deleted(app: &App) {
+async fn a_resource_is_created_read_patched_and_deleted(app: &App) {
     let client = client(app);
     let body = r#"{"kind":"Cluster","name":"east","labels":{"team":"a"},"spec":{"big":9007199254740993,"long":0.1000000000000000000001}}"#;
     let made = client.create(&clusters(), &serde_json::from_str(body).unwrap(), false).await.unwrap();
@@ -79,13 +79,13 @@ async fn a_resource_is_made_read_changed_and_deleted(app: &App) {
     for path in [&item, &nested] {
         assert!(client.get(path, &GetQuery::default()).await.unwrap_err().is_not_found());
     }
-    // What needs nobody to finish it is gone at once, and was still shown.
+    // A resource without adapters is removed at once; the response still shows it.
     let zone = json!({"kind": "Zone", "name": "z", "spec": {}});
     let zone = client.create(&Collection::any(), &zone, false).await.unwrap();
     assert!(client.delete(&zone.path().unwrap(), None, false).await.unwrap().is_some());
 }
 
-async fn reports_decide_and_are_read_back(app: &App) {
+async fn reports_set_conditions_and_are_read_back(app: &App) {
     let client = client(app);
     let item = create_cluster(&client, "east").await.path().unwrap();
     let Reported::Stored(stored) = client.report(&item, &done("validator", 1)).await.unwrap() else {
@@ -110,7 +110,7 @@ async fn reports_decide_and_are_read_back(app: &App) {
     assert!(resource.condition("Reconciled").unwrap().is_true());
 }
 
-async fn what_happened_to_a_resource_is_told(app: &App) {
+async fn timelines_and_diffs_are_read(app: &App) {
     let client = client(app);
     let item = create_cluster(&client, "east").await.path().unwrap();
     client.patch(&item, &json!({"spec": {"region": "a"}}), PatchKind::Merge, None, false).await.unwrap();
@@ -149,7 +149,7 @@ async fn named(client: &Client, collection: &Collection, query: &ListQuery) -> V
     all.iter().map(|resource| resource.name().to_owned()).collect()
 }
 
-async fn a_list_is_read_whole_and_in_parts(app: &App) {
+async fn a_list_is_read_whole_and_by_page(app: &App) {
     let client = client(app);
     let mut names: Vec<_> = (0..7).map(|number| format!("c{number}-x")).collect();
     for name in &names {
@@ -192,7 +192,7 @@ async fn a_list_is_read_whole_and_in_parts(app: &App) {
     assert_eq!(named(&client, &Collection::any(), &by_name).await, names);
 }
 
-async fn a_list_is_read_whole_by_the_contract_of_the_go_implementation(app: &App) {
+async fn a_list_is_read_whole_under_the_go_contract(app: &App) {
     let client = client(app);
     for number in 0..5 {
         create_cluster(&client, &format!("c{number}-x")).await;
@@ -227,7 +227,7 @@ async fn kinds_are_found_with_their_owners(app: &App) {
     assert_eq!(kinds[0].collection(), clusters());
 }
 
-async fn a_dry_run_does_nothing(app: &App) {
+async fn a_dry_run_changes_nothing(app: &App) {
     let client = client(app);
     let body = json!({"kind": "Cluster", "name": "east", "spec": {}});
     assert_eq!(client.create(&clusters(), &body, true).await.unwrap().name(), "east");
@@ -246,7 +246,7 @@ async fn a_dry_run_does_nothing(app: &App) {
     assert!(client.get(&item, &GetQuery::default()).await.unwrap().is_finalizing());
 }
 
-async fn waiting_ends_when_it_holds_when_it_is_gone_and_when_time_is_up(app: &App) {
+async fn a_wait_ends_with_its_condition_its_resource_or_its_timeout(app: &App) {
     let client = client(app);
     let item = create_cluster(&client, "east").await.path().unwrap();
     let short = Duration::from_millis(10);
@@ -270,7 +270,7 @@ async fn waiting_ends_when_it_holds_when_it_is_gone_and_when_time_is_up(app: &Ap
     }
 }
 
-async fn leases_are_taken_renewed_and_given_back(app: &App) {
+async fn leases_are_claimed_renewed_and_released(app: &App) {
     let client = client(app);
     let minute = Duration::from_secs(60);
     // More than a page holds.
@@ -294,7 +294,7 @@ async fn leases_are_taken_renewed_and_given_back(app: &App) {
     assert_eq!(taken.holder, "you");
 }
 
-async fn whatever_else_the_api_has_can_be_asked_for(app: &App) {
+async fn every_other_endpoint_can_be_called(app: &App) {
     let client = client(app);
     let metadata = client.metadata().await.unwrap();
     assert_eq!(

@@ -1,22 +1,24 @@
 //! Refusals as types: what was wrong, where, and when to come again.
 
+use std::time::Duration;
+
 use hyperfleet_client::{GetQuery, ListQuery, PatchKind, Problem};
 use serde_json::json;
 
 use super::*;
-use crate::support::both_stores;
+use crate::support::any_store;
 
-both_stores!(
+any_store!(
     every_fault_of_a_body_is_named,
-    a_conflict_says_which_versions_there_are,
-    a_search_with_a_fault_shows_the_place,
-    what_is_not_there_is_not_found_whatever_was_typed,
-    a_key_makes_one_resource_and_tells_another_body_apart,
+    a_conflict_names_both_versions,
+    a_search_fault_shows_its_position,
+    an_id_with_path_characters_is_not_found,
+    an_idempotency_key_creates_one_resource_and_refuses_another_body,
 );
 
-both_stores!(
+any_store!(
     config = "server: {rate_limit: {enabled: true, reads: {per_second: 1, burst: 1}}}";
-    whoever_asks_too_much_waits_and_is_answered,
+    a_rate_limited_call_is_retried_until_it_is_answered,
 );
 
 fn problem(error: &hyperfleet_client::Error) -> &Problem {
@@ -38,7 +40,7 @@ async fn every_fault_of_a_body_is_named(app: &App) {
     assert!(error.to_string().contains("labels['a b']"), "{error}");
 }
 
-async fn a_conflict_says_which_versions_there_are(app: &App) {
+async fn a_conflict_names_both_versions(app: &App) {
     let client = client(app);
     let made = create_cluster(&client, "east").await;
     let item = made.path().unwrap();
@@ -63,7 +65,7 @@ async fn a_conflict_says_which_versions_there_are(app: &App) {
     assert_eq!(problem(&error).errors[0].constraint.as_deref(), Some("unique"));
 }
 
-async fn a_search_with_a_fault_shows_the_place(app: &App) {
+async fn a_search_fault_shows_its_position(app: &App) {
     let query = ListQuery { search: Some("name ~~ 'x'".into()), ..ListQuery::default() };
     let error = client(app).list(&clusters(), &query).await.unwrap_err();
     let problem = problem(&error);
@@ -71,7 +73,7 @@ async fn a_search_with_a_fault_shows_the_place(app: &App) {
     assert!(problem.detail.contains('\n') && problem.detail.contains('^'), "{}", problem.detail);
 }
 
-async fn what_is_not_there_is_not_found_whatever_was_typed(app: &App) {
+async fn an_id_with_path_characters_is_not_found(app: &App) {
     let client = client(app);
     create_cluster(&client, "east").await;
     for id in ["", ".", "..", "a/b", "%2e%2e", "?size=1", "#", "x y", "ü", "../clusters", "nodepools"] {
@@ -87,7 +89,7 @@ async fn what_is_not_there_is_not_found_whatever_was_typed(app: &App) {
     }
 }
 
-async fn a_key_makes_one_resource_and_tells_another_body_apart(app: &App) {
+async fn an_idempotency_key_creates_one_resource_and_refuses_another_body(app: &App) {
     let client = client(app);
     let body = json!({"kind": "Cluster", "name": "east", "spec": {}});
     let made = client.create_by_key(&clusters(), &body, "order-4711").await.unwrap();
@@ -98,7 +100,7 @@ async fn a_key_makes_one_resource_and_tells_another_body_apart(app: &App) {
     client.create_by_key(&clusters(), &other, "two words").await.unwrap_err();
 }
 
-async fn whoever_asks_too_much_waits_and_is_answered(app: &App) {
+async fn a_rate_limited_call_is_retried_until_it_is_answered(app: &App) {
     let client = client(app);
     for _ in 0..3 {
         client.list(&clusters(), &ListQuery::default()).await.unwrap();

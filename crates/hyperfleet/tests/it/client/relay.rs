@@ -28,7 +28,7 @@ impl Relay {
             while let Ok((mut from, _)) = listener.accept().await {
                 let target = target.lock().unwrap().clone();
                 connections.spawn(async move {
-                    // Nobody behind it: the caller's connection ends, as through any proxy.
+                    // Without a server behind it the caller's connection ends, as through any proxy.
                     if let Ok(mut to) = TcpStream::connect(target).await {
                         let _ = copy_bidirectional(&mut from, &mut to).await;
                     }

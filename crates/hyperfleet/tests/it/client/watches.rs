@@ -4,18 +4,18 @@ use hyperfleet_client::{Error, ListQuery, PatchKind, WatchEvent, WatchQuery};
 use hyperfleet_testkit::eventually;
 
 use super::*;
-use crate::support::both_stores;
+use crate::support::any_store;
 
-both_stores!(
+any_store!(
     a_list_and_a_watch_from_its_version_show_everything_once,
-    a_watch_shows_what_its_query_asks_for,
-    a_version_that_has_not_been_starts_anew,
-    a_watch_that_is_refused_says_why,
+    a_watch_follows_its_query,
+    a_watch_from_a_future_version_starts_anew,
+    a_refused_watch_returns_the_problem,
 );
 
-both_stores!(
+any_store!(
     config = "compatibility: {contract: go-0.2}";
-    a_watch_works_by_the_contract_of_the_go_implementation,
+    a_watch_works_under_the_go_contract,
 );
 
 fn short(event: &WatchEvent) -> String {
@@ -28,7 +28,7 @@ fn short(event: &WatchEvent) -> String {
     }
 }
 
-async fn told(watch: &mut hyperfleet_client::Watch, count: usize) -> Vec<String> {
+async fn next_events(watch: &mut hyperfleet_client::Watch, count: usize) -> Vec<String> {
     let mut told = Vec::new();
     while told.len() < count {
         let event = tokio::time::timeout(DEADLINE, watch.next()).await.unwrap().unwrap();
@@ -56,10 +56,10 @@ async fn a_list_and_a_watch_from_its_version_show_everything_once(app: &App) {
     let version = patched.version().unwrap();
     assert_eq!(watch.next().await.unwrap(), WatchEvent::Modified { version, resource: patched });
     client.delete(&item, None, false).await.unwrap();
-    assert_eq!(told(&mut watch, 1).await, ["deleted after"]);
+    assert_eq!(next_events(&mut watch, 1).await, ["deleted after"]);
 }
 
-async fn a_watch_shows_what_its_query_asks_for(app: &App) {
+async fn a_watch_follows_its_query(app: &App) {
     let client = client(app);
     let east = create_cluster(&client, "east").await.path().unwrap();
     let pool = json!({"kind": "NodePool", "name": "pool", "spec": {}});
@@ -67,12 +67,12 @@ async fn a_watch_shows_what_its_query_asks_for(app: &App) {
     create_cluster(&client, "west").await;
     let query = WatchQuery::default();
     let mut below = client.watch(&east.below("nodepools"), &query);
-    assert_eq!(told(&mut below, 2).await, ["added pool", "bookmark"]);
+    assert_eq!(next_events(&mut below, 2).await, ["added pool", "bookmark"]);
     let mut any = client.watch(&Collection::any(), &query);
-    assert_eq!(told(&mut any, 4).await, ["added east", "added pool", "added west", "bookmark"]);
+    assert_eq!(next_events(&mut any, 4).await, ["added east", "added pool", "added west", "bookmark"]);
     let mut kind =
         client.watch(&Collection::any(), &WatchQuery { kind: Some("NodePool".into()), ..query.clone() });
-    assert_eq!(told(&mut kind, 2).await, ["added pool", "bookmark"]);
+    assert_eq!(next_events(&mut kind, 2).await, ["added pool", "bookmark"]);
     let fields = Some("labels".to_owned());
     let search = Some("name = 'east'".to_owned());
     let mut found = client.watch(&clusters(), &WatchQuery { search, fields, show_deleted: true, ..query });
@@ -88,29 +88,33 @@ async fn a_watch_shows_what_its_query_asks_for(app: &App) {
     assert!(matches!(&event, WatchEvent::Modified { .. }), "what is being deleted is still shown: {event:?}");
 }
 
-async fn a_version_that_has_not_been_starts_anew(app: &App) {
+async fn a_watch_from_a_future_version_starts_anew(app: &App) {
     let client = client(app);
     create_cluster(&client, "east").await;
     for since in [999_999, u64::MAX] {
         let mut watch =
             client.watch(&clusters(), &WatchQuery { since: Some(since), ..WatchQuery::default() });
-        assert_eq!(told(&mut watch, 3).await, ["restart", "added east", "bookmark"]);
+        assert_eq!(next_events(&mut watch, 3).await, ["restart", "added east", "bookmark"]);
     }
 }
 
-async fn a_watch_that_is_refused_says_why(app: &App) {
+async fn a_refused_watch_returns_the_problem(app: &App) {
     let client = client(app);
     let query = WatchQuery { search: Some("nme = 'x'".into()), ..WatchQuery::default() };
     let error = client.watch(&clusters(), &query).next().await.unwrap_err();
     assert!(matches!(&error, Error::Problem(problem) if problem.errors[0].field == "search"), "{error}");
-    let nowhere = clusters().item("nobody").below("nodepools");
+    let nowhere = clusters().item("absent").below("nodepools");
     assert!(client.watch(&nowhere, &WatchQuery::default()).next().await.unwrap_err().is_not_found());
 }
 
-async fn a_watch_works_by_the_contract_of_the_go_implementation(app: &App) {
+async fn a_watch_works_under_the_go_contract(app: &App) {
     let client = client(app);
     let east = create_cluster(&client, "east").await;
     client.delete(&clusters().item(east.id()), None, false).await.unwrap();
     let mut watch = client.watch(&clusters(), &WatchQuery::default());
-    assert_eq!(told(&mut watch, 2).await, ["added east", "bookmark"], "what is being deleted is shown");
+    assert_eq!(
+        next_events(&mut watch, 2).await,
+        ["added east", "bookmark"],
+        "what is being deleted is shown"
+    );
 }

@@ -1,11 +1,11 @@
-//! Problem bodies: their members, their codes, all faults at once, and nothing of a caller's that could do harm.
+//! Problem bodies: their members, their codes, all faults at once, and harmless quotations of input.
 
 use serde_json::{Value, json};
 
-use super::walk::NOBODY;
+use super::walk::UNKNOWN_ID;
 use crate::support::*;
 
-async fn a_path_without_a_route_says_what_is_missing(app: &App) {
+async fn a_path_without_a_route_is_not_found(app: &App) {
     let nowhere = app.get("/nowhere").await;
     let no_version = app.get("/api/hyperfleet/clusters").await;
     let other_version = app.get("/api/hyperfleet/v5/clusters").await;
@@ -156,11 +156,17 @@ async fn every_code_has_its_status_type_and_title(app: &App) {
         (404, "NTF-000", "resource-not-found", "Endpoint Not Found", app.get("/nowhere")),
         (405, "NTF-000", "resource-not-found", "Endpoint Not Found", app.call("PUT", "/clusters")),
         (404, "NTF-000", "resource-not-found", "Endpoint Not Found", app.get("/api/hyperfleet/clusters")),
-        (404, "NTF-001", "resource-not-found", "Resource Not Found", app.get(&format!("{racks}/{NOBODY}"))),
-        (404, "NTF-001", "resource-not-found", "Resource Not Found", app.delete("/resources/nobody")),
-        (404, "NTF-002", "resource-not-found", "Cluster Not Found", app.get("/clusters/nobody")),
-        (404, "NTF-002", "resource-not-found", "Cluster Not Found", app.get("/clusters/nobody/nodepools")),
-        (404, "NTF-003", "resource-not-found", "NodePool Not Found", app.delete("/nodepools/nobody")),
+        (
+            404,
+            "NTF-001",
+            "resource-not-found",
+            "Resource Not Found",
+            app.get(&format!("{racks}/{UNKNOWN_ID}")),
+        ),
+        (404, "NTF-001", "resource-not-found", "Resource Not Found", app.delete("/resources/absent")),
+        (404, "NTF-002", "resource-not-found", "Cluster Not Found", app.get("/clusters/absent")),
+        (404, "NTF-002", "resource-not-found", "Cluster Not Found", app.get("/clusters/absent/nodepools")),
+        (404, "NTF-003", "resource-not-found", "NodePool Not Found", app.delete("/nodepools/absent")),
         (
             404,
             "NTF-005",
@@ -211,18 +217,18 @@ async fn every_code_has_its_status_type_and_title(app: &App) {
     assert_eq!(app.read(&cluster).await, cluster);
 }
 
-async fn what_is_missing_is_named_as_its_own_kind(app: &App) {
+async fn a_missing_resource_is_named_by_its_kind(app: &App) {
     for (path, detail) in [
-        ("/clusters/nobody", "Cluster 'nobody' not found"),
-        ("/clusters/nobody/nodepools/other", "Cluster 'nobody' not found"),
-        ("/nodepools/nobody", "NodePool 'nobody' not found"),
-        ("/resources/nobody", "Resource 'nobody' not found"),
+        ("/clusters/absent", "Cluster 'absent' not found"),
+        ("/clusters/absent/nodepools/other", "Cluster 'absent' not found"),
+        ("/nodepools/absent", "NodePool 'absent' not found"),
+        ("/resources/absent", "Resource 'absent' not found"),
     ] {
         assert_eq!(app.get(path).await.expect_status(404).json()["detail"], detail);
     }
 }
 
-async fn one_fault_has_its_own_code_and_several_come_in_the_order_of_the_document(app: &App) {
+async fn one_fault_has_its_own_code_and_several_keep_document_order(app: &App) {
     let one =
         app.post("/clusters").json(&json!({"kind": "Cluster", "name": "abc", "spec": {}, "colour": 1})).await;
     let body = r#"{"labels": {"a b": "c", "ok": "-"}, "name": "Not Good", "colour": "red", "status": {},
@@ -286,7 +292,7 @@ fn strings<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-async fn what_a_caller_sent_is_repeated_short_and_without_control_characters(app: &App) {
+async fn quoted_input_is_shortened_and_free_of_control_characters(app: &App) {
     let cluster = app.create_cluster("echoed").await;
     // Control characters between the letters: what is left of them must be short as well.
     let nasty: String = "q\u{7}q\u{1b}[31mq\r\nq\u{85}q".repeat(100);
@@ -342,9 +348,9 @@ async fn what_a_caller_sent_is_repeated_short_and_without_control_characters(app
 }
 
 both_stores!(
-    a_path_without_a_route_says_what_is_missing,
-    what_is_missing_is_named_as_its_own_kind,
-    one_fault_has_its_own_code_and_several_come_in_the_order_of_the_document,
-    what_a_caller_sent_is_repeated_short_and_without_control_characters,
+    a_path_without_a_route_is_not_found,
+    a_missing_resource_is_named_by_its_kind,
+    one_fault_has_its_own_code_and_several_keep_document_order,
+    quoted_input_is_shortened_and_free_of_control_characters,
 );
 both_stores!(config = CATALOG; every_code_has_its_status_type_and_title);

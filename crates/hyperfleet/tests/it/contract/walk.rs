@@ -1,4 +1,4 @@
-//! The server's own description as a list of things to try: every documented path with ids that nobody has.
+//! Every documented path of the OpenAPI document, with ids of no resource.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::support::{App, text};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 /// The form of an id, but of nothing.
-pub(crate) const NOBODY: &str = "0198c0de-0000-7abc-8def-00000000000f";
+pub(crate) const UNKNOWN_ID: &str = "0198c0de-0000-7abc-8def-00000000000f";
 
 /// Every documented path, its parameters filled in, and its methods.
 pub(crate) async fn paths(app: &App) -> Vec<(String, Vec<String>)> {
@@ -43,6 +43,6 @@ pub(crate) fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
 }
 
 fn filled(template: &str) -> String {
-    let segments = template.split('/').map(|part| if part.starts_with('{') { NOBODY } else { part });
+    let segments = template.split('/').map(|part| if part.starts_with('{') { UNKNOWN_ID } else { part });
     segments.collect::<Vec<_>>().join("/")
 }

@@ -71,7 +71,7 @@ impl Cost {
         cost
     }
 
-    /// The statements, for whoever has to look for one more or less.
+    /// The statements, to be compared when their number changes.
     pub(super) fn text(&self) -> String {
         self.statements.join("\n")
     }

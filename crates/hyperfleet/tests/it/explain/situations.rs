@@ -1,5 +1,4 @@
-//! Situations, each made by requests alone, and what the explanation must hold; whoever is not listed must not be
-//! blamed.
+//! Situations, each made by requests alone, with the blockers that the explanation must name and no others.
 
 #![allow(clippy::panic, reason = "a situation that cannot be read fails the test")]
 
@@ -10,7 +9,7 @@ use std::collections::BTreeMap;
 use super::*;
 use library::SITUATIONS;
 
-/// A situation: its name, the requests that lead to it, whom it is asked about, the phase, and the blockers in order as
+/// A situation: its name, the requests that lead to it, the resource to explain, the phase, and the blockers in order as
 /// `kind name: part of the detail`.
 ///
 /// The requests: `make KIND NAME [in OWNER]`, `patch NAME`, `label NAME`, `delete NAME`, `force NAME`,
@@ -18,7 +17,7 @@ use library::SITUATIONS;
 /// words are those of [`conditions`].
 type Situation = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
-both_stores!(config = KINDS; each_situation_is_explained_by_what_is_in_the_way_and_nothing_else);
+both_stores!(config = KINDS; each_situation_names_exactly_its_blockers);
 
 /// The kinds with their plurals.
 const PLURALS: [(&str, &str); 8] = [
@@ -126,7 +125,7 @@ impl World<'_> {
     }
 }
 
-async fn each_situation_is_explained_by_what_is_in_the_way_and_nothing_else(app: &App) {
+async fn each_situation_names_exactly_its_blockers(app: &App) {
     assert!(SITUATIONS.len() >= 40);
     for (situation, steps, asked, phase, expected) in SITUATIONS {
         let mut world = World { app, made: BTreeMap::new() };

@@ -9,11 +9,11 @@ use tokio::process::{ChildStdout, Command};
 use super::fenced;
 use crate::support::*;
 
-const GUIDE: &str = include_str!("../../../../../docs/watch.md");
+const GUIDE: &str = include_str!("../../../../../docs/how-to/watch.md");
 
-both_stores!(the_python_program_of_the_guide_to_watches_follows);
+any_store!(the_python_program_of_the_watch_guide_follows_changes);
 
-async fn the_python_program_of_the_guide_to_watches_follows(app: &App) {
+async fn the_python_program_of_the_watch_guide_follows_changes(app: &App) {
     let program = fenced(GUIDE).into_iter().find(|block| block.label == "python").unwrap();
     let api = format!("http://{}{BASE}", app.api().authority());
     let mut python = Command::new("python3")

@@ -30,7 +30,7 @@ fn everywhere(app: &App, target: &Value, body: &[u8]) -> Vec<Call> {
     ]
 }
 
-async fn what_is_no_json_is_refused_everywhere(app: &App) {
+async fn a_body_that_is_no_json_is_refused_everywhere(app: &App) {
     let cluster = app.create_cluster("target").await;
     let deep =
         |open: &str, close: &str, depth: usize| format!("{}1{}", open.repeat(depth), close.repeat(depth));
@@ -98,7 +98,7 @@ async fn what_is_no_json_is_refused_everywhere(app: &App) {
     still_serves(app).await;
 }
 
-async fn what_is_json_but_no_object_is_refused(app: &App) {
+async fn a_json_body_that_is_no_object_is_refused(app: &App) {
     let cluster = app.create_cluster("target").await;
     for body in ["null", "true", "1", "1e999999999", "\"text\"", "[]", "[{}]", "[[[]]]", "{}", r#"{"": {}}"#]
     {
@@ -145,7 +145,7 @@ async fn a_spec_is_at_most_64_levels_deep(app: &App) {
     still_serves(app).await;
 }
 
-async fn numbers_of_any_size_are_kept_or_refused_but_never_harm(app: &App) {
+async fn numbers_of_any_size_are_kept_or_refused(app: &App) {
     let digits = "7".repeat(10_000);
     for number in [
         "1e999999999",
@@ -194,7 +194,7 @@ async fn numbers_of_any_size_are_kept_or_refused_but_never_harm(app: &App) {
     still_serves(app).await;
 }
 
-async fn the_last_of_equal_members_counts_and_nothing_is_hidden(app: &App) {
+async fn the_last_of_duplicate_members_counts(app: &App) {
     let body = r#"{"kind": "Zone", "kind": "Cluster", "name": "UPPER", "name": "twice", "spec": {"a": 1},
         "spec": {"b": 2, "b": 3}, "labels": {"x": "-"}, "labels": {"x": "y", "x": "z"}}"#;
     let made = app
@@ -225,7 +225,7 @@ fn many(count: usize, prefix: &str, value: &Value) -> Value {
     members.collect::<serde_json::Map<_, _>>().into()
 }
 
-async fn many_members_and_many_faults_are_answered(app: &App) {
+async fn bodies_with_many_members_and_faults_are_answered(app: &App) {
     let labels = many(1_000, "label-", &json!("v"));
     let made = app
         .create("/clusters", &json!({"kind": "Cluster", "name": "labelled", "spec": {}, "labels": labels}))
@@ -368,12 +368,12 @@ async fn media_types_decide_before_the_body_is_read(app: &App) {
 }
 
 both_stores!(
-    what_is_no_json_is_refused_everywhere,
-    what_is_json_but_no_object_is_refused,
+    a_body_that_is_no_json_is_refused_everywhere,
+    a_json_body_that_is_no_object_is_refused,
     a_spec_is_at_most_64_levels_deep,
-    numbers_of_any_size_are_kept_or_refused_but_never_harm,
-    the_last_of_equal_members_counts_and_nothing_is_hidden,
-    many_members_and_many_faults_are_answered,
+    numbers_of_any_size_are_kept_or_refused,
+    the_last_of_duplicate_members_counts,
+    bodies_with_many_members_and_faults_are_answered,
     a_long_key_above_many_values_costs_no_more_than_its_length,
     json_patches_are_bounded,
     media_types_decide_before_the_body_is_read,

@@ -1,4 +1,4 @@
-//! Texts that are code elsewhere, in every place that takes a text: members, labels, paths, parameters, headers.
+//! Texts that are code elsewhere, wherever a text is accepted: members, labels, paths, parameters, headers.
 
 use std::fmt::Write as _;
 
@@ -39,7 +39,7 @@ fn encoded(text: &str) -> String {
     })
 }
 
-async fn in_members_they_are_kept_or_refused(app: &App) {
+async fn hostile_texts_in_members_are_kept_or_refused(app: &App) {
     let cluster = app.create_cluster("target").await;
     for fragment in FRAGMENTS {
         let whole = |member: &str, value: Value| {
@@ -86,7 +86,7 @@ async fn in_members_they_are_kept_or_refused(app: &App) {
     still_serves(app).await;
 }
 
-async fn in_patches_and_reasons_they_are_kept_or_refused(app: &App) {
+async fn hostile_texts_in_patches_and_reasons_are_kept_or_refused(app: &App) {
     for fragment in FRAGMENTS {
         let cluster = app.create_cluster(&unique("patched")).await;
         for patch in [
@@ -121,7 +121,7 @@ async fn in_patches_and_reasons_they_are_kept_or_refused(app: &App) {
     still_serves(app).await;
 }
 
-async fn in_paths_and_parameters_they_find_nothing(app: &App) {
+async fn hostile_texts_in_paths_and_parameters_find_nothing(app: &App) {
     let cluster = app.create_cluster("target").await;
     let odd = [
         "%00",
@@ -190,7 +190,7 @@ async fn in_paths_and_parameters_they_find_nothing(app: &App) {
     still_serves(app).await;
 }
 
-async fn in_headers_they_are_no_more_than_text(app: &App) {
+async fn hostile_texts_in_headers_are_plain_text(app: &App) {
     let cluster = app.create_cluster("target").await;
     let headers = [
         "x-request-id",
@@ -229,18 +229,6 @@ async fn in_headers_they_are_no_more_than_text(app: &App) {
     still_serves(app).await;
 }
 
-/// A small generator: the same numbers in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % sides as u64).unwrap()
-    }
-}
-
 async fn a_body_with_random_damage_never_breaks_the_server(app: &App) {
     let cluster = app.create_cluster("target").await;
     let bodies = [
@@ -248,26 +236,26 @@ async fn a_body_with_random_damage_never_breaks_the_server(app: &App) {
         r#"{"spec":{"a":null,"b":{"c":[true,false]}},"labels":null,"references":{"wif":[{"kind":"Wif","id":"1"}]}}"#,
         r#"[{"op":"add","path":"/spec/a~1b","value":{"x":[1]}},{"op":"move","from":"/spec/a~1b","path":"/spec/c"}]"#,
     ];
-    let mut dice = Dice(0x5eed_0001);
+    let mut random = fastrand::Rng::with_seed(0x5eed_0001);
     for round in 0..600 {
-        let mut body = bodies[dice.roll(bodies.len())].as_bytes().to_vec();
-        for _ in 0..=dice.roll(4) {
-            let at = dice.roll(body.len());
-            match dice.roll(if body.len() > 1 { 4 } else { 1 }) {
-                0 => body[at] = u8::try_from(dice.roll(256)).unwrap(),
+        let mut body = bodies[random.usize(..bodies.len())].as_bytes().to_vec();
+        for _ in 0..=random.usize(..4) {
+            let at = random.usize(..body.len());
+            match random.usize(..if body.len() > 1 { 4 } else { 1 }) {
+                0 => body[at] = u8::try_from(random.usize(..256)).unwrap(),
                 1 => drop(body.remove(at)),
-                2 => body.insert(at, b"{}[]\",:\\0e-\0"[dice.roll(12)]),
+                2 => body.insert(at, b"{}[]\",:\\0e-\0"[random.usize(..12)]),
                 _ => body.truncate(at.max(1)),
             }
         }
-        let media_type =
-            ["application/json", "application/merge-patch+json", "application/json-patch+json"][dice.roll(3)];
+        let media_type = ["application/json", "application/merge-patch+json", "application/json-patch+json"]
+            [random.usize(..3)];
         let path = [
             format!("{BASE}/clusters"),
             href(&cluster).to_owned(),
             format!("{}/force-delete", href(&cluster)),
         ];
-        let call = match dice.roll(3) {
+        let call = match random.usize(..3) {
             0 => app.api().post(&path[0]),
             1 => app.api().patch(&path[1]),
             _ => app.api().post(&path[2]),
@@ -278,9 +266,9 @@ async fn a_body_with_random_damage_never_breaks_the_server(app: &App) {
 }
 
 both_stores!(
-    in_members_they_are_kept_or_refused,
-    in_patches_and_reasons_they_are_kept_or_refused,
-    in_paths_and_parameters_they_find_nothing,
-    in_headers_they_are_no_more_than_text,
+    hostile_texts_in_members_are_kept_or_refused,
+    hostile_texts_in_patches_and_reasons_are_kept_or_refused,
+    hostile_texts_in_paths_and_parameters_find_nothing,
+    hostile_texts_in_headers_are_plain_text,
     a_body_with_random_damage_never_breaks_the_server,
 );

@@ -1,4 +1,4 @@
-//! Many who want the same lease at the same moment.
+//! Concurrent claims of one lease.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::*;
 
 const CONTENDERS: usize = 32;
 
-both_stores!(of_many_who_want_a_lease_at_once_one_gets_it);
+both_stores!(concurrent_claims_of_a_lease_have_one_winner);
 
 /// All ask at once, each at a server in turn and each by a name of its own, if the lease is what `tag` says. The one
 /// answer that grants it.
@@ -29,7 +29,7 @@ async fn contend(servers: &[&App], name: &str, tag: Option<&str>) -> Answer {
                 assert_eq!(answer.json()["holder"], format!("holder-{number}"));
                 granted.push(answer);
             }
-            // Whoever comes later finds another version, and so do those who were too late by a moment.
+            // The other claims find another version.
             _ => assert_refused(&answer, "CNF-002"),
         }
     }
@@ -37,7 +37,7 @@ async fn contend(servers: &[&App], name: &str, tag: Option<&str>) -> Answer {
     granted.remove(0)
 }
 
-/// A lease that nobody had, one that was given back, and one whose time is over.
+/// A lease that was never held, one that was released, and one that has expired.
 async fn contended(servers: &[&App]) {
     let app = servers[0];
     let over = etag(&claim(app, "over", "first", "1s").await.expect_status(200));
@@ -61,12 +61,12 @@ async fn contended(servers: &[&App]) {
     contend(servers, "over", Some(&over)).await;
 }
 
-async fn of_many_who_want_a_lease_at_once_one_gets_it(app: &App) {
+async fn concurrent_claims_of_a_lease_have_one_winner(app: &App) {
     contended(&[app]).await;
 }
 
 #[test]
-fn of_many_who_want_a_lease_at_two_servers_one_gets_it() {
+fn concurrent_claims_of_a_lease_at_two_servers_have_one_winner() {
     run(async {
         let database = Arc::new(Postgres::shared().database().await);
         let (one, other) = tokio::join!(

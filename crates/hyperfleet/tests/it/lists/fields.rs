@@ -1,10 +1,10 @@
-//! `fields`: only the parts asked for, in a list and of one resource alike.
+//! `fields`: projections of lists and of one resource.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-async fn only_what_is_asked_for_is_there_and_always_the_id(app: &App) {
+async fn a_projection_holds_the_requested_fields_and_the_id(app: &App) {
     let body = json!({
         "kind": "Cluster", "name": "parts",
         "spec": {"region": "here", "net": {"cidr": "10.0.0.0/8", "dns": ["a", "b"]}, "list": [{"a": 1, "b": 2}, {"b": 3}],
@@ -60,7 +60,7 @@ async fn only_what_is_asked_for_is_there_and_always_the_id(app: &App) {
     assert_eq!(whole, cluster);
 }
 
-async fn an_unknown_path_is_refused_even_where_there_is_nothing(app: &App) {
+async fn an_unknown_field_is_refused_even_for_an_empty_list(app: &App) {
     for (fields, hint) in [
         ("nmae", "did you mean name?"),
         ("name,labls", "did you mean labels?"),
@@ -79,7 +79,7 @@ async fn an_unknown_path_is_refused_even_where_there_is_nothing(app: &App) {
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-004", "{fields}");
         assert_eq!(answer.json()["errors"][0]["field"], "fields");
         assert!(text(&answer.json()["detail"]).contains(hint), "{fields}: {answer}");
-        app.get(&format!("/clusters/nobody?fields={fields}")).await.expect_status(400);
+        app.get(&format!("/clusters/absent?fields={fields}")).await.expect_status(400);
     }
     let many = vec!["name"; 101].join(",");
     let too_many = app.get(&format!("/clusters?fields={many}")).await.expect_status(400);
@@ -90,6 +90,6 @@ async fn an_unknown_path_is_refused_even_where_there_is_nothing(app: &App) {
 }
 
 both_stores!(
-    only_what_is_asked_for_is_there_and_always_the_id,
-    an_unknown_path_is_refused_even_where_there_is_nothing,
+    a_projection_holds_the_requested_fields_and_the_id,
+    an_unknown_field_is_refused_even_for_an_empty_list,
 );

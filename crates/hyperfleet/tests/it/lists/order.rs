@@ -1,4 +1,4 @@
-//! Order: every sortable field in both directions, held against an order that the test computes by itself.
+//! Order: every sortable field in both directions, compared with an order that the test computes.
 
 use std::cmp::Ordering;
 
@@ -126,7 +126,7 @@ async fn several_fields_order_one_after_the_other(app: &App) {
     }
 }
 
-async fn without_an_order_the_newest_come_first(app: &App) {
+async fn by_default_the_newest_come_first(app: &App) {
     filled(app).await;
     let all = items(app, "").await;
     for (query, descending) in
@@ -146,7 +146,7 @@ async fn names_are_ordered_by_code_point(app: &App) {
     assert_eq!(app.names("/networks?orderBy=name&order=desc").await, reversed);
 }
 
-async fn pages_follow_the_order_even_where_all_are_equal(app: &App) {
+async fn pages_follow_the_order_even_among_equal_values(app: &App) {
     filled(app).await;
     for order in ["created_by", "created_by%20desc", "deleted_time", "owner_id%20desc", "kind"] {
         let whole = items(app, &format!("orderBy={order}")).await;
@@ -163,7 +163,7 @@ both_stores!(
     config = CATALOG;
     every_sortable_field_orders_any_kinds_both_ways,
     several_fields_order_one_after_the_other,
-    without_an_order_the_newest_come_first,
+    by_default_the_newest_come_first,
     names_are_ordered_by_code_point,
-    pages_follow_the_order_even_where_all_are_equal,
+    pages_follow_the_order_even_among_equal_values,
 );

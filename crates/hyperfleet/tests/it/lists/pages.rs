@@ -1,10 +1,9 @@
-//! Pages by their tokens: each begins behind the last resource of the one before, whatever came or went meanwhile, and
-//! shows the same list as the first.
+//! Pages by token: each begins after the last resource of the one before, whatever was written meanwhile.
 
 mod altered;
-mod carried;
 mod moving;
 mod servers;
+mod tokens;
 
 use serde_json::{Value, json};
 
@@ -89,7 +88,7 @@ async fn whole(app: &App, path: &str, size: usize) {
     assert_eq!(ids(&walked(app, path, size).await), ids(list), "{path} by {size}");
 }
 
-async fn pages_make_up_the_list_in_every_order(app: &App) {
+async fn pages_add_up_to_the_list_in_every_order(app: &App) {
     filled(app).await;
     for field in SORTABLE {
         for way in ["asc", "desc"] {
@@ -114,7 +113,7 @@ async fn pages_make_up_the_list_in_every_order(app: &App) {
     }
 }
 
-async fn pages_make_up_every_kind_of_list(app: &App) {
+async fn pages_add_up_to_every_kind_of_list(app: &App) {
     filled(app).await;
     let cluster = app.get("/clusters?orderBy=name").await.expect_status(200).json()["items"][0].take();
     let below = format!("{}/nodepools", href(&cluster));
@@ -197,7 +196,7 @@ async fn a_numbered_page_can_be_continued_by_its_token(app: &App) {
 }
 
 /// These are found by an index that has its own place to begin behind.
-async fn pages_make_up_what_a_search_finds_by_labels_and_conditions(app: &App) {
+async fn pages_add_up_to_the_matches_of_a_search(app: &App) {
     filled(app).await;
     let all = app.get("/resources?pageSize=500&showDeleted=true").await.expect_status(200).json();
     for (number, resource) in all["items"].as_array().unwrap().iter().enumerate() {
@@ -233,9 +232,9 @@ async fn pages_make_up_what_a_search_finds_by_labels_and_conditions(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    pages_make_up_the_list_in_every_order,
-    pages_make_up_every_kind_of_list,
+    pages_add_up_to_the_list_in_every_order,
+    pages_add_up_to_every_kind_of_list,
     the_last_page_has_no_token_even_when_it_is_full,
     a_numbered_page_can_be_continued_by_its_token,
-    pages_make_up_what_a_search_finds_by_labels_and_conditions,
+    pages_add_up_to_the_matches_of_a_search,
 );

@@ -1,4 +1,4 @@
-//! Lists that many ask for at once are read once for several of them. Nobody may notice, but by the time it takes.
+//! Equal lists that wait at the same time are coalesced into one query, with the same answers as alone.
 
 use serde_json::json;
 
@@ -13,11 +13,11 @@ entities:
 
 both_stores!(
     config = AWKWARD;
-    whoever_writes_and_then_lists_finds_it,
-    the_list_of_all_kinds_is_not_that_of_a_kind_with_its_name,
+    a_list_after_a_write_contains_it,
+    the_list_of_all_kinds_differs_from_that_of_a_kind_named_resource,
 );
 
-async fn whoever_writes_and_then_lists_finds_it(app: &App) {
+async fn a_list_after_a_write_contains_it(app: &App) {
     let writers = (0..8).map(async |writer| {
         for number in 0..12 {
             let name = format!("shared-{writer}-{number}");
@@ -31,7 +31,7 @@ async fn whoever_writes_and_then_lists_finds_it(app: &App) {
     futures_util::future::join_all(writers).await;
 }
 
-async fn the_list_of_all_kinds_is_not_that_of_a_kind_with_its_name(app: &App) {
+async fn the_list_of_all_kinds_differs_from_that_of_a_kind_named_resource(app: &App) {
     for number in 0..3 {
         app.create_named("/things", "Resource", &format!("thing-{number}")).await;
         app.create_named("/clusters", "Cluster", &format!("cluster-{number}")).await;

@@ -26,28 +26,27 @@ async fn help_teaches_the_first_steps() {
       migrate       Bring the database's schema up to date, and exit
       config        Print the effective configuration, secrets masked
       get           Show resources: one, many, or all of a kind
-      describe      Show everything about a resource: conditions, reports, what is in the way, what
-                    happened
+      describe      Show everything about a resource: conditions, reports, blockers, timeline
       tree          Show a resource with everything below it and its adapters
-      why           Tell why a resource is not done, and what would help
+      why           Explain what blocks a resource, and what to do
       timeline      Show what happened to a resource, newest first
       top           Watch the fleet: what is not reconciled, for how long and why
       statuses      Show what the adapters reported on a resource
       wait          Wait until a condition holds, or until a resource is gone
       create        Create a resource
-      apply         Create or change resources as documents wish
+      apply         Create or change resources as documents describe
       diff          Show what `apply` would change
       patch         Change a resource by a merge patch or a JSON Patch
       edit          Change a resource in your editor
       label         Set and remove labels of resources
-      delete        Delete resources with what is below them, after a look and a question
-      force-delete  Remove a resource whose deletion does not come to an end
+      delete        Delete resources with everything below them, after confirmation
+      force-delete  Remove a finalizing resource without waiting for adapters
       report        Report on a resource as an adapter would
       api           Send any request to the API
       events        Look at events, publish one, and deal with those that were given up
-      login         Remember a server and how to be known to it, and use it from now on
-      context       List the servers you know, and choose one
-      whoami        Show whom the server takes you for
+      login         Save a server and its credentials as a context, and use it
+      context       List and choose contexts
+      whoami        Show the identity that the server sees
       doctor        Check that this machine, the settings and the server go together
       dev           Tools for development
       version       Print what this binary was built from
@@ -60,7 +59,7 @@ async fn help_teaches_the_first_steps() {
       -V, --version  Print version
 
     First steps:
-      hyperfleet up --demo              everything in one process, with a fleet that lives
+      hyperfleet up --demo              everything in one process, with a fleet that changes
       hyperfleet up                     the same without a fleet, data in ./hyperfleet.db
       hyperfleet create cluster my-first --label environment=dev
       hyperfleet get clusters           then: describe, tree, why, apply -f, delete
@@ -92,7 +91,7 @@ async fn every_command_explains_itself_and_serve_knows_every_key_as_a_flag() {
 }
 
 #[tokio::test]
-async fn a_wrong_call_is_told_on_stderr_with_exit_code_2() {
+async fn a_usage_error_is_printed_on_stderr_with_exit_code_2() {
     let program = Program::new();
     for (arguments, told) in [
         (&[][..], "Usage: hyperfleet [OPTIONS] <COMMAND>"),
@@ -108,7 +107,7 @@ async fn a_wrong_call_is_told_on_stderr_with_exit_code_2() {
 }
 
 #[tokio::test]
-async fn version_says_what_was_built_in_text_and_in_json() {
+async fn version_prints_the_build_as_text_and_json() {
     let program = Program::new();
     let json = program.run(&["version", "-o", "json"]).await;
     assert_eq!((json.code, json.stderr.as_str()), (Some(0), ""));
@@ -156,7 +155,7 @@ pub(super) fn client(said: &str) -> Client {
 }
 
 #[tokio::test]
-async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
+async fn up_prints_its_addresses_and_ends_with_ctrl_c() {
     let (mut running, said) = up(&Program::new(), &["--memory", "--port", "0", "--host", "127.0.0.1"]).await;
     let api = client(&said);
     create_cluster(&api, "first").await;
@@ -179,7 +178,7 @@ async fn up_says_where_everything_is_and_ends_with_ctrl_c() {
     Try it in another terminal:
       export HYPERFLEET_SERVER=http://127.0.0.1:PORT
       hyperfleet create cluster first-try    a first cluster
-      hyperfleet why cluster first-try       what one waits for
+      hyperfleet why cluster first-try       what blocks it
       hyperfleet get clusters -w             follow each change
 
     Ctrl-C stops it.
@@ -226,7 +225,7 @@ pub(super) fn mask_port(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn up_keeps_its_data_in_the_directory_it_was_given() {
+async fn up_stores_data_in_the_given_directory() {
     const DATA: &str = "deep/my data %41?#x";
     let program = Program::new();
     for names in [&["first"][..], &["first", "second"]] {
@@ -256,7 +255,7 @@ async fn up_refuses_every_address_that_is_not_loopback() {
 }
 
 #[tokio::test]
-async fn a_second_up_on_the_same_port_says_which_port_is_taken() {
+async fn a_second_up_names_the_port_that_is_taken() {
     let program = Program::new();
     let (_running, said) = up(&program, &["--memory", "--port", "0", "--host", "127.0.0.1"]).await;
     let authority = client(&said).authority().to_owned();
@@ -274,7 +273,7 @@ async fn a_second_up_on_the_same_port_says_which_port_is_taken() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_away_is_no_error() {
+async fn commands_survive_a_closed_pipe() {
     let program = Program::new();
     for call in ["completion bash", "config", "version", "--help", "serve --help"] {
         let script = format!("\"$1\" {call} | true; exit \"${{PIPESTATUS[0]}}\"");
@@ -284,7 +283,7 @@ async fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_server_goes_on_when_nobody_reads_its_log() {
+async fn serve_continues_when_its_log_is_not_read() {
     let program = Program::new();
     let mut command = program.command(
         BINARY,

@@ -1,5 +1,4 @@
-//! Configuration as operators meet it: where each value comes from, what is hidden, and how every fault is told at
-//! once before anything is opened.
+//! Configuration: precedence of sources, masked secrets, and all faults at once before anything is opened.
 
 use super::program::Program;
 
@@ -21,7 +20,7 @@ async fn config_masks_every_secret() {
 }
 
 #[tokio::test]
-async fn whatever_serves_prints_its_configuration_as_config_does_instead_of_serving() {
+async fn print_config_prints_the_configuration_instead_of_serving() {
     let program = Program::new()
         .env("HYPERFLEET_DATABASE_PASSWORD", "hunter2")
         .env("HYPERFLEET_BROKER_RABBITMQ_URL", "amqp://me:hunter2@broker");
@@ -76,7 +75,7 @@ async fn flags_beat_the_environment_which_beats_the_file_which_beats_defaults() 
 }
 
 #[tokio::test]
-async fn the_example_file_loads_as_it_is_and_says_the_defaults() {
+async fn the_example_file_loads_and_states_the_defaults() {
     let program = Program::new();
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../configs/example.yaml");
     let values = |text: &str| {
@@ -95,7 +94,7 @@ async fn the_example_file_loads_as_it_is_and_says_the_defaults() {
 }
 
 #[tokio::test]
-async fn every_fault_of_the_configuration_is_told_at_once() {
+async fn every_fault_of_the_configuration_is_reported_at_once() {
     let program = Program::new()
         .file(
             "bad.yaml",
@@ -128,7 +127,7 @@ async fn every_fault_of_the_configuration_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_named_must_be_there_and_be_yaml() {
+async fn a_named_configuration_file_must_exist_and_be_yaml() {
     let program = Program::new().file("broken.yaml", "server: [");
     let absent = program.run(&["config", "--config", "absent.yaml", "--server-port", "x"]).await;
     assert_eq!((absent.code, absent.stdout.as_str()), (Some(2), ""));
@@ -146,7 +145,7 @@ async fn a_file_that_was_named_must_be_there_and_be_yaml() {
 }
 
 #[tokio::test]
-async fn every_fault_of_the_kinds_is_told_at_once() {
+async fn every_fault_of_the_kinds_is_reported_at_once() {
     let program = Program::new().file(
         "kinds.yaml",
         "entities:
@@ -193,7 +192,7 @@ async fn every_fault_of_the_kinds_is_told_at_once() {
 }
 
 #[tokio::test]
-async fn a_missing_spec_schema_that_is_required_stops_the_start() {
+async fn a_missing_required_spec_schema_stops_the_start() {
     let program = Program::new()
         .file("api.yaml", "openapi: 3.0.3\ncomponents: {schemas: {Other: {type: object}}}\n")
         .file("config.yaml", "server: {jwt: {enabled: false}, openapi_schema_path: api.yaml}\nentities: [{kind: A, plural: as, spec_schema_name: ASpec, require_spec_schema: true}]\n");
@@ -206,11 +205,11 @@ async fn a_missing_spec_schema_that_is_required_stops_the_start() {
 }
 
 #[tokio::test]
-async fn serve_without_an_issuer_of_tokens_says_what_to_do() {
+async fn serve_without_a_token_issuer_names_the_remedy() {
     let ended = Program::new().run(&["serve"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(ended.stderr, @r"
-    error: server.jwt.enabled is true (default) and no issuer of tokens is configured, so nobody could be let in.
+    error: server.jwt.enabled is true (default) and no issuer of tokens is configured, so every request would be refused.
     Name one in server.jwt.configs. To serve without authentication, turn it off with one of
       server.jwt.enabled: false               in the configuration file
       HYPERFLEET_SERVER_JWT_ENABLED=false     in the environment

@@ -1,4 +1,4 @@
-//! `kill -9` under load: whatever was acknowledged is there afterwards, and nothing is half there.
+//! `kill -9` under load: every acknowledged write is there afterwards, and no write is partial.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use hyperfleet_testkit::{Answer, Client, eventually};
 use serde_json::{Value, json};
 
-use super::home::{Home, Rows};
-use super::older_rows::{Dictionaries, dictionaries, unpacked};
+use super::installation::{Installation, Rows};
 use super::{CLUSTERS, DEADLINE, cluster, create_cluster};
+use crate::support::both_stores;
 
 const ROUNDS: usize = 3;
 const WRITERS: usize = 6;
 /// Acknowledged writes before the axe falls in a round.
 const ACKNOWLEDGED: usize = 120;
 
-on_both_stores!(an_acknowledged_write_survives_kill_9_and_nothing_is_half_there);
+both_stores!(start = Installation::migrated; an_acknowledged_write_survives_kill_9_and_no_write_is_partial);
 
-async fn an_acknowledged_write_survives_kill_9_and_nothing_is_half_there(home: &Home) {
-    let mut server = home.serve().discard_logs().start().await.unwrap();
+async fn an_acknowledged_write_survives_kill_9_and_no_write_is_partial(installation: &Installation) {
+    let mut server = installation.serve().discard_logs().start().await.unwrap();
     let mut known = Vec::new();
     for round in 0..ROUNDS {
         let acknowledged = Arc::new(AtomicUsize::new(0));
@@ -42,7 +42,7 @@ async fn an_acknowledged_write_survives_kill_9_and_nothing_is_half_there(home: &
         for resource in &known {
             resource.check(&api).await;
         }
-        check_tables(home).await;
+        check_tables(installation).await;
         let newest = known.iter().map(|resource| resource.version).max().unwrap();
         let next = version(&create_cluster(&api, &format!("after-{round}")).await);
         assert!(next > newest, "version {next} was given out after {newest} was acknowledged");
@@ -51,7 +51,7 @@ async fn an_acknowledged_write_survives_kill_9_and_nothing_is_half_there(home: &
 
 /// What a writer was told about a resource.
 #[derive(Debug)]
-struct Known {
+struct WrittenResource {
     path: String,
     fate: Fate,
     generation: i64,
@@ -68,7 +68,7 @@ enum Fate {
     Gone,
 }
 
-impl Known {
+impl WrittenResource {
     fn of(answer: &Answer) -> Self {
         let body = answer.json();
         Self {
@@ -105,7 +105,7 @@ fn version(answer: &Answer) -> i64 {
 }
 
 /// Writes until the server is gone, and returns what it was told.
-async fn write(api: Client, name: String, acknowledged: Arc<AtomicUsize>) -> Vec<Known> {
+async fn write(api: Client, name: String, acknowledged: Arc<AtomicUsize>) -> Vec<WrittenResource> {
     let mut writer = Writer { api, acknowledged, known: Vec::new() };
     for turn in 0.. {
         if writer.live(&format!("{name}-{turn}"), turn).await.is_none() {
@@ -118,7 +118,7 @@ async fn write(api: Client, name: String, acknowledged: Arc<AtomicUsize>) -> Vec
 struct Writer {
     api: Client,
     acknowledged: Arc<AtomicUsize>,
-    known: Vec<Known>,
+    known: Vec<WrittenResource>,
 }
 
 impl Writer {
@@ -144,16 +144,16 @@ impl Writer {
 
     async fn create(&mut self, path: &str, body: &Value) -> Option<usize> {
         let answer = self.api.post(path).json(body).send().await.ok()?;
-        self.known.push(Known::of(&answer.expect_status(201)));
+        self.known.push(WrittenResource::of(&answer.expect_status(201)));
         self.acknowledged.fetch_add(1, Ordering::Relaxed);
         Some(self.known.len() - 1)
     }
 
     async fn patch(&mut self, at: usize) -> Option<()> {
         self.touch(&[at]);
-        let Known { path, n, .. } = &self.known[at];
+        let WrittenResource { path, n, .. } = &self.known[at];
         let answer = self.api.patch(path).json(&json!({"spec": {"n": n + 1}})).send().await.ok()?;
-        self.settle(at, Known::of(&answer.expect_status(200)))
+        self.settle(at, WrittenResource::of(&answer.expect_status(200)))
     }
 
     async fn delete(&mut self, at: usize, all: &[usize]) -> Option<()> {
@@ -161,8 +161,8 @@ impl Writer {
         self.api.delete(&self.known[at].path).send().await.ok()?.expect_status(202);
         for &at in all {
             let now = self.api.get(&self.known[at].path).send().await.ok()?.expect_status(200);
-            assert_eq!(Known::of(&now).fate, Fate::Finalizing);
-            self.settle(at, Known::of(&now));
+            assert_eq!(WrittenResource::of(&now).fate, Fate::Finalizing);
+            self.settle(at, WrittenResource::of(&now));
         }
         Some(())
     }
@@ -185,7 +185,7 @@ impl Writer {
         }
     }
 
-    fn settle(&mut self, at: usize, now: Known) -> Option<()> {
+    fn settle(&mut self, at: usize, now: WrittenResource) -> Option<()> {
         self.known[at] = now;
         self.acknowledged.fetch_add(1, Ordering::Relaxed);
         Some(())
@@ -193,18 +193,20 @@ impl Writer {
 }
 
 /// What must hold between the tables whatever happened.
-async fn check_tables(home: &Home) {
-    let [feed, changes, status, resources, kept, counted, learned] = home
+async fn check_tables(installation: &Installation) {
+    let [feed, changes, status, resources, kept, counted] = installation
         .snapshot([
             "select version from feed",
-            &format!("select version, resource_id, {} from changes order by version", home.hex("packed")),
+            &format!(
+                "select version, resource_id, {} from changes order by version",
+                installation.hex("body")
+            ),
             "select resource_id, version, conditions from resource_status",
             "select id, owner_id, generation, spec from resources",
             "select kind, active, finalizing from kind_counts where active + finalizing > 0 order by kind",
             "select kind, sum(case when deleted_time is null then 1 else 0 end),
                  sum(case when deleted_time is null then 0 else 1 end)
              from resources group by kind order by kind",
-            &format!("select number, {} from dictionaries", home.hex("words")),
         ])
         .await;
     let versions: Vec<i64> = changes.iter().map(|row| row[0].parse().unwrap()).collect();
@@ -213,7 +215,7 @@ async fn check_tables(home: &Home) {
 
     assert_eq!(kept, counted, "the counts of the kinds are kept right");
 
-    let told = histories(&changes, &dictionaries(&learned));
+    let told = histories(&changes);
     let status: HashMap<&str, (&str, &str)> =
         status.iter().map(|row| (&*row[0], (&*row[1], &*row[2]))).collect();
     let rows: HashMap<&str, &Vec<String>> = resources.iter().map(|row| (&*row[0], row)).collect();
@@ -243,13 +245,13 @@ struct History<'a> {
 }
 
 /// Retells every resource's life from the changes alone.
-fn histories<'a>(changes: &'a Rows, dictionaries: &Dictionaries) -> HashMap<&'a str, History<'a>> {
+fn histories<'a>(changes: &'a Rows) -> HashMap<&'a str, History<'a>> {
     let mut told: HashMap<&str, History<'_>> = HashMap::new();
     for row in changes {
-        let [version, id, packed] = row.as_slice() else { unreachable!("three columns were asked for") };
+        let [version, id, body] = row.as_slice() else { unreachable!("three columns were asked for") };
         let history = told.entry(id).or_default();
         history.version = version;
-        let entries: Vec<Value> = serde_json::from_str(&unpacked(dictionaries, packed)[0]).unwrap();
+        let entries: Vec<Value> = serde_json::from_str(&entries(body)).unwrap();
         assert!(!entries.is_empty(), "version {version} says nothing");
         for entry in &entries {
             let action = entry["action"].as_str().unwrap();
@@ -267,4 +269,14 @@ fn histories<'a>(changes: &'a Rows, dictionaries: &Dictionaries) -> HashMap<&'a 
         }
     }
     told
+}
+
+/// The entries of a compressed change, from its hexadecimal digits.
+fn entries(hex: &str) -> String {
+    const DICTIONARY: &[u8] = include_bytes!("../../../../store/src/codec/dictionary.txt");
+    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let body: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    let mut decompressor = zstd::bulk::Decompressor::with_dictionary(DICTIONARY).unwrap();
+    let text = decompressor.decompress(&body[1..], 1 << 20).unwrap();
+    String::from_utf8(text).unwrap().split('\0').next().unwrap().to_owned()
 }

@@ -1,38 +1,42 @@
-//! History, which is kept for its time and no longer; and what its readers are told of what is forgotten.
+//! The retention of history, and the answers about expired history.
 
 use hyperfleet_testkit::{Client, Server, eventually};
 use serde_json::{Value, json};
 
-use super::home::Home;
+use super::installation::Installation;
 use super::{DEADLINE, create_cluster};
+use crate::support::both_stores;
 
 const BASE: &str = "/api/hyperfleet/v1/clusters";
 
-on_both_stores!(what_is_forgotten_is_told_apart_from_what_never_was,);
+both_stores!(start = Installation::migrated; expired_history_differs_from_history_that_never_was,);
 
 /// Makes all changes up to a version older than they may become, and waits until they are forgotten.
-async fn forget(home: &Home, server: &mut Server, version: u32) {
+async fn forget(installation: &Installation, server: &mut Server, version: u32) {
     server.terminate().await.unwrap();
-    let age = match home {
-        Home::Sqlite(_) => "at - 7200000000",
-        Home::Postgres(_) => "at - interval '2 hours'",
+    let age = match installation {
+        Installation::Sqlite(_) => "changed_time - 7200000000",
+        Installation::Postgres(_) => "changed_time - interval '2 hours'",
     };
-    home.execute(&format!("update changes set at = {age} where version <= {version}")).await;
+    installation
+        .execute(&format!("update changes set changed_time = {age} where version <= {version}"))
+        .await;
     server.restart().await.unwrap();
     eventually("the old changes are pruned", DEADLINE, async || {
-        let left = home.rows(&format!("select count(*) from changes where version <= {version}")).await;
+        let left =
+            installation.rows(&format!("select count(*) from changes where version <= {version}")).await;
         (left == [["0"]]).then_some(())
     })
     .await;
-    assert_eq!(home.rows("select forgotten from history").await, [[version.to_string()]]);
+    assert_eq!(installation.rows("select pruned_version from history").await, [[version.to_string()]]);
 }
 
 async fn patch(api: &Client, path: &str, patch: Value) {
     api.call("PATCH".parse().unwrap(), path).json(&patch).await.expect_status(200);
 }
 
-async fn what_is_forgotten_is_told_apart_from_what_never_was(home: &Home) {
-    let mut server = home.serve().env("HYPERFLEET_HISTORY_RETENTION", "1h").start().await.unwrap();
+async fn expired_history_differs_from_history_that_never_was(installation: &Installation) {
+    let mut server = installation.serve().env("HYPERFLEET_HISTORY_RETENTION", "1h").start().await.unwrap();
     let api = server.api();
     let kept = create_cluster(&api, "kept").await.json();
     let kept = format!("{BASE}/{}", kept["id"].as_str().unwrap());
@@ -43,7 +47,7 @@ async fn what_is_forgotten_is_told_apart_from_what_never_was(home: &Home) {
     api.call("DELETE".parse().unwrap(), &gone).await.expect_status(202);
     api.post(&format!("{gone}/force-delete")).json(&json!({"reason": "over"})).await.expect_status(204);
 
-    forget(home, &mut server, 2).await;
+    forget(installation, &mut server, 2).await;
     let api = server.api();
     let timeline = api.get(&format!("{kept}/timeline")).await.expect_status(200).json();
     assert_eq!((&timeline["total"], &timeline["items"][0]["version"]), (&json!(2), &json!(3)));
@@ -64,14 +68,14 @@ async fn what_is_forgotten_is_told_apart_from_what_never_was(home: &Home) {
     assert_eq!(api.get(&format!("{gone}/timeline")).await.expect_status(200).json()["total"], 3);
 
     // The deletion of the other is forgotten, but not yet its end.
-    forget(home, &mut server, 5).await;
+    forget(installation, &mut server, 5).await;
     let api = server.api();
     let timeline = api.get(&format!("{gone}/timeline")).await.expect_status(200).json();
     assert_eq!((&timeline["total"], &timeline["items"][0]["action"]), (&json!(1), &json!("force_deleted")));
     api.get(&format!("{gone}?generation=2")).await.expect_status(200);
     api.get(&format!("{gone}?generation=1")).await.expect_status(410);
 
-    forget(home, &mut server, 6).await;
+    forget(installation, &mut server, 6).await;
     let api = server.api();
     let timeline = api.get(&format!("{kept}/timeline")).await.expect_status(200).json();
     assert_eq!(

@@ -1,12 +1,11 @@
-//! A kind is configuration and nothing else: a new one has its whole life over HTTP, one that is taken out hides and
-//! comes back unharmed.
+//! Kinds are configuration: an added one is served over HTTP, a removed one is hidden and returns unharmed.
 
 use hyperfleet_testkit::{Answer, Client};
 use serde_json::{Value, json};
 
-use super::home::Home;
+use super::installation::Installation;
 use super::{CLUSTERS, create_cluster, id};
-use crate::support::{BASE, redacted};
+use crate::support::{BASE, both_stores, redacted};
 
 const THREE_LEVELS: &str = "
 entities:
@@ -15,10 +14,11 @@ entities:
   - {kind: Zone, plural: zones, parent_kind: Region, on_parent_delete: cascade}
 ";
 
-on_both_stores!(
-    a_kind_added_by_configuration_has_its_whole_life_over_http,
-    a_kind_taken_out_of_the_configuration_hides_and_comes_back_unharmed,
-    what_a_hidden_resource_refers_to_cannot_go,
+both_stores!(
+    start = Installation::migrated;
+    a_kind_added_by_configuration_is_served_over_http,
+    a_kind_removed_from_the_configuration_is_hidden_and_returns_unharmed,
+    the_target_of_a_hidden_referrer_cannot_be_deleted,
 );
 
 async fn create(api: &Client, path: &str, kind: &str, name: &str) -> Answer {
@@ -31,8 +31,8 @@ fn names(list: &Answer) -> Vec<String> {
     items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn a_kind_added_by_configuration_has_its_whole_life_over_http(home: &Home) {
-    let server = home.serve().config(THREE_LEVELS).start().await.unwrap();
+async fn a_kind_added_by_configuration_is_served_over_http(installation: &Installation) {
+    let server = installation.serve().config(THREE_LEVELS).start().await.unwrap();
     let api = server.api();
     let fleets = format!("{BASE}/fleets");
     for (name, status) in [("a", 400), ("ab", 201), ("abcdefgh", 201), ("abcdefghi", 400)] {
@@ -146,13 +146,13 @@ async fn a_kind_added_by_configuration_has_its_whole_life_over_http(home: &Home)
     assert!(!paths.keys().any(|path| path.contains("cluster")), "{:?}", paths.keys());
 }
 
-async fn a_kind_taken_out_of_the_configuration_hides_and_comes_back_unharmed(home: &Home) {
+async fn a_kind_removed_from_the_configuration_is_hidden_and_returns_unharmed(installation: &Installation) {
     const CLUSTER: &str = "{kind: Cluster, plural: clusters}";
     let with = format!(
         "entities: [{CLUSTER}, {{kind: Pool, plural: pools, parent_kind: Cluster, on_parent_delete: cascade}}, {{kind: Lamp, plural: lamps}}]"
     );
     let without = format!("entities: [{CLUSTER}]");
-    let mut server = home.serve().config(&with).start().await.unwrap();
+    let mut server = installation.serve().config(&with).start().await.unwrap();
     let configuration = server.directory().join("config.yaml");
     let cluster = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "owner").await));
     let pool = create(&server.api(), &format!("{cluster}/pools"), "Pool", "inside").await.expect_status(201);
@@ -194,10 +194,11 @@ async fn a_kind_taken_out_of_the_configuration_hides_and_comes_back_unharmed(hom
     server.api().get(pool.json()["href"].as_str().unwrap()).await.expect_status(404);
 }
 
-async fn what_a_hidden_resource_refers_to_cannot_go(home: &Home) {
+async fn the_target_of_a_hidden_referrer_cannot_be_deleted(installation: &Installation) {
     const NETWORK: &str = "{kind: Network, plural: networks, required_adapters: [router]}";
     let service = "{kind: Service, plural: services, references: [{ref_type: nets, target_kind: Network}]}";
-    let mut server = home.serve().config(format!("entities: [{NETWORK}, {service}]")).start().await.unwrap();
+    let mut server =
+        installation.serve().config(format!("entities: [{NETWORK}, {service}]")).start().await.unwrap();
     let network =
         create(&server.api(), &format!("{BASE}/networks"), "Network", "inner").await.expect_status(201);
     let body = json!({"kind": "Service", "name": "user", "spec": {}, "references": {"nets": [{"id": id(&network)}]}});

@@ -1,13 +1,12 @@
-//! What the process tells those who watch it: metrics with few labels under their public names, and log lines with
-//! the fields that people search by.
+//! Metrics under their public names with few labels, and log lines with the fields to search by.
 
 use hyperfleet_testkit::{Server, eventually};
 use serde_json::{Value, json};
 
-use super::home::Home;
+use super::installation::Installation;
 use super::program::Program;
 use super::{CLUSTERS, DEADLINE, cluster, create_cluster, id};
-use crate::support::redacted;
+use crate::support::{both_stores, redacted};
 
 /// The metrics as text.
 struct Scrape(String);
@@ -28,14 +27,15 @@ impl Scrape {
     }
 }
 
-on_both_stores!(
+both_stores!(
+    start = Installation::migrated;
     requests_are_counted_by_method_route_and_status,
-    the_store_and_its_committer_are_measured,
+    the_store_and_its_committer_have_metrics,
     every_request_leaves_one_line_with_the_fields_to_search_by,
 );
 
-async fn requests_are_counted_by_method_route_and_status(home: &Home) {
-    let server = home.serve().start().await.unwrap();
+async fn requests_are_counted_by_method_route_and_status(installation: &Installation) {
+    let server = installation.serve().start().await.unwrap();
     let api = server.api();
     let made = id(&create_cluster(&api, "counted").await);
     let one = format!("{CLUSTERS}/{made}");
@@ -44,7 +44,7 @@ async fn requests_are_counted_by_method_route_and_status(home: &Home) {
     }
     api.get(&format!("{CLUSTERS}/")).await.expect_status(200);
     api.get(&format!("{CLUSTERS}?pageSize=x")).await.expect_status(400);
-    api.get(&format!("{one}/nodepools/nobody")).await.expect_status(404);
+    api.get(&format!("{one}/nodepools/absent")).await.expect_status(404);
     api.call("BREW".parse().unwrap(), CLUSTERS).await.expect_status(405);
     for unknown in ["/wild/path", "/api/hyperfleet/v9/x", "/api/hyperfleet/v1/nowhere/kind"] {
         api.get(unknown).await.expect_status(404);
@@ -67,7 +67,7 @@ async fn requests_are_counted_by_method_route_and_status(home: &Home) {
     let duration = "hyperfleet_api_request_duration_seconds";
     assert_eq!(scrape.value(&format!("{duration}_count{{method=\"GET\",path=\"{item}\"}}")), 3.0);
     assert!(scrape.value(&format!("{duration}_sum{{method=\"GET\",path=\"{item}\"}}")) > 0.0);
-    for unseen in [made.as_str(), "wild", "nowhere", "BREW", "nobody"] {
+    for unseen in [made.as_str(), "wild", "nowhere", "BREW", "absent"] {
         assert!(!scrape.0.contains(unseen), "callers make no labels: {unseen}\n{}", scrape.0);
     }
     let build = Program::new().run(&["version", "-o", "json"]).await.stdout;
@@ -77,8 +77,8 @@ async fn requests_are_counted_by_method_route_and_status(home: &Home) {
     assert!(scrape.0.ends_with("# EOF\n"));
 }
 
-async fn the_store_and_its_committer_are_measured(home: &Home) {
-    let server = home.serve().start().await.unwrap();
+async fn the_store_and_its_committer_have_metrics(installation: &Installation) {
+    let server = installation.serve().start().await.unwrap();
     let at_rest = Scrape::of(&server).await;
     for operation in ["commit", "get", "list", "ping"] {
         let series = format!("operation=\"{operation}\",error_type=\"unavailable\"");
@@ -119,8 +119,8 @@ async fn the_store_and_its_committer_are_measured(home: &Home) {
     .await;
 }
 
-async fn every_request_leaves_one_line_with_the_fields_to_search_by(home: &Home) {
-    let server = home.serve().env("HYPERFLEET_SERVER_HOSTNAME", "machine-1").start().await.unwrap();
+async fn every_request_leaves_one_line_with_the_fields_to_search_by(installation: &Installation) {
+    let server = installation.serve().env("HYPERFLEET_SERVER_HOSTNAME", "machine-1").start().await.unwrap();
     let api = server.api();
     let traced = |call: hyperfleet_testkit::Call, id: &str| {
         call.header("x-request-id", id).header("traceparent", format!("00-{TRACE}-00f067aa0ba902b7-01"))
@@ -187,7 +187,7 @@ async fn every_request_leaves_one_line_with_the_fields_to_search_by(home: &Home)
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 #[tokio::test]
-async fn text_lines_are_for_people_and_go_where_they_are_sent() {
+async fn text_logs_are_readable_and_go_to_the_configured_output() {
     let program = Program::new();
     let running = program.start(&[
         "serve",

@@ -1,5 +1,5 @@
-//! The database goes away and comes back: callers are told at once and truthfully, nothing acknowledged is lost, and
-//! nobody has to restart anything.
+//! The database goes away and comes back: callers are told at once, no acknowledged write is lost, and no restart is
+//! needed.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
@@ -9,76 +9,98 @@ use std::time::Duration;
 use hyperfleet_testkit::{Answer, Client, Launch, Postgres, Server, Store, eventually};
 use tokio::sync::watch;
 
-use super::home::Home;
+use super::installation::Installation;
 use super::program::Program;
 use super::{BINARY, CLUSTERS, DEADLINE, cluster, create_cluster, id};
+use crate::support::{Backend, both_stores};
 
 /// Longer than the request timeout that the servers here are given, by far: only a hang meets it.
 const NO_HANG: Duration = Duration::from_secs(20);
+const REPLICAS: usize = 3;
+/// Through each replica.
 const WRITERS: usize = 4;
 /// Refusals after which a caller waits for the end of the outage.
 const REFUSALS: usize = 5;
 
 #[tokio::test]
-async fn a_database_that_is_stopped_and_started_under_load_is_survived() {
+async fn replicas_survive_a_database_restart_under_load() {
     survive(async |postgres| postgres.stop_fast().await.unwrap()).await;
 }
 
 #[tokio::test]
-async fn a_database_that_crashes_under_load_is_survived() {
+async fn replicas_survive_a_database_crash_under_load() {
     survive(async |postgres| postgres.stop_immediate().await.unwrap()).await;
 }
 
 async fn survive(stop: impl AsyncFn(&Postgres)) {
     let postgres = Postgres::durable().await.unwrap();
     let database = postgres.database().await;
-    let mut server = Launch::new(BINARY)
-        .store(Store::Postgres(database.url()))
-        .env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "2s")
-        .discard_logs()
-        .start()
-        .await
-        .unwrap();
-    let load = Load::start(&server).await;
+    let mut servers = Vec::new();
+    for _ in 0..REPLICAS {
+        let server = Launch::new(BINARY)
+            .store(Store::Postgres(database.url()))
+            .env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "2s")
+            .discard_logs()
+            .start();
+        servers.push(server.await.unwrap());
+    }
+    let load = Load::start(&servers).await;
 
     for outages in 1..=2 {
         load.progress("before the outage").await;
         load.end_of_outage.send_replace(false);
         stop(&postgres).await;
 
-        let not_ready = eventually("not ready", DEADLINE, async || {
-            let answer = server.health().get("/readyz").await;
-            (answer.status == 503).then_some(answer)
-        })
-        .await;
-        assert_eq!(not_ready.problem_code(), "HYPERFLEET-SVC-002");
-        assert!(not_ready.json()["detail"].as_str().unwrap().starts_with("database: "), "{not_ready}");
-        server.health().get("/healthz").await.expect_status(200);
-        server.api().get("/api/hyperfleet/health").await.expect_status(503);
-        server.api().get("/api/hyperfleet/metadata").await.expect_status(200);
+        for server in &servers {
+            refuses(server).await;
+        }
         load.all_were_refused(outages).await;
-        let metrics = server.metrics().get("/metrics").await.expect_status(200);
-        for operation in ["commit", "get", "list", "ping"] {
-            let counted = format!("hyperfleet_db_errors_total{{operation=\"{operation}\",error_type=\"");
-            assert!(String::from_utf8_lossy(&metrics.body).contains(&counted), "{operation}: {metrics}");
+        for server in &servers {
+            counts_its_errors(server).await;
         }
 
         postgres.start().await.unwrap();
-        eventually("ready again", DEADLINE, async || {
-            (server.health().get("/readyz").await.status == 200).then_some(())
-        })
-        .await;
+        for server in &servers {
+            eventually("ready again", DEADLINE, async || {
+                (server.health().get("/readyz").await.status == 200).then_some(())
+            })
+            .await;
+        }
         load.end_of_outage.send_replace(true);
     }
     load.progress("after the outages").await;
 
     let acknowledged = load.stop().await;
     assert!(!acknowledged.is_empty());
-    for id in acknowledged {
+    for (server, id) in servers.iter().cycle().zip(acknowledged) {
         server.api().get(&format!("{CLUSTERS}/{id}")).await.expect_status(200);
     }
     stop(&postgres).await;
-    assert_eq!(server.terminate().await.unwrap().code(), Some(0), "it stops without its database too");
+    for server in &mut servers {
+        assert_eq!(server.terminate().await.unwrap().code(), Some(0), "it stops without its database too");
+    }
+}
+
+/// What a server says of itself while its database is away.
+async fn refuses(server: &Server) {
+    let not_ready = eventually("not ready", DEADLINE, async || {
+        let answer = server.health().get("/readyz").await;
+        (answer.status == 503).then_some(answer)
+    })
+    .await;
+    assert_eq!(not_ready.problem_code(), "HYPERFLEET-SVC-002");
+    assert!(not_ready.json()["detail"].as_str().unwrap().starts_with("database: "), "{not_ready}");
+    server.health().get("/healthz").await.expect_status(200);
+    server.api().get("/api/hyperfleet/health").await.expect_status(503);
+    server.api().get("/api/hyperfleet/metadata").await.expect_status(200);
+}
+
+async fn counts_its_errors(server: &Server) {
+    let metrics = server.metrics().get("/metrics").await.expect_status(200);
+    for operation in ["commit", "get", "list", "ping"] {
+        let counted = format!("hyperfleet_db_errors_total{{operation=\"{operation}\",error_type=\"");
+        assert!(String::from_utf8_lossy(&metrics.body).contains(&counted), "{operation}: {metrics}");
+    }
 }
 
 /// Callers that write, read and list for as long as they are let.
@@ -96,23 +118,20 @@ struct Counts {
 }
 
 impl Load {
-    async fn start(server: &Server) -> Self {
+    async fn start(servers: &[Server]) -> Self {
         let counts = Arc::new(Counts::default());
         let end_of_outage = watch::Sender::new(true);
         let stop = watch::Sender::new(false);
-        let some_cluster = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "readable").await));
-        let caller = |what: What| {
-            tokio::spawn(call(
-                server.api(),
-                what,
-                Arc::clone(&counts),
-                end_of_outage.subscribe(),
-                stop.subscribe(),
-            ))
-        };
-        let mut callers: Vec<_> = (0..WRITERS).map(|number| caller(What::Create(number))).collect();
-        callers.push(caller(What::Read(some_cluster)));
-        callers.push(caller(What::Read(CLUSTERS.to_owned())));
+        let some_cluster = format!("{CLUSTERS}/{}", id(&create_cluster(&servers[0].api(), "readable").await));
+        let mut callers = Vec::new();
+        for (replica, server) in servers.iter().enumerate() {
+            let creates = (0..WRITERS).map(|writer| Request::Create(replica * WRITERS + writer));
+            let reads = [&some_cluster, CLUSTERS].map(|path| Request::Read(path.to_owned()));
+            for request in creates.chain(reads) {
+                let (over, stop) = (end_of_outage.subscribe(), stop.subscribe());
+                callers.push(tokio::spawn(call(server.api(), request, Arc::clone(&counts), over, stop)));
+            }
+        }
         Self { callers, counts, end_of_outage, stop }
     }
 
@@ -144,14 +163,14 @@ impl Load {
     }
 }
 
-enum What {
+enum Request {
     Create(usize),
     Read(String),
 }
 
 async fn call(
     api: Client,
-    what: What,
+    request: Request,
     counts: Arc<Counts>,
     mut end_of_outage: watch::Receiver<bool>,
     stop: watch::Receiver<bool>,
@@ -162,9 +181,9 @@ async fn call(
         if *stop.borrow() {
             break;
         }
-        let request = match &what {
-            What::Create(caller) => api.post(CLUSTERS).json(&cluster(&format!("c{caller}-{turn}"))),
-            What::Read(path) => api.get(path),
+        let request = match &request {
+            Request::Create(caller) => api.post(CLUSTERS).json(&cluster(&format!("c{caller}-{turn}"))),
+            Request::Read(path) => api.get(path),
         };
         let answer = tokio::time::timeout(NO_HANG, request).await.expect("no request hangs");
         match answer.status {
@@ -206,9 +225,9 @@ fn expect_outage(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn connections_cut_while_they_rest_cost_nobody_a_request() {
-    let home = Home::postgres().await;
-    let server = home.serve().start().await.unwrap();
+async fn connections_cut_while_idle_fail_no_request() {
+    let installation = Installation::migrated(Backend::Postgres).await;
+    let server = installation.serve().start().await.unwrap();
     let one = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "first").await));
     let all_at_once = async |name: &str| {
         let api = server.api();
@@ -224,20 +243,21 @@ async fn connections_cut_while_they_rest_cost_nobody_a_request() {
     for name in ["second", "third"] {
         let cut = "select pg_terminate_backend(pid) from pg_stat_activity
                    where datname = current_database() and application_name = 'hyperfleet'";
-        assert!(home.rows(cut).await.len() >= 3, "the writer's, the readers' and a pooled one");
+        assert!(installation.rows(cut).await.len() >= 3, "the writer's, the readers' and a pooled one");
         all_at_once(name).await;
     }
 }
 
-on_both_stores!(a_database_that_does_not_answer_costs_its_callers_no_more_than_the_request_timeout);
+both_stores!(start = Installation::migrated; requests_time_out_when_the_database_does_not_answer);
 
-async fn a_database_that_does_not_answer_costs_its_callers_no_more_than_the_request_timeout(home: &Home) {
-    let server = home.serve().env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "300ms").start().await.unwrap();
+async fn requests_time_out_when_the_database_does_not_answer(installation: &Installation) {
+    let server =
+        installation.serve().env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "300ms").start().await.unwrap();
     let one = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "first").await));
-    let held = home.hold_everything().await;
+    let held = installation.hold_everything().await;
     let mut calls = vec![server.api().post(CLUSTERS).json(&cluster("late"))];
-    if let Home::Postgres(_) = home {
-        // SQLite's readers wait for nobody.
+    if let Installation::Postgres(_) = installation {
+        // On SQLite readers do not wait for the writer.
         calls.extend([server.api().get(&one), server.api().get(CLUSTERS)]);
     }
     for call in calls {
@@ -256,10 +276,10 @@ async fn a_database_that_does_not_answer_costs_its_callers_no_more_than_the_requ
 }
 
 /// A directory without a PostgreSQL in it.
-const NOBODY: &str = "postgres://postgres@/x?host=%2Fnonexistent";
+const UNREACHABLE: &str = "postgres://postgres@/x?host=%2Fnonexistent";
 
 #[tokio::test]
-async fn a_server_without_a_database_retries_as_told_and_then_says_why_it_gives_up() {
+async fn a_server_without_a_database_retries_as_configured_and_gives_up_with_the_reason() {
     let program = Program::new()
         .env("HYPERFLEET_DATABASE_POOL_CONN_RETRY_ATTEMPTS", "2")
         .env("HYPERFLEET_DATABASE_POOL_CONN_RETRY_INTERVAL", "10ms");
@@ -267,12 +287,12 @@ async fn a_server_without_a_database_retries_as_told_and_then_says_why_it_gives_
         "serve",
         "--server-jwt-enabled=false",
         "--database-url",
-        NOBODY,
+        UNREACHABLE,
         "--server-port=0",
         "--health-port=0",
         "--metrics-port=0",
     ];
-    for arguments in [&serve[..], &["migrate", "--logging-output=stderr", "--database-url", NOBODY]] {
+    for arguments in [&serve[..], &["migrate", "--logging-output=stderr", "--database-url", UNREACHABLE]] {
         let ended = program.run(arguments).await;
         assert_eq!(ended.code, Some(1));
         let all = format!("{}{}", ended.stdout, ended.stderr);
@@ -308,22 +328,23 @@ async fn a_server_started_before_its_database_becomes_ready_when_it_comes() {
     create_cluster(&running.client("api").await, "patient").await;
 }
 
-on_both_stores!(a_statement_that_the_database_refuses_harms_its_own_command_alone);
+both_stores!(start = Installation::migrated; a_statement_refused_by_the_database_fails_its_own_command_alone);
 
-async fn a_statement_that_the_database_refuses_harms_its_own_command_alone(home: &Home) {
-    let server = home.serve().start().await.unwrap();
-    home.execute(match home {
-        Home::Sqlite(_) => {
-            "create trigger sabotage before insert on resources when new.name = 'poison'
+async fn a_statement_refused_by_the_database_fails_its_own_command_alone(installation: &Installation) {
+    let server = installation.serve().start().await.unwrap();
+    installation
+        .execute(match installation {
+            Installation::Sqlite(_) => {
+                "create trigger sabotage before insert on resources when new.name = 'poison'
              begin select raise(abort, 'sabotage'); end"
-        }
-        Home::Postgres(_) => {
-            "create function sabotage() returns trigger language plpgsql as
+            }
+            Installation::Postgres(_) => {
+                "create function sabotage() returns trigger language plpgsql as
              $$ begin if new.name = 'poison' then raise exception 'sabotage'; end if; return new; end $$;
              create trigger sabotage before insert on resources for each row execute function sabotage()"
-        }
-    })
-    .await;
+            }
+        })
+        .await;
 
     let names =
         (0..32).map(|number| if number == 16 { "poison".to_owned() } else { format!("good-{number}") });

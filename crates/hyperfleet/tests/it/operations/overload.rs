@@ -1,5 +1,5 @@
-//! More requests than the server can answer: it says so at once, lists first and reports last, and what it did not
-//! refuse it does.
+//! More requests than the server can answer: lists are refused first and reports last, and every accepted request is
+//! done.
 
 use std::future::IntoFuture as _;
 
@@ -9,21 +9,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use super::home::Home;
+use super::installation::Installation;
 use super::{BINARY, CLUSTERS, DEADLINE, cluster, create_cluster, id};
+use crate::support::{at, both_stores};
 
-on_both_stores!(
-    lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost,
-    whatever_a_storm_is_told_is_true,
-    an_answer_that_nobody_reads_takes_up_no_room,
-    whoever_waits_for_something_to_happen_takes_up_no_room,
-    a_body_that_is_on_its_way_takes_up_no_room,
+both_stores!(
+    start = Installation::migrated;
+    lists_are_shed_first_and_reports_last_and_no_acknowledged_write_is_lost,
+    answers_under_overload_are_true,
+    an_unread_answer_holds_no_permit,
+    watches_and_waits_hold_no_permit,
+    an_incomplete_body_holds_no_permit,
 );
 
 /// A server that answers so many at a time.
-async fn narrow(home: &Home, requests: usize) -> Server {
+async fn narrow(installation: &Installation, requests: usize) -> Server {
     let limit = requests.to_string();
-    let launch = home.serve().env("HYPERFLEET_SERVER_LIMITS_REQUESTS_IN_FLIGHT", &limit);
+    let launch = installation.serve().env("HYPERFLEET_SERVER_LIMITS_REQUESTS_IN_FLIGHT", &limit);
     // Whatever is held up here is held up by the test.
     let launch = launch.env("HYPERFLEET_DATABASE_POOL_REQUEST_TIMEOUT", "5m");
     launch.discard_logs().start().await.unwrap()
@@ -34,13 +36,7 @@ fn sent(call: Call) -> JoinHandle<Answer> {
 }
 
 fn report() -> Value {
-    let conditions = ["Available", "Applied", "Health"].map(|kind| json!({"type": kind, "status": "True"}));
-    json!({
-        "adapter": "validator",
-        "observed_generation": 1,
-        "observed_time": "2026-01-01T10:00:00Z",
-        "conditions": conditions,
-    })
+    crate::support::report("validator", 1, "True", &at(0))
 }
 
 async fn metrics(server: &Server) -> String {
@@ -53,18 +49,18 @@ fn value(metrics: &str, series: &str) -> Option<u64> {
     value.map(|value| value.parse().unwrap())
 }
 
-/// The value of a metric for each class: list, resource, report.
-async fn by_class(server: &Server, metric: &str) -> [u64; 3] {
+/// The value of a metric for each priority: list, resource, report.
+async fn by_priority(server: &Server, metric: &str) -> [u64; 3] {
     let text = metrics(server).await;
-    ["list", "resource", "report"].map(|class| {
-        let value = value(&text, &format!("{metric}{{class=\"{class}\"}}"));
-        value.expect("all classes are there from the start")
+    ["list", "resource", "report"].map(|priority| {
+        let value = value(&text, &format!("{metric}{{priority=\"{priority}\"}}"));
+        value.expect("all priorities are there from the start")
     })
 }
 
 async fn in_flight(server: &Server, expected: [u64; 3]) {
     eventually("requests in flight", DEADLINE, async || {
-        (by_class(server, "hyperfleet_api_requests_in_flight").await == expected).then_some(())
+        (by_priority(server, "hyperfleet_api_requests_in_flight").await == expected).then_some(())
     })
     .await;
 }
@@ -75,7 +71,7 @@ fn assert_shed(answer: &Answer) {
     assert_eq!(answer.header("retry-after"), Some("1"), "{answer}");
 }
 
-/// Nobody keeps these waiting.
+/// These routes need no permit.
 async fn tells_of_itself(server: &Server) {
     for path in ["/api/hyperfleet/health", "/api/hyperfleet/metadata", "/api/hyperfleet/v1/openapi"] {
         server.api().get(path).await.expect_status(200);
@@ -84,8 +80,10 @@ async fn tells_of_itself(server: &Server) {
     server.health().get("/readyz").await.expect_status(200);
 }
 
-async fn lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost(home: &Home) {
-    let server = narrow(home, 20).await;
+async fn lists_are_shed_first_and_reports_last_and_no_acknowledged_write_is_lost(
+    installation: &Installation,
+) {
+    let server = narrow(installation, 20).await;
     let api = server.api();
     let mut reported = Vec::new();
     for number in 0..4 {
@@ -93,7 +91,7 @@ async fn lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost(
         reported.push(format!("{CLUSTERS}/{made}"));
     }
     let create = |number: usize| api.post(CLUSTERS).json(&cluster(&format!("late-{number}")));
-    let held = home.hold_everything().await;
+    let held = installation.hold_everything().await;
 
     let mut creates: Vec<_> = (0..10).map(|number| sent(create(number))).collect();
     in_flight(&server, [0, 10, 0]).await;
@@ -132,19 +130,19 @@ async fn lists_are_shed_first_and_reports_last_and_nothing_acknowledged_is_lost(
     assert_eq!(list["total"], 4 + 17, "what was refused was not done");
     create(17).await.expect_status(201);
     put(&reported[3]).await.expect_status(201);
-    assert_eq!(by_class(&server, "hyperfleet_api_requests_shed_total").await, [2, 2, 1]);
+    assert_eq!(by_priority(&server, "hyperfleet_api_requests_shed_total").await, [2, 2, 1]);
 }
 
 /// What one caller of a storm was told.
 #[derive(Default)]
-struct Told {
+struct StormResult {
     made: Vec<String>,
     refused: Vec<String>,
     shed: [u64; 3],
 }
 
-async fn storm(api: Client, caller: usize, reported: String) -> Told {
-    let mut told = Told::default();
+async fn storm(api: Client, caller: usize, reported: String) -> StormResult {
+    let mut told = StormResult::default();
     for turn in 0..20 {
         let name = format!("c{caller}-{turn}");
         let calls = [
@@ -153,14 +151,14 @@ async fn storm(api: Client, caller: usize, reported: String) -> Told {
             (1, 201, api.post(CLUSTERS).json(&cluster(&name))),
             (2, 201, api.put(&format!("{reported}/statuses")).json(&report())),
         ];
-        for (class, expected, call) in calls {
+        for (priority, expected, call) in calls {
             let answer = call.await;
-            let creates = expected == 201 && class == 1;
+            let creates = expected == 201 && priority == 1;
             if answer.status == expected {
                 told.made.extend(creates.then(|| name.clone()));
             } else {
                 assert_shed(&answer);
-                told.shed[class] += 1;
+                told.shed[priority] += 1;
                 told.refused.extend(creates.then(|| name.clone()));
             }
         }
@@ -168,11 +166,11 @@ async fn storm(api: Client, caller: usize, reported: String) -> Told {
     told
 }
 
-async fn whatever_a_storm_is_told_is_true(home: &Home) {
-    let server = narrow(home, 3).await;
+async fn answers_under_overload_are_true(installation: &Installation) {
+    let server = narrow(installation, 3).await;
     let reported = format!("{CLUSTERS}/{}", id(&create_cluster(&server.api(), "reported").await));
-    // Until every class was shed, so that the storm is one on any machine.
-    let mut all = Told::default();
+    // Until every priority was shed, so that the storm is one on any machine.
+    let mut all = StormResult::default();
     for first in (0..).step_by(24) {
         let callers: Vec<_> = (first..first + 24)
             .map(|caller| tokio::spawn(storm(server.api(), caller, reported.clone())))
@@ -182,7 +180,7 @@ async fn whatever_a_storm_is_told_is_true(home: &Home) {
             let told = caller.await.unwrap();
             all.made.extend(told.made);
             all.refused.extend(told.refused);
-            all.shed = std::array::from_fn(|class| all.shed[class] + told.shed[class]);
+            all.shed = std::array::from_fn(|priority| all.shed[priority] + told.shed[priority]);
         }
         if all.shed.iter().all(|shed| *shed > 0) {
             break;
@@ -190,8 +188,8 @@ async fn whatever_a_storm_is_told_is_true(home: &Home) {
         assert!(first < 24 * 20, "no storm: {:?}", all.shed);
     }
     in_flight(&server, [0, 0, 0]).await;
-    assert_eq!(by_class(&server, "hyperfleet_api_requests_shed_total").await, all.shed);
-    let names = home.rows("select name from resources order by name").await.concat();
+    assert_eq!(by_priority(&server, "hyperfleet_api_requests_shed_total").await, all.shed);
+    let names = installation.rows("select name from resources order by name").await.concat();
     let mut expected = [all.made, vec!["reported".to_owned()]].concat();
     expected.sort();
     assert_eq!(names, expected);
@@ -200,11 +198,11 @@ async fn whatever_a_storm_is_told_is_true(home: &Home) {
     server.api().get(CLUSTERS).await.expect_status(200);
 }
 
-async fn an_answer_that_nobody_reads_takes_up_no_room(home: &Home) {
-    // More than sockets hold, so that the answer is on its way for as long as nobody reads it.
+async fn an_unread_answer_holds_no_permit(installation: &Installation) {
+    // More than sockets hold, so that the answer is on its way until the client reads it.
     const LARGE: usize = 1_000_000;
     const MANY: usize = 20;
-    let server = narrow(home, 2).await;
+    let server = narrow(installation, 2).await;
     for number in 0..MANY {
         let body = json!({"kind": "Cluster", "name": format!("large-{number}"), "spec": {"text": "x".repeat(LARGE)}});
         server.api().post(CLUSTERS).json(&body).await.expect_status(201);
@@ -223,9 +221,9 @@ async fn an_answer_that_nobody_reads_takes_up_no_room(home: &Home) {
     assert!(rest.len() > LARGE * MANY);
 }
 
-async fn whoever_waits_for_something_to_happen_takes_up_no_room(home: &Home) {
+async fn watches_and_waits_hold_no_permit(installation: &Installation) {
     const READS: &str = "hyperfleet_db_query_duration_seconds_count{operation=\"get\"}";
-    let server = narrow(home, 2).await;
+    let server = narrow(installation, 2).await;
     let api = server.api();
     let one = format!("{CLUSTERS}/{}", id(&create_cluster(&api, "awaited").await));
     let mut waiting = Vec::new();
@@ -277,8 +275,8 @@ async fn complete((mut connection, body): (TcpStream, String)) -> String {
     answer["HTTP/1.1 ".len()..].split(' ').next().unwrap().to_owned()
 }
 
-async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
-    let server = narrow(home, 2).await;
+async fn an_incomplete_body_holds_no_permit(installation: &Installation) {
+    let server = narrow(installation, 2).await;
     let api = server.api();
     let one = format!("{CLUSTERS}/{}", id(&create_cluster(&api, "patched").await));
     let check = "/api/hyperfleet/v1/authz/check";
@@ -301,7 +299,7 @@ async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
 
     // There must be room again when the body is there.
     let half = half_sent(&api, "POST", CLUSTERS, &cluster("late")).await;
-    let held = home.hold_everything().await;
+    let held = installation.hold_everything().await;
     let create = sent(api.post(CLUSTERS).json(&cluster("first")));
     in_flight(&server, [0, 1, 0]).await;
     assert_eq!(complete(half).await, "503");
@@ -312,7 +310,7 @@ async fn a_body_that_is_on_its_way_takes_up_no_room(home: &Home) {
 }
 
 #[test]
-fn a_server_that_is_given_few_descriptors_takes_as_many_as_its_connections_need() {
+fn a_server_raises_its_limit_of_file_descriptors() {
     crate::support::run(async {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/operations/few_descriptors.sh");
         let server = Launch::new(script).env("BINARY", BINARY).start().await.unwrap();

@@ -1,5 +1,5 @@
-//! The binary as a person calls it: in a directory of its own, with what it writes kept apart by stream. The
-//! testkit's `Server` is for a server that should become ready; this is for everything else.
+//! The binary as a person calls it: in a directory of its own, with its output kept apart by stream. The testkit's
+//! `Server` is for a server that should become ready; this is for everything else.
 
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};

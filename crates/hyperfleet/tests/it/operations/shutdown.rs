@@ -1,14 +1,15 @@
-//! SIGTERM: unready at once, running requests finished, nothing new taken, exit code 0; and the ways out for those
-//! who cannot wait.
+//! SIGTERM: unready at once, running requests finished, no new ones accepted, exit code 0; the timeout and a second
+//! signal end it earlier.
 
 use hyperfleet_testkit::{Server, eventually};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::home::Home;
+use super::installation::Installation;
 use super::program::Program;
 use super::{CLUSTERS, DEADLINE, cluster};
+use crate::support::both_stores;
 
 /// A POST of which the server has the head and asks for the body.
 struct Slow {
@@ -53,10 +54,10 @@ async fn draining(server: &Server) {
     assert_eq!(answer.json()["draining"], true);
 }
 
-on_both_stores!(a_terminated_server_finishes_what_runs_and_takes_nothing_new);
+both_stores!(start = Installation::migrated; a_terminated_server_finishes_running_requests_and_accepts_no_new_ones);
 
-async fn a_terminated_server_finishes_what_runs_and_takes_nothing_new(home: &Home) {
-    let mut server = home.serve().start().await.unwrap();
+async fn a_terminated_server_finishes_running_requests_and_accepts_no_new_ones(installation: &Installation) {
+    let mut server = installation.serve().start().await.unwrap();
     let idle = TcpStream::connect(server.api().authority()).await.unwrap();
     let running = Slow::begin(&server, "last").await;
 
@@ -80,9 +81,10 @@ async fn a_terminated_server_finishes_what_runs_and_takes_nothing_new(home: &Hom
 }
 
 #[tokio::test]
-async fn what_does_not_finish_within_the_grace_is_cut() {
-    let home = Home::sqlite();
-    let mut server = home.serve().env("HYPERFLEET_HEALTH_SHUTDOWN_TIMEOUT", "50ms").start().await.unwrap();
+async fn requests_beyond_the_shutdown_timeout_are_cut() {
+    let installation = Installation::sqlite();
+    let mut server =
+        installation.serve().env("HYPERFLEET_HEALTH_SHUTDOWN_TIMEOUT", "50ms").start().await.unwrap();
     let _running = Slow::begin(&server, "never").await;
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     assert!(server.logs().iter().any(|line| line["message"] == "stopped" && line["connections_cut"] == 1));
@@ -92,7 +94,7 @@ async fn what_does_not_finish_within_the_grace_is_cut() {
 
 #[tokio::test]
 async fn a_second_signal_ends_the_process_at_once() {
-    let mut server = Home::sqlite().serve().start().await.unwrap();
+    let mut server = Installation::sqlite().serve().start().await.unwrap();
     let _running = Slow::begin(&server, "never").await;
     server.signal_terminate().unwrap();
     draining(&server).await;

@@ -27,7 +27,7 @@ fn issue(directory: &Path, name: &str) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-/// The answer to a GET from someone who trusts just that certificate; nothing when the server shows another.
+/// The answer to a GET of a client that trusts just that certificate; nothing when the server shows another.
 async fn get(authority: &str, trusted: &CertificateDer<'static>, path: &str) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();

@@ -1,5 +1,5 @@
-//! Many writers at one time, also through two servers on one database: nothing is lost, nothing
-//! happens twice, and versions only grow.
+//! Concurrent writers, also through two servers on one database: nothing is lost, nothing happens twice, and versions
+//! only grow.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ both_stores!(
     a_deletion_and_new_children_leave_no_orphans,
 );
 
-both_stores!(config = CATALOG; a_deletion_and_new_referrers_leave_nothing_dangling, the_last_child_takes_its_owners_along);
+both_stores!(config = CATALOG; a_deletion_and_new_referrers_leave_nothing_dangling, the_last_child_removes_its_waiting_owners);
 
 /// Sends all at once; the answers in any order.
 async fn all(calls: impl IntoIterator<Item = Asked>) -> Vec<Answer> {
@@ -137,7 +137,7 @@ async fn nothing_dangles(apps: &[&App]) {
         assert_eq!(
             (made, with_status(&answers, 400).len()),
             (0, WRITERS),
-            "nobody refers to a network that went"
+            "no resource refers to a network that is gone"
         );
         apps[0].get(href(&network)).await.expect_status(404);
     }
@@ -184,13 +184,13 @@ async fn a_deletion_and_new_referrers_leave_nothing_dangling(app: &App) {
     nothing_dangles(&[app]).await;
 }
 
-async fn the_last_child_takes_its_owners_along(app: &App) {
+async fn the_last_child_removes_its_waiting_owners(app: &App) {
     owners_go_along(&[app]).await;
 }
 
 /// Two servers on one PostgreSQL database.
 async fn pair() -> [App; 2] {
-    let one = App::on_postgres(CATALOG).await;
+    let one = App::postgres(CATALOG).await;
     let database = Arc::clone(one.database.as_ref().unwrap());
     let other = App::on_database(launch().config(CATALOG), database).await;
     [one, other]
@@ -209,7 +209,7 @@ async fn two_servers_create_one_name_once() {
 }
 
 #[tokio::test]
-async fn two_servers_let_one_patch_of_a_version_win() {
+async fn one_of_many_patches_of_one_version_wins_at_two_servers() {
     let [one, other] = pair().await;
     one_patch_wins(&[&one, &other]).await;
 }

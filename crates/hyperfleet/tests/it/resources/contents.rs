@@ -1,4 +1,4 @@
-//! What a spec may hold, and that it comes back as it was given.
+//! The values that a spec may hold, returned as they were sent.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! POST: what is made and where it is found.
+//! POST: created resources and where they are found.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -8,9 +8,9 @@ use crate::support::*;
 both_stores!(
     a_created_cluster_is_answered_whole,
     a_created_child_names_its_owner,
-    what_the_server_manages_is_ignored,
+    server_managed_members_are_ignored,
     null_counts_as_missing_and_an_optional_null_as_absent,
-    good_labels_come_back,
+    valid_labels_are_returned,
     any_kind_is_created_through_resources,
     a_body_without_a_media_type_is_json,
 );
@@ -144,7 +144,7 @@ async fn a_created_child_names_its_owner(app: &App) {
     assert_eq!(answer.json()["owner_references"], owner);
 }
 
-async fn what_the_server_manages_is_ignored(app: &App) {
+async fn server_managed_members_are_ignored(app: &App) {
     let id = "0198c0de-1111-7abc-8def-000000000001";
     let body = json!({
         "kind": "Cluster", "name": "managed", "spec": {},
@@ -211,7 +211,7 @@ async fn null_counts_as_missing_and_an_optional_null_as_absent(app: &App) {
     ");
 }
 
-async fn good_labels_come_back(app: &App) {
+async fn valid_labels_are_returned(app: &App) {
     let labels = json!({
         "a": "", "A.b_c-9": "x.Y_z-1", "example.com/name": "v", "a".repeat(63): "b".repeat(63),
         format!("{}/name", "p".repeat(63) + "." + &"q.".repeat(94) + "r"): "253 is not too long".replace(' ', "-"),

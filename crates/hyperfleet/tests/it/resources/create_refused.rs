@@ -1,4 +1,4 @@
-//! POST: what is refused, and what the caller is told.
+//! POST: refusals and their faults.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -6,7 +6,10 @@ use serde_json::json;
 use crate::support::*;
 
 both_stores!(
-    a_member_nobody_knows_is_refused_by_name,
+    an_unknown_member_is_refused_by_name,
+    no_child_is_created_below_a_parent_that_is_missing_or_finalizing,
+);
+any_store!(
     everything_that_is_missing_is_reported_in_document_order,
     a_kind_that_does_not_fit_the_route_is_refused,
     members_of_the_wrong_type_are_refused,
@@ -15,10 +18,9 @@ both_stores!(
     a_child_is_not_created_on_its_flat_route,
     other_media_types_are_refused,
     a_body_that_is_no_json_object_is_refused,
-    no_child_is_created_below_a_parent_that_is_missing_or_finalizing,
 );
 
-async fn a_member_nobody_knows_is_refused_by_name(app: &App) {
+async fn an_unknown_member_is_refused_by_name(app: &App) {
     let body = json!({"kind": "Cluster", "name": "one-more", "spec": {}, "colour": "red"});
     let answer = app.post("/clusters").json(&body).await;
     assert_snapshot!(transcript(&answer), @r#"
@@ -247,7 +249,7 @@ async fn a_body_that_is_no_json_object_is_refused(app: &App) {
 
 async fn no_child_is_created_below_a_parent_that_is_missing_or_finalizing(app: &App) {
     let body = json!({"kind": "NodePool", "name": "pool", "spec": {}});
-    let answer = app.post("/clusters/nobody/nodepools").json(&body).await;
+    let answer = app.post("/clusters/absent/nodepools").json(&body).await;
     assert_snapshot!(transcript(&answer), @r#"
     404
     content-type: application/problem+json
@@ -256,8 +258,8 @@ async fn no_child_is_created_below_a_parent_that_is_missing_or_finalizing(app: &
       "type": "https://api.hyperfleet.io/errors/resource-not-found",
       "title": "Cluster Not Found",
       "status": 404,
-      "detail": "Cluster 'nobody' not found",
-      "instance": "/api/hyperfleet/v1/clusters/nobody/nodepools",
+      "detail": "Cluster 'absent' not found",
+      "instance": "/api/hyperfleet/v1/clusters/absent/nodepools",
       "code": "HYPERFLEET-NTF-002",
       "timestamp": "[time 1]",
       "trace_id": "[trace]"

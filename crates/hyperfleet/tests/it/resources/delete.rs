@@ -1,4 +1,4 @@
-//! DELETE: what it starts, what it takes along, and what stands in its way.
+//! DELETE: finalizing, cascades, and what blocks a deletion.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -15,10 +15,10 @@ both_stores!(
 both_stores!(config = CATALOG;
     a_kind_without_adapters_is_removed_at_once,
     an_active_child_that_restricts_refuses_the_whole_deletion,
-    a_restricting_child_that_is_gone_holds_nothing,
-    owners_wait_for_the_last_child_and_go_with_it,
-    a_tree_with_nothing_to_wait_for_goes_at_once,
-    a_restricting_child_holds_its_owner_and_not_its_siblings,
+    a_deleted_restricting_child_blocks_nothing,
+    owners_wait_for_the_last_child_and_are_removed_with_it,
+    a_tree_without_adapters_is_removed_at_once,
+    a_restricting_child_blocks_its_owner_and_not_its_siblings,
 );
 
 async fn a_deleted_cluster_is_finalizing(app: &App) {
@@ -221,7 +221,7 @@ async fn an_active_child_that_restricts_refuses_the_whole_deletion(app: &App) {
     }
 }
 
-async fn a_restricting_child_that_is_gone_holds_nothing(app: &App) {
+async fn a_deleted_restricting_child_blocks_nothing(app: &App) {
     let zone = zone(app).await;
     let permit = below(app, &zone, "permits", "Permit").await;
     app.delete(href(&zone)).await.expect_status(409);
@@ -230,7 +230,7 @@ async fn a_restricting_child_that_is_gone_holds_nothing(app: &App) {
     app.get(href(&zone)).await.expect_status(404);
 }
 
-async fn owners_wait_for_the_last_child_and_go_with_it(app: &App) {
+async fn owners_wait_for_the_last_child_and_are_removed_with_it(app: &App) {
     let zone = zone(app).await;
     let rack = below(app, &zone, "racks", "Rack").await;
     let empty = below(app, &zone, "racks", "Rack").await;
@@ -285,7 +285,7 @@ async fn owners_wait_for_the_last_child_and_go_with_it(app: &App) {
     assert_eq!(app.get("/resources?showDeleted=true").await.json()["total"], 0);
 }
 
-async fn a_tree_with_nothing_to_wait_for_goes_at_once(app: &App) {
+async fn a_tree_without_adapters_is_removed_at_once(app: &App) {
     let zone = zone(app).await;
     let racks = [below(app, &zone, "racks", "Rack").await, below(app, &zone, "racks", "Rack").await];
     let deleted = app.remove(&zone).await;
@@ -295,7 +295,7 @@ async fn a_tree_with_nothing_to_wait_for_goes_at_once(app: &App) {
     }
 }
 
-async fn a_restricting_child_holds_its_owner_and_not_its_siblings(app: &App) {
+async fn a_restricting_child_blocks_its_owner_and_not_its_siblings(app: &App) {
     let zone = zone(app).await;
     let rack = below(app, &zone, "racks", "Rack").await;
     below(app, &zone, "permits", "Permit").await;

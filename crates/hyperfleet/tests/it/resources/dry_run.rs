@@ -10,7 +10,7 @@ both_stores!(
     a_dry_delete_answers_like_a_real_one_and_deletes_nothing,
     a_dry_force_delete_answers_like_a_real_one_and_removes_nothing,
     a_dry_run_makes_every_check,
-    false_is_the_real_thing_and_anything_else_is_refused,
+    dry_run_false_executes_and_other_values_are_refused,
 );
 
 /// All there is, and the counter that every write moves.
@@ -72,7 +72,7 @@ async fn a_dry_run_makes_every_check(app: &App) {
     let body = json!({"kind": "Cluster", "name": "taken", "spec": {}});
     app.post("/clusters?dryRun=true").json(&body).await.expect_status(409);
     app.post("/clusters?dryRun=true").json(&json!({})).await.expect_status(400);
-    app.post("/clusters/nobody/nodepools?dryRun=true")
+    app.post("/clusters/absent/nodepools?dryRun=true")
         .json(&json!({"kind": "NodePool", "name": "pool", "spec": {}}))
         .await
         .expect_status(404);
@@ -80,7 +80,7 @@ async fn a_dry_run_makes_every_check(app: &App) {
     app.patch(&dry).json(&json!({"spec": null})).await.expect_status(400);
     app.patch(&dry).header("if-match", "\"999999\"").json(&json!({"spec": {}})).await.expect_status(409);
     app.delete(&dry).header("if-match", "\"999999\"").await.expect_status(409);
-    app.delete("/clusters/nobody?dryRun=true").await.expect_status(404);
+    app.delete("/clusters/absent?dryRun=true").await.expect_status(404);
     app.post(&format!("{}/force-delete?dryRun=true", href(&cluster)))
         .json(&json!({}))
         .await
@@ -88,7 +88,7 @@ async fn a_dry_run_makes_every_check(app: &App) {
     assert_eq!(world(app).await, before);
 }
 
-async fn false_is_the_real_thing_and_anything_else_is_refused(app: &App) {
+async fn dry_run_false_executes_and_other_values_are_refused(app: &App) {
     let cluster = app.create_cluster("values").await;
     for value in ["yes", "1", "TRUE", "true&dryRun=false"] {
         let answer = app.delete(&format!("{}?dryRun={value}", href(&cluster))).await.expect_status(400);

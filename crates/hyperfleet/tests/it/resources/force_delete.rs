@@ -1,4 +1,4 @@
-//! Force-delete: only of what is finalizing, only with a reason, and with all that is below.
+//! Force-delete: only of a finalizing resource, only with a reason, and with all that is below it.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -8,12 +8,12 @@ use crate::support::*;
 both_stores!(
     a_finalizing_resource_is_removed_with_its_children,
     an_active_resource_is_refused,
-    what_is_gone_is_not_found,
+    a_removed_resource_is_not_found,
     a_reason_is_required,
     a_reason_has_bounds,
     a_child_is_removed_by_every_path,
 );
-both_stores!(config = CATALOG; a_whole_subtree_goes_in_one_step);
+both_stores!(config = CATALOG; a_whole_subtree_is_removed_in_one_step);
 
 async fn a_finalizing_resource_is_removed_with_its_children(app: &App) {
     let cluster = app.create_cluster("stuck").await;
@@ -49,7 +49,7 @@ async fn an_active_resource_is_refused(app: &App) {
     assert_eq!(app.read(&cluster).await, cluster);
 }
 
-async fn what_is_gone_is_not_found(app: &App) {
+async fn a_removed_resource_is_not_found(app: &App) {
     let cluster = app.create_cluster("gone").await;
     app.remove(&cluster).await;
     app.force_delete(&cluster).await;
@@ -122,7 +122,7 @@ async fn a_child_is_removed_by_every_path(app: &App) {
     assert_eq!(app.read(&cluster).await, cluster);
 }
 
-async fn a_whole_subtree_goes_in_one_step(app: &App) {
+async fn a_whole_subtree_is_removed_in_one_step(app: &App) {
     let zone = app.create_named("/zones", "Zone", "zone").await;
     let racks = format!("{}/racks", href(&zone));
     let (one, two) =

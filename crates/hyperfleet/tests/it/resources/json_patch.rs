@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 both_stores!(
-    every_operation_does_its_work,
+    every_json_patch_operation_works,
     a_failed_test_is_a_conflict_and_changes_nothing,
     a_missing_path_is_refused,
     malformed_operations_are_refused,
@@ -29,7 +29,7 @@ async fn with_spec(app: &App, spec: Value) -> Value {
     .await
 }
 
-async fn every_operation_does_its_work(app: &App) {
+async fn every_json_patch_operation_works(app: &App) {
     let cluster =
         with_spec(app, json!({"a": 1, "list": [1, 2, 3], "o": {"x": {"y": 1}}, "a/b": {"m~n": 1}, "": 0}))
             .await;
@@ -92,26 +92,26 @@ async fn a_failed_test_is_a_conflict_and_changes_nothing(app: &App) {
 async fn a_missing_path_is_refused(app: &App) {
     let cluster = with_spec(app, json!({"a": 1, "list": [1]})).await;
     for operation in [
-        json!({"op": "remove", "path": "/spec/nobody"}),
-        json!({"op": "replace", "path": "/spec/nobody", "value": 1}),
-        json!({"op": "add", "path": "/spec/nobody/below", "value": 1}),
+        json!({"op": "remove", "path": "/spec/absent"}),
+        json!({"op": "replace", "path": "/spec/absent", "value": 1}),
+        json!({"op": "add", "path": "/spec/absent/below", "value": 1}),
         json!({"op": "add", "path": "/spec/list/2", "value": 1}),
         json!({"op": "add", "path": "/spec/list/01", "value": 1}),
         json!({"op": "add", "path": "/spec/list/x", "value": 1}),
         json!({"op": "remove", "path": "/spec/list/1"}),
         json!({"op": "remove", "path": "/spec/list/-"}),
         json!({"op": "add", "path": "/spec/a/below", "value": 1}),
-        json!({"op": "move", "from": "/spec/nobody", "path": "/spec/b"}),
-        json!({"op": "copy", "from": "/spec/nobody", "path": "/spec/b"}),
+        json!({"op": "move", "from": "/spec/absent", "path": "/spec/b"}),
+        json!({"op": "copy", "from": "/spec/absent", "path": "/spec/b"}),
         json!({"op": "move", "from": "/spec/list", "path": "/spec/list/0"}),
-        json!({"op": "remove", "path": "/labels/nobody"}),
+        json!({"op": "remove", "path": "/labels/absent"}),
     ] {
         let answer = apply(app, &cluster, &json!([operation])).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-002", "{operation}");
     }
     let operations = json!([
         {"op": "add", "path": "/spec/b", "value": 1},
-        {"op": "remove", "path": "/spec/nobody"},
+        {"op": "remove", "path": "/spec/absent"},
     ]);
     assert_snapshot!(transcript(&apply(app, &cluster, &operations).await), @r#"
     400
@@ -121,7 +121,7 @@ async fn a_missing_path_is_refused(app: &App) {
       "type": "https://api.hyperfleet.io/errors/validation-error",
       "title": "Invalid Field Value",
       "status": 400,
-      "detail": "[1].path: nothing is at '/spec/nobody'",
+      "detail": "[1].path: nothing is at '/spec/absent'",
       "instance": "/api/hyperfleet/v1/clusters/[id 1]",
       "code": "HYPERFLEET-VAL-002",
       "timestamp": "[time 1]",
@@ -129,8 +129,8 @@ async fn a_missing_path_is_refused(app: &App) {
       "errors": [
         {
           "field": "[1].path",
-          "message": "[1].path: nothing is at '/spec/nobody'",
-          "value": "/spec/nobody",
+          "message": "[1].path: nothing is at '/spec/absent'",
+          "value": "/spec/absent",
           "constraint": "path"
         }
       ]

@@ -1,4 +1,4 @@
-//! PATCH by merging (RFC 7396): what moves, what stays, and what is refused.
+//! PATCH by merging (RFC 7396): changed and unchanged members, and refusals.
 
 use insta::assert_snapshot;
 use serde_json::json;
@@ -19,7 +19,7 @@ both_stores!(
     other_members_are_refused,
     merged_labels_are_checked,
     a_finalizing_resource_and_its_children_refuse_changes,
-    the_media_type_chooses_the_language,
+    the_media_type_selects_the_patch_format,
     a_child_is_patched_by_every_path,
 );
 
@@ -170,7 +170,7 @@ async fn a_patch_that_changes_nothing_changes_nothing_at_all(app: &App) {
         json!({"labels": {}}),
         json!({"references": {}}),
         json!({"spec": {"a": {"b": 1}}}),
-        json!({"spec": {"nobody": null}, "labels": {"nobody": null, "k": "v"}}),
+        json!({"spec": {"absent": null}, "labels": {"absent": null, "k": "v"}}),
         json!({"references": null}),
     ] {
         let answer = app.patch(href(&before)).json(&patch).await.expect_status(200);
@@ -329,7 +329,7 @@ async fn a_finalizing_resource_and_its_children_refuse_changes(app: &App) {
     assert_eq!(answer.problem_code(), "HYPERFLEET-CNF-003");
 }
 
-async fn the_media_type_chooses_the_language(app: &App) {
+async fn the_media_type_selects_the_patch_format(app: &App) {
     let cluster = app.create_cluster("types").await;
     let merge = r#"{"spec": {"a": 1}}"#;
     for media_type in ["application/merge-patch+json", "application/json", "application/json; charset=utf-8"]

@@ -1,4 +1,4 @@
-//! Names: their form by kind, and who may have one.
+//! Names: their form by kind, and their uniqueness.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -8,12 +8,12 @@ use crate::support::*;
 both_stores!(
     the_present_version_matches,
     another_version_is_a_conflict_that_names_both,
-    a_star_matches_what_exists,
-    a_list_matches_when_one_of_it_does,
+    a_star_matches_an_existing_resource,
+    a_list_of_tags_matches_when_one_does,
     a_weak_tag_never_matches,
-    what_is_no_list_of_tags_is_refused,
-    a_tag_that_is_no_number_is_repeated_as_it_was_sent,
-    delete_and_force_delete_check_it_too,
+    a_malformed_list_of_tags_is_refused,
+    a_tag_that_is_no_number_is_quoted_as_sent,
+    delete_and_force_delete_check_if_match,
 );
 
 const PATCH: &str = r#"{"spec": {"a": 1}}"#;
@@ -66,14 +66,14 @@ async fn another_version_is_a_conflict_that_names_both(app: &App) {
     assert_eq!(app.read(&cluster).await["spec"], json!({}));
 }
 
-async fn a_star_matches_what_exists(app: &App) {
+async fn a_star_matches_an_existing_resource(app: &App) {
     let cluster = app.create_cluster("star").await;
     patch(app, &cluster, "*").await.expect_status(200);
-    let answer = app.patch("/clusters/nobody").header("if-match", "*").body(PATCH).await.expect_status(404);
+    let answer = app.patch("/clusters/absent").header("if-match", "*").body(PATCH).await.expect_status(404);
     assert_eq!(answer.problem_code(), "HYPERFLEET-NTF-002");
 }
 
-async fn a_list_matches_when_one_of_it_does(app: &App) {
+async fn a_list_of_tags_matches_when_one_does(app: &App) {
     let cluster = app.create_cluster("list").await;
     let tag = app.etag(&cluster).await;
     patch(app, &cluster, "\"1000001\", \"1000002\"").await.expect_status(409);
@@ -96,7 +96,7 @@ async fn a_weak_tag_never_matches(app: &App) {
     patch(app, &cluster, &format!("W/{tag}, {tag}")).await.expect_status(200);
 }
 
-async fn what_is_no_list_of_tags_is_refused(app: &App) {
+async fn a_malformed_list_of_tags_is_refused(app: &App) {
     let cluster = app.create_cluster("malformed").await;
     for header in ["1", "\"1", "1\"", "\"1\" \"2\"", "w/\"1\"", "*, \"1\"", "\"a\"b", "", ",", "**"] {
         let answer = patch(app, &cluster, header).await.expect_status(400);
@@ -129,7 +129,7 @@ async fn what_is_no_list_of_tags_is_refused(app: &App) {
     assert_eq!(app.read(&cluster).await, cluster);
 }
 
-async fn a_tag_that_is_no_number_is_repeated_as_it_was_sent(app: &App) {
+async fn a_tag_that_is_no_number_is_quoted_as_sent(app: &App) {
     let cluster = app.create_cluster("text").await;
     for (sent, expected) in
         [("\"abc\"", json!("abc")), ("\"\"", json!("")), ("\"99999999\"", json!(99_999_999))]
@@ -141,7 +141,7 @@ async fn a_tag_that_is_no_number_is_repeated_as_it_was_sent(app: &App) {
     assert_eq!(answer.problem_code(), "HYPERFLEET-CNF-002");
 }
 
-async fn delete_and_force_delete_check_it_too(app: &App) {
+async fn delete_and_force_delete_check_if_match(app: &App) {
     let cluster = app.create_cluster("removal").await;
     let tag = app.etag(&cluster).await;
     let answer = app.delete(href(&cluster)).header("if-match", "\"999999\"").await.expect_status(409);

@@ -1,4 +1,4 @@
-//! GET and HEAD of one resource: by which paths it is found, and when it is not.
+//! GET and HEAD of one resource, on every path.
 
 use insta::assert_snapshot;
 
@@ -7,9 +7,9 @@ use crate::support::*;
 both_stores!(
     a_child_is_found_flat_nested_and_among_resources,
     a_wrong_ancestor_is_not_found,
-    what_nobody_has_is_not_found_whatever_its_form,
+    an_unknown_id_is_not_found_in_any_form,
     an_id_that_is_too_long_or_has_control_characters_is_refused,
-    a_known_version_is_not_sent_again,
+    if_none_match_with_the_present_version_answers_304,
     head_is_get_without_the_body,
     one_trailing_slash_is_tolerated,
     a_resource_is_not_found_under_another_kind,
@@ -53,14 +53,14 @@ async fn a_wrong_ancestor_is_not_found(app: &App) {
     }
     "#);
 
-    let answer = app.get(&format!("/clusters/nobody/nodepools/{}", id(&pool))).await.expect_status(404);
+    let answer = app.get(&format!("/clusters/absent/nodepools/{}", id(&pool))).await.expect_status(404);
     assert_eq!(answer.problem_code(), "HYPERFLEET-NTF-002");
-    assert_eq!(answer.json()["detail"], "Cluster 'nobody' not found");
+    assert_eq!(answer.json()["detail"], "Cluster 'absent' not found");
 
     let wrong = format!("/clusters/{}/nodepools/{}", id(&other), id(&pool));
     app.patch(&wrong).json(&serde_json::json!({"spec": {"a": 1}})).await.expect_status(404);
     app.delete(&wrong).await.expect_status(404);
-    app.get("/clusters/nobody/nodepools").await.expect_status(404);
+    app.get("/clusters/absent/nodepools").await.expect_status(404);
     assert_eq!(app.read(&pool).await, pool);
 }
 
@@ -80,12 +80,12 @@ async fn the_whole_chain_of_ancestors_is_checked(app: &App) {
         .expect_status(404);
 }
 
-async fn what_nobody_has_is_not_found_whatever_its_form(app: &App) {
+async fn an_unknown_id_is_not_found_in_any_form(app: &App) {
     app.create_cluster("here").await;
     for id in [
         "0198c0de-1111-7abc-8def-000000000001",
         "00000000-0000-0000-0000-000000000000",
-        "nobody",
+        "absent",
         "42",
         "%20",
         "%C3%A9",
@@ -98,7 +98,7 @@ async fn what_nobody_has_is_not_found_whatever_its_form(app: &App) {
         let answer = app.get(&format!("/clusters/{id}")).await.expect_status(404);
         assert_eq!(answer.problem_code(), "HYPERFLEET-NTF-002", "{id}");
     }
-    let answer = app.get("/clusters/nobody").await;
+    let answer = app.get("/clusters/absent").await;
     assert_snapshot!(transcript(&answer), @r#"
     404
     content-type: application/problem+json
@@ -107,20 +107,20 @@ async fn what_nobody_has_is_not_found_whatever_its_form(app: &App) {
       "type": "https://api.hyperfleet.io/errors/resource-not-found",
       "title": "Cluster Not Found",
       "status": 404,
-      "detail": "Cluster 'nobody' not found",
-      "instance": "/api/hyperfleet/v1/clusters/nobody",
+      "detail": "Cluster 'absent' not found",
+      "instance": "/api/hyperfleet/v1/clusters/absent",
       "code": "HYPERFLEET-NTF-002",
       "timestamp": "[time 1]",
       "trace_id": "[trace]"
     }
     "#);
-    assert_eq!(app.get("/nodepools/nobody").await.expect_status(404).problem_code(), "HYPERFLEET-NTF-003");
-    assert_eq!(app.get("/resources/nobody").await.expect_status(404).problem_code(), "HYPERFLEET-NTF-001");
+    assert_eq!(app.get("/nodepools/absent").await.expect_status(404).problem_code(), "HYPERFLEET-NTF-003");
+    assert_eq!(app.get("/resources/absent").await.expect_status(404).problem_code(), "HYPERFLEET-NTF-001");
     let patch = serde_json::json!({"spec": {"a": 1}});
-    app.patch("/clusters/nobody").json(&patch).await.expect_status(404);
-    app.delete("/clusters/nobody").await.expect_status(404);
+    app.patch("/clusters/absent").json(&patch).await.expect_status(404);
+    app.delete("/clusters/absent").await.expect_status(404);
     let reason = serde_json::json!({"reason": "gone"});
-    app.post("/clusters/nobody/force-delete").json(&reason).await.expect_status(404);
+    app.post("/clusters/absent/force-delete").json(&reason).await.expect_status(404);
 }
 
 async fn an_id_that_is_too_long_or_has_control_characters_is_refused(app: &App) {
@@ -158,7 +158,7 @@ async fn an_id_that_is_too_long_or_has_control_characters_is_refused(app: &App) 
     "#);
 }
 
-async fn a_known_version_is_not_sent_again(app: &App) {
+async fn if_none_match_with_the_present_version_answers_304(app: &App) {
     let cluster = app.create_cluster("known").await;
     let tag = app.etag(&cluster).await;
     for known in [tag.clone(), format!("\"other\", {tag}"), format!("W/{tag}"), "*".to_owned()] {
@@ -183,7 +183,7 @@ async fn head_is_get_without_the_body(app: &App) {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
     app.head(href(&cluster)).header("if-none-match", etag(&get)).await.expect_status(304);
-    app.head("/clusters/nobody").await.expect_status(404);
+    app.head("/clusters/absent").await.expect_status(404);
     app.head("/clusters").await.expect_status(200);
 }
 

@@ -1,4 +1,4 @@
-//! References between resources: their form and counts, what they need, and what they hold.
+//! References between resources: their form and counts, their targets, and the deletions that they block.
 
 use hyperfleet_testkit::Answer;
 use insta::assert_snapshot;
@@ -15,12 +15,12 @@ both_stores!(config = CATALOG;
     a_finalizing_target_is_a_conflict,
     patches_merge_by_ref_type_and_raise_the_generation,
     a_json_patch_addresses_single_entries,
-    what_is_referred_to_cannot_be_deleted,
-    references_inside_the_deleted_tree_do_not_hold_it,
-    a_dropped_reference_holds_nothing,
+    a_referenced_resource_cannot_be_deleted,
+    references_inside_the_deleted_tree_do_not_block_it,
+    a_dropped_reference_blocks_nothing,
     deletion_drops_the_references_of_the_deleted,
-    lists_find_those_who_refer,
-    a_resource_may_refer_to_itself_and_still_go,
+    lists_find_the_referrers,
+    a_resource_that_refers_to_itself_can_be_deleted,
 );
 
 async fn network(app: &App) -> Value {
@@ -83,14 +83,14 @@ async fn counts_are_held_within_their_bounds(app: &App) {
 async fn a_missing_target_is_named_by_its_entry(app: &App) {
     let here = network(app).await;
     let zone = app.create_named("/zones", "Zone", "zone").await;
-    for missing in ["0198c0de-1111-7abc-8def-000000000001", "nobody", id(&zone)] {
+    for missing in ["0198c0de-1111-7abc-8def-000000000001", "absent", id(&zone)] {
         let answer =
             post_service(app, &json!({"networks": [to(&here), {"id": missing}]})).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-002");
         let field = answer.json()["errors"][0]["field"].clone();
         assert!(text(&field).starts_with("references.networks[1]"), "{missing}: {answer}");
     }
-    let answer = post_service(app, &json!({"networks": [{"id": "nobody"}]})).await;
+    let answer = post_service(app, &json!({"networks": [{"id": "absent"}]})).await;
     assert_snapshot!(transcript(&answer), @r#"
     400
     content-type: application/problem+json
@@ -99,7 +99,7 @@ async fn a_missing_target_is_named_by_its_entry(app: &App) {
       "type": "https://api.hyperfleet.io/errors/validation-error",
       "title": "Invalid Field Value",
       "status": 400,
-      "detail": "references.networks[0].id: Network 'nobody' not found",
+      "detail": "references.networks[0].id: Network 'absent' not found",
       "instance": "/api/hyperfleet/v1/services",
       "code": "HYPERFLEET-VAL-002",
       "timestamp": "[time 1]",
@@ -107,8 +107,8 @@ async fn a_missing_target_is_named_by_its_entry(app: &App) {
       "errors": [
         {
           "field": "references.networks[0].id",
-          "message": "references.networks[0].id: Network 'nobody' not found",
-          "value": "nobody",
+          "message": "references.networks[0].id: Network 'absent' not found",
+          "value": "absent",
           "constraint": "reference"
         }
       ]
@@ -116,7 +116,7 @@ async fn a_missing_target_is_named_by_its_entry(app: &App) {
     "#);
 
     let created = service(app, &json!({"networks": [to(&here)]})).await;
-    let answer = app.patch(href(&created)).json(&json!({"references": {"zone": [{"id": "nobody"}]}})).await;
+    let answer = app.patch(href(&created)).json(&json!({"references": {"zone": [{"id": "absent"}]}})).await;
     assert_eq!(answer.expect_status(400).problem_code(), "HYPERFLEET-VAL-002");
     assert_eq!(app.read(&created).await, created);
 }
@@ -216,7 +216,7 @@ async fn a_json_patch_addresses_single_entries(app: &App) {
     assert_eq!(after["references"], json!({"networks": [whole(&two), whole(&one)]}));
 }
 
-async fn what_is_referred_to_cannot_be_deleted(app: &App) {
+async fn a_referenced_resource_cannot_be_deleted(app: &App) {
     let here = network(app).await;
     let one = service(app, &json!({"networks": [to(&here)]})).await;
     let two = service(app, &json!({"networks": [to(&here)]})).await;
@@ -248,7 +248,7 @@ async fn what_is_referred_to_cannot_be_deleted(app: &App) {
     app.get(href(&here)).await.expect_status(404);
 }
 
-async fn references_inside_the_deleted_tree_do_not_hold_it(app: &App) {
+async fn references_inside_the_deleted_tree_do_not_block_it(app: &App) {
     let (zone, other) =
         (app.create_named("/zones", "Zone", "zone").await, app.create_named("/zones", "Zone", "other").await);
     let (racks, others) = (format!("{}/racks", href(&zone)), format!("{}/racks", href(&other)));
@@ -268,7 +268,7 @@ async fn references_inside_the_deleted_tree_do_not_hold_it(app: &App) {
     }
 }
 
-async fn a_dropped_reference_holds_nothing(app: &App) {
+async fn a_dropped_reference_blocks_nothing(app: &App) {
     let here = network(app).await;
     let zone = app.create_named("/zones", "Zone", "zone").await;
     let holder = service(app, &json!({"networks": [to(&here)], "zone": [to(&zone)]})).await;
@@ -286,7 +286,7 @@ async fn deletion_drops_the_references_of_the_deleted(app: &App) {
     app.remove(&here).await;
 }
 
-async fn lists_find_those_who_refer(app: &App) {
+async fn lists_find_the_referrers(app: &App) {
     let (one, two) = (network(app).await, network(app).await);
     let a = service(app, &json!({"networks": [to(&one)]})).await;
     let b = service(app, &json!({"networks": [to(&two), to(&one)], "peers": [to(&a)]})).await;
@@ -309,10 +309,10 @@ async fn lists_find_those_who_refer(app: &App) {
         let answer = app.get(&format!("/services?{half}")).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-004");
     }
-    assert_eq!(app.names("/services?ref_type=networks&ref_target_id=nobody").await, [""; 0]);
+    assert_eq!(app.names("/services?ref_type=networks&ref_target_id=absent").await, [""; 0]);
 }
 
-async fn a_resource_may_refer_to_itself_and_still_go(app: &App) {
+async fn a_resource_that_refers_to_itself_can_be_deleted(app: &App) {
     let here = network(app).await;
     let created = service(app, &json!({"networks": [to(&here)]})).await;
     let own = app.merge(&created, &json!({"references": {"peers": [to(&created)]}})).await;

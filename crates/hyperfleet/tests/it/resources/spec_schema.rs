@@ -28,7 +28,7 @@ async fn with_schema(on_postgres: bool) -> (App, tempfile::TempDir) {
     let path = directory.path().join("schema.yaml");
     std::fs::write(&path, SCHEMA).unwrap();
     let config = format!("server: {{openapi_schema_path: {}}}", path.display());
-    let app = if on_postgres { App::on_postgres(&config).await } else { App::on_sqlite(&config).await };
+    let app = if on_postgres { App::postgres(&config).await } else { App::sqlite(&config).await };
     (app, directory)
 }
 
@@ -128,7 +128,7 @@ async fn every_violation_of_a_spec_is_reported_at_once() {
 }
 
 #[test]
-fn a_patch_is_checked_by_what_it_leads_to() {
+fn a_patch_is_validated_by_its_result() {
     run(async {
         for on_postgres in [false, true] {
             let (app, _directory) = with_schema(on_postgres).await;
@@ -158,7 +158,7 @@ fn a_patch_is_checked_by_what_it_leads_to() {
 }
 
 #[tokio::test]
-async fn a_kind_without_a_schema_takes_every_spec() {
+async fn a_kind_without_a_schema_accepts_every_spec() {
     let (app, _directory) = with_schema(false).await;
     let body = json!({"kind": "Cluster", "name": "right", "spec": {"region": "us", "nodes": 1}});
     let cluster = app.create("/clusters", &body).await;

@@ -1,10 +1,10 @@
-//! The members that every resource has, or every child or every finalizing one: texts, a number, times.
+//! The members that every resource has, and those of children and finalizing resources: texts, a number, times.
 
 use super::*;
 
 const ALL: &str = "alpha beta delta gamma";
 
-async fn ids_and_paths_are_texts_and_nothing_else(app: &App) {
+async fn ids_and_hrefs_are_compared_as_texts(app: &App) {
     let Fleet { alpha, beta, gamma, .. } = Fleet::built(app).await;
     let (own, other) = (id(&alpha), id(&beta));
     finds(
@@ -12,8 +12,8 @@ async fn ids_and_paths_are_texts_and_nothing_else(app: &App) {
         "/clusters",
         &[
             (&format!("id = '{own}'"), "alpha"),
-            (&format!("id in ['{own}', '{other}', 'nobody', '']"), "alpha beta"),
-            (&format!("id not in ['{own}', 'nobody']"), "beta delta gamma"),
+            (&format!("id in ['{own}', '{other}', 'absent', '']"), "alpha beta"),
+            (&format!("id not in ['{own}', 'absent']"), "beta delta gamma"),
             (&format!("id != '{own}'"), "beta delta gamma"),
             (&format!("id <= '{other}'"), "alpha beta"),
             (&format!("id between '{own}' and '{other}x'"), "alpha beta"),
@@ -30,10 +30,10 @@ async fn ids_and_paths_are_texts_and_nothing_else(app: &App) {
             (&format!("id = 'urn:uuid:{own}'"), ""),
             (&format!("id = ' {own}'"), ""),
             (&format!("id != '{}'", own.to_uppercase()), ALL),
-            ("id = 'nobody'", ""),
-            ("id != 'nobody'", ALL),
-            ("id < 'nobody'", ALL),
-            ("id > 'nobody'", ""),
+            ("id = 'absent'", ""),
+            ("id != 'absent'", ALL),
+            ("id < 'absent'", ALL),
+            ("id > 'absent'", ""),
             ("id >= ''", ALL),
             ("id not like '%x%'", ALL),
             ("id between '0' and 'g'", ALL),
@@ -69,15 +69,15 @@ async fn children_are_found_by_their_owners(app: &App) {
         &[
             (&format!("owner_id = '{}'", id(&alpha)), "pool-1 pool-2"),
             (&format!("owner_id != '{}'", id(&alpha)), "pool-3"),
-            (&format!("owner_id in ['{}', '{}', 'nobody']", id(&alpha), id(&beta)), "pool-1 pool-2 pool-3"),
-            (&format!("owner_id not in ['{}', 'nobody']", id(&alpha)), "pool-3"),
+            (&format!("owner_id in ['{}', '{}', 'absent']", id(&alpha), id(&beta)), "pool-1 pool-2 pool-3"),
+            (&format!("owner_id not in ['{}', 'absent']", id(&alpha)), "pool-3"),
             (&format!("owner_id = '{}'", id(&alpha).to_uppercase()), ""),
             (&format!("owner_id ilike '{}'", id(&alpha).to_uppercase()), "pool-1 pool-2"),
             (&format!("owner_id > '{}'", id(&alpha)), "pool-3"),
             (&format!("owner_id between '{}' and '{}'", id(&alpha), id(&alpha)), "pool-1 pool-2"),
             (&format!("owner_id = '{}' and name = 'pool-2'", id(&alpha)), "pool-2"),
-            ("owner_id = 'nobody'", ""),
-            ("owner_id != 'nobody'", "pool-1 pool-2 pool-3"),
+            ("owner_id = 'absent'", ""),
+            ("owner_id != 'absent'", "pool-1 pool-2 pool-3"),
             ("owner_id is null", ""),
             ("owner_id like '%-%'", "pool-1 pool-2 pool-3"),
             ("owner_kind = 'Cluster'", "pool-1 pool-2 pool-3"),
@@ -99,12 +99,12 @@ async fn children_are_found_by_their_owners(app: &App) {
     .await;
 }
 
-async fn times_are_moments_and_a_date_is_its_midnight(app: &App) {
+async fn times_are_compared_as_instants_and_a_date_is_its_midnight(app: &App) {
     let Fleet { alpha, beta, .. } = Fleet::built(app).await;
     let created = text(&alpha["created_time"]).to_owned();
     let updated = text(&app.read(&beta).await["updated_time"]).to_owned();
     let day = &created[..10];
-    // The same moment where the clock is two hours ahead, and with as many zeros as anybody likes to write.
+    // The same moment where the clock is two hours ahead, and with any number of zeros.
     let hour: u32 = created[11..13].parse().unwrap();
     let elsewhere = (hour < 22).then(|| format!("{}T{:02}{}+02:00", day, hour + 2, &created[13..26]));
     let padded = created.replace('Z', "000Z");
@@ -155,7 +155,7 @@ async fn times_are_moments_and_a_date_is_its_midnight(app: &App) {
     }
 }
 
-async fn finalizing_resources_have_their_own(app: &App) {
+async fn deletion_fields_match_finalizing_resources(app: &App) {
     let Fleet { going, .. } = Fleet::built(app).await;
     let deleted = text(&app.read(&going).await["deleted_time"]).to_owned();
     let all = "/resources?showDeleted=true";
@@ -180,8 +180,8 @@ async fn finalizing_resources_have_their_own(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    ids_and_paths_are_texts_and_nothing_else,
+    ids_and_hrefs_are_compared_as_texts,
     children_are_found_by_their_owners,
-    times_are_moments_and_a_date_is_its_midnight,
-    finalizing_resources_have_their_own,
+    times_are_compared_as_instants_and_a_date_is_its_midnight,
+    deletion_fields_match_finalizing_resources,
 );

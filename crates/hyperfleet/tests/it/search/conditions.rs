@@ -104,7 +104,7 @@ async fn times_of_a_condition_are_those_of_the_last_report(app: &App) {
 }
 
 /// Forward by a step, over a minute, over many; not at all; and back, where a new generation was seen earlier.
-async fn a_report_is_found_at_once_however_far_it_moves_the_times(app: &App) {
+async fn a_report_is_searchable_at_once(app: &App) {
     let cluster = app.create_cluster("moving").await;
     let mut generation = 1;
     for (adapter, second, status) in [
@@ -187,7 +187,7 @@ async fn a_report_may_be_as_old_as_a_time_can_be(app: &App) {
     .await;
 }
 
-async fn a_status_that_turns_is_found_where_it_turned_to(app: &App) {
+async fn a_changed_status_is_found_by_its_new_value(app: &App) {
     let cluster = app.create_cluster("turning").await;
     let (yes, no) = ("status.conditions.Reconciled='True'", "status.conditions.Reconciled='False'");
     finds(app, "/clusters", &[(yes, ""), (no, "turning")]).await;
@@ -200,7 +200,7 @@ async fn a_status_that_turns_is_found_where_it_turned_to(app: &App) {
         let reason = format!("status.conditions.DnsSuccessful.reason='Reason{second}'");
         finds(app, "/clusters", &[(yes, up), (no, down), (&reason, "turning")]).await;
     }
-    // A new generation nobody has reported on.
+    // A new generation without a report.
     app.report(&cluster, &report("validator", 1, 6, &json!({"status": "True"}))).await.expect_status(201);
     app.report(&cluster, &report("dns", 1, 6, &json!({"status": "True"}))).await.expect_status(201);
     finds(app, "/clusters", &[(yes, "turning")]).await;
@@ -212,7 +212,7 @@ both_stores!(
     config = CATALOG;
     a_condition_is_its_status_and_has_parts,
     times_of_a_condition_are_those_of_the_last_report,
-    a_report_is_found_at_once_however_far_it_moves_the_times,
+    a_report_is_searchable_at_once,
     a_report_may_be_as_old_as_a_time_can_be,
-    a_status_that_turns_is_found_where_it_turned_to,
+    a_changed_status_is_found_by_its_new_value,
 );

@@ -29,7 +29,7 @@ async fn a_search_comes_with_a_page_and_a_size(app: &App) {
         seen.extend(app.names(&path).await);
     }
     assert_eq!(seen, ["c-0", "c-1", "c-2", "c-3"]);
-    // What nobody knows is ignored, but a filter that cannot be read is never taken for none.
+    // Unknown parameters are ignored, but a malformed filter is refused.
     let noisy =
         app.get("/clusters?search=labels.x='z'&colour=red&pageSize=1").await.expect_status(200).json();
     assert_eq!(noisy["total"], 1);
@@ -56,7 +56,7 @@ async fn finalizing_resources_are_found_like_all_others(app: &App) {
     assert_eq!(found(app, "/clusters?showDeleted=false", "labels.env = 'production'").await, "alpha");
 }
 
-async fn a_path_that_nests_is_found_as_it_is_shown(app: &App) {
+async fn a_nested_href_is_found_as_shown(app: &App) {
     let Fleet { alpha, beta, .. } = Fleet::silent(app).await;
     let pools = app.get("/nodepools?orderBy=name").await.expect_status(200).json();
     for (number, pool) in pools["items"].as_array().unwrap().iter().enumerate() {
@@ -96,5 +96,5 @@ both_stores!(
     a_search_that_finds_nothing_is_an_empty_list,
     a_search_comes_with_a_page_and_a_size,
     finalizing_resources_are_found_like_all_others,
-    a_path_that_nests_is_found_as_it_is_shown,
+    a_nested_href_is_found_as_shown,
 );

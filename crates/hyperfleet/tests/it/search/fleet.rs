@@ -1,25 +1,14 @@
-//! A few resources of several kinds, with labels, specs, reports and children, for every search to find its part of.
+//! A few resources of several kinds, with labels, specs, reports and children.
 
 use serde_json::{Value, json};
 
 use crate::support::*;
 
-/// A moment long past, as the API prints it.
-fn at(second: u32) -> String {
-    format!("2026-01-01T10:{:02}:{:02}.000000Z", second / 60, second % 60)
-}
-
 /// A report with nothing but what must be there, and what is said of `Available`.
 pub(super) fn report(adapter: &str, generation: u64, second: u32, available: &Value) -> Value {
-    let mut condition = json!({"type": "Available"});
-    condition.as_object_mut().unwrap().extend(available.as_object().unwrap().clone());
-    json!({
-        "adapter": adapter,
-        "observed_generation": generation,
-        "observed_time": at(second),
-        "conditions":
-            [condition, {"type": "Applied", "status": "True"}, {"type": "Health", "status": "True"}],
-    })
+    let mut report = crate::support::report(adapter, generation, "True", &at(second));
+    report["conditions"][0].as_object_mut().unwrap().extend(available.as_object().unwrap().clone());
+    report
 }
 
 /// The fleet that most tests search, by the kinds of [`CATALOG`].
@@ -28,9 +17,9 @@ pub(super) fn report(adapter: &str, generation: u64, second: u32, available: &Va
 /// |---|---|---|---|
 /// | alpha | production, owner, an empty tier | of everything | all True |
 /// | beta | staging | numbers, generation 2 | validator False at 2, dns True at 1 |
-/// | gamma | none | empty | nobody reported |
+/// | gamma | none | empty | no report |
 /// | delta | dev | texts that look like alpha's values | validator True, and again |
-/// | going | production | empty, finalizing | nobody reported |
+/// | going | production | empty, finalizing | no report |
 ///
 /// Below alpha are pool-1 and pool-2, below beta is pool-3, below going pool-4; a Zone has alpha's name and a rack.
 pub(super) struct Fleet {
@@ -61,7 +50,7 @@ impl Fleet {
         fleet
     }
 
-    /// Before anybody has reported.
+    /// Before the first report.
     pub(super) async fn silent(app: &App) -> Self {
         let cluster = async |name: &str, labels: Value, spec: Value| {
             let body = json!({"kind": "Cluster", "name": name, "labels": labels, "spec": spec});

@@ -1,5 +1,5 @@
-//! Random texts and damaged queries. Each is a filter or a mistake at a place of it, on both stores the same; and what is
-//! a filter finds on both stores the same, and with `not` before it all the others.
+//! Random texts and damaged queries. Each is a filter or an error with a position, on both stores the same. A filter
+//! finds the same resources on both stores, and `not` of it all others.
 
 use std::collections::BTreeSet;
 
@@ -176,9 +176,9 @@ async fn answered(app: &App, search: &str) -> Result<BTreeSet<String>, String> {
 }
 
 #[test]
-fn whatever_is_searched_for_both_stores_answer_alike() {
+fn both_stores_answer_random_searches_alike() {
     run(async {
-        let stores = [App::on_sqlite(CATALOG).await, App::on_postgres(CATALOG).await];
+        let stores = [App::sqlite(CATALOG).await, App::postgres(CATALOG).await];
         for app in &stores {
             Fleet::built(app).await;
         }
@@ -215,7 +215,7 @@ fn whatever_is_searched_for_both_stores_answer_alike() {
     });
 }
 
-async fn bytes_that_are_no_text_are_harmless(app: &App) {
+async fn malformed_search_encodings_are_harmless(app: &App) {
     app.create_cluster("alone").await;
     for raw in [
         "%ff",
@@ -237,4 +237,4 @@ async fn bytes_that_are_no_text_are_harmless(app: &App) {
     assert_eq!(app.names("/clusters?search=name%3D'alone'").await, ["alone"]);
 }
 
-both_stores!(bytes_that_are_no_text_are_harmless);
+both_stores!(malformed_search_encodings_are_harmless);

@@ -1,4 +1,4 @@
-//! Logic is two-valued: what a resource does not have makes a comparison false, and `not` of it true.
+//! Logic is two-valued: a comparison with an absent value is false, and `not` of it true.
 
 use super::*;
 
@@ -17,7 +17,7 @@ const LACKING: [(&str, &str); 9] = [
     ("deleted_by", "'somebody'"),
 ];
 
-async fn a_comparison_with_what_is_not_there_is_false_and_not_of_it_is_true(app: &App) {
+async fn a_comparison_with_an_absent_value_is_false_and_its_negation_true(app: &App) {
     Fleet::built(app).await;
     for (field, value) in LACKING {
         let mut forms = vec![
@@ -52,7 +52,7 @@ async fn a_comparison_with_what_is_not_there_is_false_and_not_of_it_is_true(app:
     }
 }
 
-async fn not_of_a_comparison_finds_all_the_others(app: &App) {
+async fn a_negated_comparison_finds_all_others(app: &App) {
     Fleet::built(app).await;
     finds(
         app,
@@ -104,6 +104,6 @@ async fn not_of_a_comparison_finds_all_the_others(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    a_comparison_with_what_is_not_there_is_false_and_not_of_it_is_true,
-    not_of_a_comparison_finds_all_the_others,
+    a_comparison_with_an_absent_value_is_false_and_its_negation_true,
+    a_negated_comparison_finds_all_others,
 );

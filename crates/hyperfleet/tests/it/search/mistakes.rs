@@ -1,10 +1,10 @@
-//! What a caller is told of a search that cannot be read: what was expected, where, and beside what else is wrong.
+//! Errors of a malformed search: what was expected, where, and beside which other faults.
 
 use insta::assert_snapshot;
 
 use super::*;
 
-async fn a_mistake_is_told_with_its_place_and_a_caret_under_it(app: &App) {
+async fn a_search_error_has_a_position_and_a_caret(app: &App) {
     let searches = [
         "nmae = 'a'",
         "label.team = 'core'",
@@ -254,7 +254,7 @@ async fn the_nearest_field_is_offered(app: &App) {
     }
 }
 
-async fn a_nul_is_refused_wherever_it_stands(app: &App) {
+async fn a_nul_character_is_refused_everywhere(app: &App) {
     for (search, position) in [
         ("name = 'a\0b'", 10),
         ("\0", 1),
@@ -270,7 +270,7 @@ async fn a_nul_is_refused_wherever_it_stands(app: &App) {
     }
 }
 
-async fn what_else_is_wrong_is_told_beside_it(app: &App) {
+async fn a_search_error_is_reported_beside_other_faults(app: &App) {
     let query = format!(
         "page=0&pageSize=501&orderBy=nmae&fields=nmae&showDeleted=yes&total=some&ref_type=wif&kind=Nope\
          &pageToken=nonsense&colour=red&search={}",
@@ -311,7 +311,7 @@ async fn what_else_is_wrong_is_told_beside_it(app: &App) {
     assert_eq!(two.json()["errors"].as_array().unwrap().len(), 2, "{two}");
 }
 
-async fn two_searches_are_one_too_many(app: &App) {
+async fn a_repeated_search_parameter_is_refused(app: &App) {
     app.create_cluster("alone").await;
     let good = encoded("name = 'alone'");
     for query in [
@@ -356,13 +356,12 @@ async fn only_lists_of_resources_take_a_search(app: &App) {
     write.json(&json!({"kind": "Cluster", "name": "never", "spec": {}})).await.expect_status(400);
 }
 
-both_stores!(
-    a_mistake_is_told_with_its_place_and_a_caret_under_it,
+both_stores!(a_search_error_has_a_position_and_a_caret, a_nul_character_is_refused_everywhere,);
+any_store!(
     a_long_query_is_cut_around_the_place,
     every_form_has_its_mistakes,
     the_nearest_field_is_offered,
-    a_nul_is_refused_wherever_it_stands,
-    what_else_is_wrong_is_told_beside_it,
-    two_searches_are_one_too_many,
+    a_search_error_is_reported_beside_other_faults,
+    a_repeated_search_parameter_is_refused,
     only_lists_of_resources_take_a_search,
 );

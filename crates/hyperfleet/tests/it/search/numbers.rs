@@ -155,7 +155,7 @@ async fn a_generation_is_compared_with_any_number(app: &App) {
     .await;
 }
 
-async fn what_looks_like_a_number_and_is_none_is_refused(app: &App) {
+async fn a_malformed_number_is_refused(app: &App) {
     for number in [
         ".5",
         "5.",
@@ -215,5 +215,5 @@ both_stores!(
     numbers_are_exact_whatever_their_size,
     suffixes_are_powers_of_a_thousand_or_with_an_i_of_1024,
     a_generation_is_compared_with_any_number,
-    what_looks_like_a_number_and_is_none_is_refused,
+    a_malformed_number_is_refused,
 );

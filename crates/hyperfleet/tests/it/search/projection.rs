@@ -1,8 +1,8 @@
-//! `fields` beside a search: what is searched for need not be shown, and what is shown need not be searched for.
+//! `fields` beside a search: matched members need not be shown, and shown members need not be matched.
 
 use super::*;
 
-async fn a_search_looks_at_the_whole_resource_whatever_is_shown_of_it(app: &App) {
+async fn a_search_matches_fields_outside_the_projection(app: &App) {
     Fleet::built(app).await;
     for (fields, members) in [
         ("name", vec!["id", "name"]),
@@ -36,7 +36,7 @@ async fn a_search_looks_at_the_whole_resource_whatever_is_shown_of_it(app: &App)
 }
 
 async fn an_unknown_path_is_refused_even_where_nothing_is_found(app: &App) {
-    let nothing = encoded("name = 'nobody'");
+    let nothing = encoded("name = 'absent'");
     for (fields, hint) in
         [("nmae", "did you mean name?"), ("status.conditions.reson", "did you mean reason?")]
     {
@@ -54,6 +54,6 @@ async fn an_unknown_path_is_refused_even_where_nothing_is_found(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    a_search_looks_at_the_whole_resource_whatever_is_shown_of_it,
+    a_search_matches_fields_outside_the_projection,
     an_unknown_path_is_refused_even_where_nothing_is_found,
 );

@@ -1,5 +1,5 @@
-//! No search leads out of its list: not to another kind, another owner's children, or what is finalizing, unless it
-//! names `deleted_time`.
+//! No search leads out of its list: not to another kind, to another owner's children, or to finalizing resources,
+//! unless it names `deleted_time`.
 
 use super::*;
 
@@ -137,7 +137,7 @@ async fn a_nested_list_never_shows_the_children_of_others(app: &App) {
     }
     let crossed = format!("{}/racks/{}/hosts", href(&racks[0].0), id(&racks[1].1));
     app.get(&searched(&crossed, "labels.of = 'both'")).await.expect_status(404);
-    app.get(&searched("/clusters/nobody/nodepools", "name = 'x'")).await.expect_status(404);
+    app.get(&searched("/clusters/absent/nodepools", "name = 'x'")).await.expect_status(404);
 }
 
 async fn finalizing_resources_are_found_when_asked_for_or_named(app: &App) {
@@ -239,7 +239,7 @@ async fn a_reference_filter_narrows_what_a_search_finds(app: &App) {
             &[("labels.env = 'dev'", "both"), ("labels.env in ['dev','prod']", "both second")],
         )
         .await;
-        finds(app, &format!("{list}?ref_type=networks&ref_target_id=nobody"), &[("name is not null", "")])
+        finds(app, &format!("{list}?ref_type=networks&ref_target_id=absent"), &[("name is not null", "")])
             .await;
     }
     let cut = format!("/services?ref_type=networks&ref_target_id={}&search=nmae", id(&one));
@@ -247,13 +247,13 @@ async fn a_reference_filter_narrows_what_a_search_finds(app: &App) {
 }
 
 /// Resources of a kind that was taken out of the configuration are invisible until it is back.
-async fn a_kind_that_is_gone_is_not_found(mut app: App) {
-    Fleet::built(&app).await;
+async fn a_kind_removed_from_the_configuration_is_not_found(app: &mut App) {
+    Fleet::built(app).await;
     app.restart_with(DEFAULT).await;
     let rest = "alpha beta delta gamma pool-1 pool-2 pool-3";
-    all_find(&app, "/resources", rest, &GREEDY).await;
+    all_find(app, "/resources", rest, &GREEDY).await;
     finds(
-        &app,
+        app,
         "/resources",
         &[
             ("kind = 'Zone'", ""),
@@ -265,7 +265,7 @@ async fn a_kind_that_is_gone_is_not_found(mut app: App) {
     )
     .await;
     app.restart_with(CATALOG).await;
-    finds(&app, "/resources", &[("kind = 'Zone'", "alpha"), ("owner_kind = 'Zone'", "rack")]).await;
+    finds(app, "/resources", &[("kind = 'Zone'", "alpha"), ("owner_kind = 'Zone'", "rack")]).await;
 }
 
 both_stores!(
@@ -276,4 +276,4 @@ both_stores!(
     finalizing_resources_are_found_when_asked_for_or_named,
     a_reference_filter_narrows_what_a_search_finds,
 );
-both_stores!(owned, config = CATALOG; a_kind_that_is_gone_is_not_found);
+both_stores!(config = CATALOG; a_kind_removed_from_the_configuration_is_not_found);

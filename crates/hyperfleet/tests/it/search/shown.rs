@@ -1,5 +1,5 @@
-//! What a resource shows is what it is found by: every field of every resource of the fleet, compared with every value
-//! that the field has anywhere, must find exactly those that an order computed from the answers says.
+//! A resource is found by its shown values: every field of the fleet, compared with every value that it has anywhere,
+//! finds exactly the resources that an order computed from the answers names.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-async fn every_field_is_found_by_what_it_shows(app: &App) {
+async fn every_field_is_found_by_its_shown_value(app: &App) {
     Fleet::built(app).await;
     let whole = app.get("/resources?showDeleted=true&pageSize=500").await.expect_status(200).json();
     let resources = whole["items"].as_array().unwrap();
@@ -80,7 +80,7 @@ async fn every_field_is_found_by_what_it_shows(app: &App) {
     for field in &fields {
         let values: Vec<Value> = resources.iter().map(|resource| shown(resource, field)).collect();
         let distinct: BTreeSet<String> = values.iter().filter(|v| !v.is_null()).map(literal).collect();
-        assert!(!distinct.is_empty(), "nobody has {field}");
+        assert!(!distinct.is_empty(), "no resource has {field}");
         for written in distinct.iter().take(3) {
             let value = values.iter().find(|value| literal(value) == *written).unwrap();
             let orders: Vec<Option<Ordering>> = values.iter().map(|other| order(other, value)).collect();
@@ -113,4 +113,4 @@ async fn every_field_is_found_by_what_it_shows(app: &App) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-both_stores!(config = CATALOG; every_field_is_found_by_what_it_shows);
+both_stores!(config = CATALOG; every_field_is_found_by_its_shown_value);

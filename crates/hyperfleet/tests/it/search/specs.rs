@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn a_path_leads_through_any_key_and_element(app: &App) {
+async fn a_spec_path_addresses_any_key_and_element(app: &App) {
     Fleet::built(app).await;
     all_find(
         app,
@@ -154,6 +154,6 @@ async fn a_value_of_another_type_does_not_match_and_never_fails(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    a_path_leads_through_any_key_and_element,
+    a_spec_path_addresses_any_key_and_element,
     a_value_of_another_type_does_not_match_and_never_fails,
 );

@@ -1,4 +1,4 @@
-//! A field stands left and a value of its type right; everything else is refused where it stands.
+//! A field stands left and a value of its type right; everything else is refused with its position.
 
 use super::*;
 
@@ -157,7 +157,7 @@ async fn a_spec_takes_any_value_where_it_makes_sense(app: &App) {
     .await;
 }
 
-async fn a_value_never_stands_left_nor_a_field_right(app: &App) {
+async fn a_value_on_the_left_or_a_field_on_the_right_is_refused(app: &App) {
     refuses(
         app,
         "/clusters",
@@ -182,10 +182,10 @@ async fn a_value_never_stands_left_nor_a_field_right(app: &App) {
     .await;
 }
 
-both_stores!(
+both_stores!(a_spec_takes_any_value_where_it_makes_sense);
+any_store!(
     a_text_field_takes_texts_alone,
     an_integer_field_takes_numbers_alone,
     a_time_field_takes_strict_times_alone,
-    a_spec_takes_any_value_where_it_makes_sense,
-    a_value_never_stands_left_nor_a_field_right,
+    a_value_on_the_left_or_a_field_on_the_right_is_refused,
 );

@@ -1,9 +1,9 @@
-//! Whatever stops for a while, nothing is lost.
+//! Outages of Sentinel, brokers and API: no event is lost.
 
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nats_that_is_away_for_a_while_gets_everything_afterwards() {
+async fn events_are_published_after_an_outage_of_nats() {
     let server = Nats::start().await.unwrap();
     let url = server.url();
     a_broker_that_is_away_for_a_while_gets_everything_afterwards(
@@ -15,7 +15,7 @@ async fn nats_that_is_away_for_a_while_gets_everything_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rabbitmq_that_is_away_for_a_while_gets_everything_afterwards() {
+async fn events_are_published_after_an_outage_of_rabbitmq() {
     let server = RabbitMq::start().await.unwrap();
     let url = server.url();
     a_broker_that_is_away_for_a_while_gets_everything_afterwards(
@@ -31,11 +31,11 @@ async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards(
     kill: impl Fn(),
     start_again: impl AsyncFn(),
 ) {
-    let app = App::on_postgres(DEFAULT).await;
-    let mut ear = Ear::on(&broker).await;
-    let running = start(&sentinel(&app, &broker, &ear)).await;
+    let app = App::postgres(DEFAULT).await;
+    let mut listener = EventListener::on(&broker).await;
+    let running = start(&sentinel(&app, &broker, &listener)).await;
     let before = app.create_cluster(&unique("before")).await;
-    ear.hears(&before, 1).await;
+    listener.event_about(&before, 1).await;
 
     kill();
     let mut clusters = Vec::new();
@@ -52,28 +52,28 @@ async fn a_broker_that_is_away_for_a_while_gets_everything_afterwards(
 
     start_again().await;
     for cluster in &clusters {
-        ear.hears(cluster, 1).await;
+        listener.event_about(cluster, 1).await;
     }
     assert!(metric(&running, "hyperfleet_sentinel_broker_errors_total").await >= 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_that_is_away_for_a_while_is_followed_afterwards_over_rabbitmq() {
+async fn the_sentinel_resumes_after_an_outage_of_the_api_over_rabbitmq() {
     an_api_that_is_away_for_a_while_is_followed_afterwards(rabbitmq(RabbitMq::shared().url())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_api_that_is_away_for_a_while_is_followed_afterwards_over_nats() {
+async fn the_sentinel_resumes_after_an_outage_of_the_api_over_nats() {
     an_api_that_is_away_for_a_while_is_followed_afterwards(nats(Nats::shared().url())).await;
 }
 
 async fn an_api_that_is_away_for_a_while_is_followed_afterwards(broker: Variables) {
     let database = std::sync::Arc::new(hyperfleet_testkit::Postgres::shared().database().await);
     let mut app = App::on_database(at_one_port(DEFAULT), database).await;
-    let mut ear = Ear::on(&broker).await;
-    let running = start(&sentinel(&app, &broker, &ear)).await;
+    let mut listener = EventListener::on(&broker).await;
+    let running = start(&sentinel(&app, &broker, &listener)).await;
     let cluster = app.create_cluster(&unique("cluster")).await;
-    ear.hears(&cluster, 1).await;
+    listener.event_about(&cluster, 1).await;
 
     app.server.kill9();
     let health = running.client("health").await;
@@ -87,34 +87,34 @@ async fn an_api_that_is_away_for_a_while_is_followed_afterwards(broker: Variable
     assert!(problem["detail"].as_str().is_some_and(|it| it.starts_with("api: the API ")), "{problem}");
     app.restart().await;
     app.merge(&cluster, &serde_json::json!({"spec": {"a": 1}})).await;
-    ear.hears(&cluster, 2).await;
+    listener.event_about(&cluster, 2).await;
     let next = app.create_cluster(&unique("next")).await;
-    ear.hears(&next, 1).await;
+    listener.event_about(&next, 1).await;
     hyperfleet_testkit::eventually("a Sentinel that is ready again", DEADLINE, async || {
         health.get("/readyz").send().await.ok().filter(|answer| answer.status == 200)
     })
     .await;
 }
 
-over_brokers!(a_sentinel_that_was_killed_publishes_what_it_missed);
+over_brokers!(a_restarted_sentinel_publishes_missed_events);
 
-async fn a_sentinel_that_was_killed_publishes_what_it_missed(app: &App, broker: Variables) {
-    let mut ear = Ear::on(&broker).await;
-    let program = sentinel(app, &broker, &ear);
+async fn a_restarted_sentinel_publishes_missed_events(app: &App, broker: Variables) {
+    let mut listener = EventListener::on(&broker).await;
+    let program = sentinel(app, &broker, &listener);
     let running = start(&program).await;
     let cluster = app.create_cluster(&unique("cluster")).await;
-    ear.hears(&cluster, 1).await;
+    listener.event_about(&cluster, 1).await;
     drop(running);
 
     app.merge(&cluster, &serde_json::json!({"spec": {"a": 1}})).await;
     let missed = app.create_cluster(&unique("missed")).await;
     let _running = start(&program).await;
-    ear.hears(&cluster, 2).await;
-    ear.hears(&missed, 1).await;
+    listener.event_about(&cluster, 2).await;
+    listener.event_about(&missed, 1).await;
 }
 
 #[tokio::test]
-async fn a_sentinel_that_nobody_could_hear_does_not_start_and_every_fault_is_told_at_once() {
+async fn a_misconfigured_sentinel_does_not_start_and_reports_every_fault() {
     let alone = Program::new().run(&["sentinel", "serve"]).await;
     assert_eq!(alone.code, Some(2));
     assert!(alone.stderr.contains("broker.type is memory"), "{}", alone.stderr);

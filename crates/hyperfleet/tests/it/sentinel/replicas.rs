@@ -10,8 +10,8 @@ const ALL: f64 = 64.0;
 over_brokers!(replicas_share_the_work_and_take_over_from_one_that_dies);
 
 async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, broker: Variables) {
-    let mut ear = Ear::on(&broker).await;
-    let program = sentinel(app, &broker, &ear);
+    let mut listener = EventListener::on(&broker).await;
+    let program = sentinel(app, &broker, &listener);
     let (one, other) = tokio::join!(start(&program), start(&program));
     hyperfleet_testkit::eventually("fair shares", DEADLINE, async || {
         let (by_one, by_other) = (held(&one).await, held(&other).await);
@@ -24,13 +24,13 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
         clusters.push(app.create_cluster(&unique("shared")).await);
     }
     for cluster in &clusters {
-        ear.hears(cluster, 1).await;
+        listener.event_about(cluster, 1).await;
     }
     let published = "hyperfleet_sentinel_events_published_total";
     let (by_one, by_other) = (metric(&one, published).await, metric(&other, published).await);
     assert!(by_one > 0.0 && by_other > 0.0, "{by_one} and {by_other}");
     let mut firsts: BTreeMap<String, usize> = BTreeMap::new();
-    for event in &ear.heard {
+    for event in &listener.received {
         *firsts.entry(event.data["id"].to_string()).or_default() += 1;
     }
     assert_eq!(firsts.len(), 20);
@@ -45,7 +45,7 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
         after.push(app.create_cluster(&unique("after")).await);
     }
     for cluster in &after {
-        ear.hears(cluster, 1).await;
+        listener.event_about(cluster, 1).await;
     }
     assert_eq!(metric(&other, "hyperfleet_sentinel_uncovered_ranges").await, 0.0);
 
@@ -60,5 +60,5 @@ async fn replicas_share_the_work_and_take_over_from_one_that_dies(app: &App, bro
 }
 
 async fn held(running: &Running) -> f64 {
-    metric(running, "hyperfleet_sentinel_leases_held").await
+    metric(running, "hyperfleet_sentinel_ranges_owned").await
 }

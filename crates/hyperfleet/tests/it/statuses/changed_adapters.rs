@@ -1,5 +1,5 @@
-//! Other required adapters than at the last start: conditions follow without anybody's request, what had only waited
-//! for a removed adapter goes, and what stays the same is not written.
+//! Other required adapters than at the last start: conditions are recomputed, resources that waited only for a removed
+//! adapter are removed, and unchanged resources are not written.
 
 use hyperfleet_testkit::{Postgres, eventually};
 use serde_json::{Value, json};
@@ -29,23 +29,23 @@ fn before() -> String {
 }
 
 both_stores!(
-    owned, config = &before();
-    an_adapter_that_is_no_longer_required_is_no_longer_waited_for,
-    when_an_adapter_reported_last_outlives_that_it_was_required,
-    a_new_adapter_is_waited_for,
-    without_any_adapter_everything_is_reconciled_or_gone,
-    only_what_changes_is_written,
+    config = &before();
+    a_removed_adapter_no_longer_blocks_reconciliation,
+    the_last_report_time_of_a_removed_adapter_is_kept,
+    an_added_adapter_blocks_reconciliation,
+    without_adapters_every_resource_is_reconciled_or_removed,
+    a_recomputation_writes_only_changed_resources,
     the_same_settings_change_nothing,
-    what_waited_for_the_removed_adapter_alone_is_gone_with_its_owners,
+    resources_that_waited_only_for_a_removed_adapter_are_removed_with_their_owners,
     a_large_fleet_is_recomputed_to_the_last,
-    a_start_that_was_cut_short_is_finished_by_the_next,
-    a_start_that_was_cut_short_is_undone_by_the_settings_of_before,
+    an_interrupted_recomputation_is_finished_by_the_next_start,
+    an_interrupted_recomputation_is_reverted_by_the_previous_settings,
 );
 
 async fn settled(app: &App, cluster: &Value, expected: &str) -> Value {
     eventually(&format!("Reconciled: {expected}"), DEADLINE, async || {
         let now = app.read(cluster).await;
-        (says(&now, "Reconciled").1 == expected).then_some(now)
+        (condition_summary(&now, "Reconciled").1 == expected).then_some(now)
     })
     .await
 }
@@ -67,30 +67,33 @@ async fn tags(app: &App, resources: &[&Value]) -> Vec<String> {
     tags
 }
 
-async fn an_adapter_that_is_no_longer_required_is_no_longer_waited_for(mut app: App) {
-    let waiting = reported(&app, "waiting", &["validator"]).await;
-    let done = reported(&app, "done", &["validator", "dns"]).await;
-    let silent = reported(&app, "silent", &[]).await;
+async fn a_removed_adapter_no_longer_blocks_reconciliation(app: &mut App) {
+    let waiting = reported(app, "waiting", &["validator"]).await;
+    let done = reported(app, "done", &["validator", "dns"]).await;
+    let silent = reported(app, "silent", &[]).await;
     let pool = app.create_nodepool(&done, "pool").await;
-    assert_eq!(says(&waiting, "Reconciled").1, "ReconciledMissingAdapters");
-    let earlier = tags(&app, &[&waiting, &done, &silent, &pool]).await;
+    assert_eq!(condition_summary(&waiting, "Reconciled").1, "ReconciledMissingAdapters");
+    let earlier = tags(app, &[&waiting, &done, &silent, &pool]).await;
 
     app.restart_with(&config("validator", "site, power")).await;
-    let now = settled(&app, &waiting, "ReconciledAll").await;
-    assert_eq!(standing(&now), ["Reconciled=True", "LastKnownReconciled=True", "ValidatorSuccessful=True"]);
-    // Nobody reported: the flip is as of the last change of the resource.
+    let now = settled(app, &waiting, "ReconciledAll").await;
+    assert_eq!(
+        condition_states(&now),
+        ["Reconciled=True", "LastKnownReconciled=True", "ValidatorSuccessful=True"]
+    );
+    // Without a report the condition changed with the last change of the resource.
     let changed = text(&waiting["updated_time"]).to_owned();
-    assert_eq!(times(&now, "Reconciled"), [changed.clone(), at(1), changed.clone()]);
+    assert_eq!(condition_times(&now, "Reconciled"), [changed.clone(), at(1), changed.clone()]);
     for member in ["generation", "updated_time", "updated_by"] {
         assert_eq!(now[member], waiting[member], "{member}");
     }
     eventually("the others too", DEADLINE, async || {
-        let done = standing(&app.read(&done).await);
-        let silent = says(&app.read(&silent).await, "Reconciled").2;
-        (done == standing(&now) && silent.ends_with("at generation 1: validator")).then_some(())
+        let done = condition_states(&app.read(&done).await);
+        let silent = condition_summary(&app.read(&silent).await, "Reconciled").2;
+        (done == condition_states(&now) && silent.ends_with("at generation 1: validator")).then_some(())
     })
     .await;
-    let later = tags(&app, &[&waiting, &done, &silent, &pool]).await;
+    let later = tags(app, &[&waiting, &done, &silent, &pool]).await;
     for (at, name) in ["waiting", "done", "silent"].into_iter().enumerate() {
         assert_ne!(later[at], earlier[at], "{name}");
     }
@@ -100,8 +103,8 @@ async fn an_adapter_that_is_no_longer_required_is_no_longer_waited_for(mut app: 
     assert_eq!(app.reports(&done).await.as_array().unwrap().len(), 2);
 }
 
-async fn when_an_adapter_reported_last_outlives_that_it_was_required(mut app: App) {
-    let cluster = reported(&app, "confirmed", &["validator", "dns"]).await;
+async fn the_last_report_time_of_a_removed_adapter_is_kept(app: &mut App) {
+    let cluster = reported(app, "confirmed", &["validator", "dns"]).await;
     let confirm = async |app: &App, adapter: &str, second: u32| {
         app.report(&cluster, &report(adapter, 1, "True", &at(second))).await.expect_status(201);
     };
@@ -109,49 +112,49 @@ async fn when_an_adapter_reported_last_outlives_that_it_was_required(mut app: Ap
         let reports = app.reports(&cluster).await;
         reports.as_array().unwrap().iter().map(|report| report["last_report_time"].clone()).collect()
     };
-    confirm(&app, "dns", 5).await;
-    confirm(&app, "validator", 6).await;
-    assert_eq!(last(&app).await, [at(5), at(6)]);
+    confirm(app, "dns", 5).await;
+    confirm(app, "validator", 6).await;
+    assert_eq!(last(app).await, [at(5), at(6)]);
     // What is left of the required ones goes on reporting before and after the conditions are computed anew.
     app.restart_with(&config("validator", "site, power")).await;
-    confirm(&app, "validator", 7).await;
-    assert_eq!(last(&app).await, [at(5), at(7)]);
-    settled(&app, &cluster, "ReconciledAll").await;
-    confirm(&app, "validator", 8).await;
-    assert_eq!(last(&app).await, [at(5), at(8)]);
+    confirm(app, "validator", 7).await;
+    assert_eq!(last(app).await, [at(5), at(7)]);
+    settled(app, &cluster, "ReconciledAll").await;
+    confirm(app, "validator", 8).await;
+    assert_eq!(last(app).await, [at(5), at(8)]);
     // And the other one may do so too, without being heard.
     app.report(&cluster, &report("dns", 1, "True", &at(4))).await.expect_status(204);
-    confirm(&app, "dns", 9).await;
-    assert_eq!(last(&app).await, [at(9), at(8)]);
+    confirm(app, "dns", 9).await;
+    assert_eq!(last(app).await, [at(9), at(8)]);
     app.restart_with(&before()).await;
-    assert_eq!(last(&app).await, [at(9), at(8)]);
-    confirm(&app, "dns", 10).await;
-    assert_eq!(last(&app).await, [at(10), at(8)]);
+    assert_eq!(last(app).await, [at(9), at(8)]);
+    confirm(app, "dns", 10).await;
+    assert_eq!(last(app).await, [at(10), at(8)]);
 }
 
-async fn a_new_adapter_is_waited_for(mut app: App) {
-    let done = reported(&app, "done", &["validator", "dns", "quota"]).await;
-    let partly = reported(&app, "partly", &["validator", "dns"]).await;
+async fn an_added_adapter_blocks_reconciliation(app: &mut App) {
+    let done = reported(app, "done", &["validator", "dns", "quota"]).await;
+    let partly = reported(app, "partly", &["validator", "dns"]).await;
     assert_eq!(
-        (says(&done, "Reconciled").0, says(&partly, "Reconciled").0),
+        (condition_summary(&done, "Reconciled").0, condition_summary(&partly, "Reconciled").0),
         ("True".to_owned(), "True".to_owned())
     );
     app.restart_with(&config("quota, validator, dns", "site, power")).await;
-    let now = settled(&app, &partly, "ReconciledMissingAdapters").await;
+    let now = settled(app, &partly, "ReconciledMissingAdapters").await;
     assert_eq!(
-        says(&now, "Reconciled").2,
+        condition_summary(&now, "Reconciled").2,
         "Required adapters have not yet reported status at generation 1: quota"
     );
     let changed = text(&partly["updated_time"]).to_owned();
-    assert_eq!(times(&now, "Reconciled")[2], changed);
+    assert_eq!(condition_times(&now, "Reconciled")[2], changed);
     // A report that came before it was required counts.
     let now = eventually("the report of before", DEADLINE, async || {
         let now = app.read(&done).await;
-        (standing(&now).len() == 5).then_some(now)
+        (condition_states(&now).len() == 5).then_some(now)
     })
     .await;
     assert_eq!(
-        standing(&now),
+        condition_states(&now),
         [
             "Reconciled=True",
             "LastKnownReconciled=True",
@@ -162,44 +165,44 @@ async fn a_new_adapter_is_waited_for(mut app: App) {
     );
 }
 
-async fn without_any_adapter_everything_is_reconciled_or_gone(mut app: App) {
-    let active = reported(&app, "active", &["dns"]).await;
-    let going = reported(&app, "going", &[]).await;
+async fn without_adapters_every_resource_is_reconciled_or_removed(app: &mut App) {
+    let active = reported(app, "active", &["dns"]).await;
+    let going = reported(app, "going", &[]).await;
     app.remove(&going).await;
     app.restart_with(&config("", "site, power")).await;
-    let now = settled(&app, &active, "NoRequiredAdapters").await;
-    assert_eq!(standing(&now), ["Reconciled=True", "LastKnownReconciled=True"]);
+    let now = settled(app, &active, "NoRequiredAdapters").await;
+    assert_eq!(condition_states(&now), ["Reconciled=True", "LastKnownReconciled=True"]);
     eventually("it is gone", DEADLINE, async || (app.get(href(&going)).await.status == 404).then_some(()))
         .await;
 }
 
-async fn only_what_changes_is_written(mut app: App) {
-    let partly = reported(&app, "partly", &["validator"]).await;
-    let done = reported(&app, "done", &["validator", "dns"]).await;
-    let earlier = tags(&app, &[&partly, &done]).await;
+async fn a_recomputation_writes_only_changed_resources(app: &mut App) {
+    let partly = reported(app, "partly", &["validator"]).await;
+    let done = reported(app, "done", &["validator", "dns"]).await;
+    let earlier = tags(app, &[&partly, &done]).await;
     let lines = app.server.logs().len();
     // Another order: only where both are shown does anything differ.
     app.restart_with(&config("dns, validator", "site, power")).await;
-    recomputed(&app, "Cluster", lines).await;
-    let later = tags(&app, &[&partly, &done]).await;
+    recomputed(app, "Cluster", lines).await;
+    let later = tags(app, &[&partly, &done]).await;
     assert_eq!(later[0], earlier[0]);
     assert_ne!(later[1], earlier[1]);
     assert_eq!(app.read(&partly).await, partly);
-    let types = standing(&app.read(&done).await);
+    let types = condition_states(&app.read(&done).await);
     assert_eq!(types[2..], ["DnsSuccessful=True", "ValidatorSuccessful=True"]);
     let version = app.get("/clusters").await.expect_status(200).json()["version"].clone();
     assert_eq!(later[1], format!("\"{version}\""), "nothing else was written");
 }
 
-async fn the_same_settings_change_nothing(mut app: App) {
-    reported(&app, "partly", &["validator"]).await;
-    reported(&app, "done", &["validator", "dns"]).await;
-    let going = reported(&app, "going", &["validator"]).await;
+async fn the_same_settings_change_nothing(app: &mut App) {
+    reported(app, "partly", &["validator"]).await;
+    reported(app, "done", &["validator", "dns"]).await;
+    let going = reported(app, "going", &["validator"]).await;
     app.remove(&going).await;
     let after = config("validator", "site, power");
     let lines = app.server.logs().len();
     app.restart_with(&after).await;
-    recomputed(&app, "Cluster", lines).await;
+    recomputed(app, "Cluster", lines).await;
     let looked = "hyperfleet_db_query_duration_seconds_count{operation=\"recompute\"}";
     let all = "/resources?showDeleted=true&orderBy=name";
     let earlier = app.get(all).await.expect_status(200).json();
@@ -215,7 +218,7 @@ async fn the_same_settings_change_nothing(mut app: App) {
     }
 }
 
-async fn what_waited_for_the_removed_adapter_alone_is_gone_with_its_owners(mut app: App) {
+async fn resources_that_waited_only_for_a_removed_adapter_are_removed_with_their_owners(app: &mut App) {
     let region = app.create_named("/regions", "Region", "region").await;
     let mut sites = Vec::new();
     for name in ["one", "two"] {
@@ -231,7 +234,7 @@ async fn what_waited_for_the_removed_adapter_alone_is_gone_with_its_owners(mut a
     for site in &sites {
         app.report(site, &finalized("site", 2, &at(1))).await.expect_status(201);
         assert_eq!(
-            says(&app.read(site).await, "Reconciled").2,
+            condition_summary(&app.read(site).await, "Reconciled").2,
             "Required adapters not reporting Finalized=True at generation 2: power"
         );
     }
@@ -247,11 +250,11 @@ async fn what_waited_for_the_removed_adapter_alone_is_gone_with_its_owners(mut a
     // The other still waits for an adapter that is required as ever.
     let now = eventually("the other tells so", DEADLINE, async || {
         let now = app.read(&busy).await;
-        says(&now, "Reconciled").2.ends_with("at generation 2: site").then_some(now)
+        condition_summary(&now, "Reconciled").2.ends_with("at generation 2: site").then_some(now)
     })
     .await;
     assert_eq!(now["generation"], 2);
-    assert_eq!(says(&app.read(&other).await, "Reconciled").1, "ReconciledWaitingForChildren");
+    assert_eq!(condition_summary(&app.read(&other).await, "Reconciled").1, "ReconciledWaitingForChildren");
     app.report(&busy, &finalized("site", 2, &at(2))).await.expect_status(201);
     app.get(href(&other)).await.expect_status(404);
 }
@@ -279,16 +282,16 @@ async fn many(app: &App, count: u64) {
 async fn reconciled(app: &App) -> usize {
     let list = app.get("/clusters?pageSize=500").await.expect_status(200).json();
     let items = list["items"].as_array().unwrap().iter();
-    items.filter(|cluster| says(cluster, "Reconciled").0 == "True").count()
+    items.filter(|cluster| condition_summary(cluster, "Reconciled").0 == "True").count()
 }
 
-async fn a_large_fleet_is_recomputed_to_the_last(mut app: App) {
-    many(&app, 130).await;
+async fn a_large_fleet_is_recomputed_to_the_last(app: &mut App) {
+    many(app, 130).await;
     let version = app.get("/clusters").await.expect_status(200).json()["version"].as_u64().unwrap();
     let lines = app.server.logs().len();
     app.restart_with(&config("validator", "site, power")).await;
-    recomputed(&app, "Cluster", lines).await;
-    assert_eq!(reconciled(&app).await, 130);
+    recomputed(app, "Cluster", lines).await;
+    assert_eq!(reconciled(app).await, 130);
     assert_eq!(app.get("/clusters").await.expect_status(200).json()["version"], version + 130);
 }
 
@@ -302,20 +305,20 @@ async fn cut_short(app: &mut App) {
     app.server.kill9();
 }
 
-async fn a_start_that_was_cut_short_is_finished_by_the_next(mut app: App) {
-    cut_short(&mut app).await;
+async fn an_interrupted_recomputation_is_finished_by_the_next_start(app: &mut App) {
+    cut_short(app).await;
     app.restart().await;
-    eventually("all of them", DEADLINE, async || (reconciled(&app).await == 301).then_some(())).await;
+    eventually("all of them", DEADLINE, async || (reconciled(app).await == 301).then_some(())).await;
 }
 
-async fn a_start_that_was_cut_short_is_undone_by_the_settings_of_before(mut app: App) {
-    cut_short(&mut app).await;
+async fn an_interrupted_recomputation_is_reverted_by_the_previous_settings(app: &mut App) {
+    cut_short(app).await;
     app.restart_with(&before()).await;
-    eventually("none of them", DEADLINE, async || (reconciled(&app).await == 0).then_some(())).await;
+    eventually("none of them", DEADLINE, async || (reconciled(app).await == 0).then_some(())).await;
 }
 
 #[test]
-fn two_servers_that_start_at_once_write_each_change_once() {
+fn two_servers_starting_at_once_write_each_change_once() {
     run(async {
         let database = std::sync::Arc::new(Postgres::shared().database().await);
         let first = App::on_database(launch().config(before()), database.clone()).await;

@@ -1,5 +1,4 @@
-//! `compatibility.contract: go-0.2`, point by point, each beside what the documented contract answers to the same
-//! requests.
+//! `compatibility.contract: go-0.2`, point by point, each beside the answer of the documented contract.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -20,8 +19,8 @@ both_stores!(
     go_paths_of_children_nest_below_their_owners,
     go_reports_may_be_half_an_hour_old_and_no_more,
     go_lists_do_not_name_their_kind,
-    go_ignores_parameters_that_nobody_knows,
-    go_ignores_members_that_nobody_knows,
+    go_ignores_unknown_parameters,
+    go_ignores_unknown_members,
     go_pages_have_a_size_of_at_most_a_hundred,
 );
 both_stores!(
@@ -32,8 +31,8 @@ both_stores!(
     documented_paths_of_children_are_flat,
     documented_reports_may_be_of_any_age,
     documented_lists_name_their_kind,
-    documented_parameters_that_nobody_knows_are_refused,
-    documented_members_that_nobody_knows_are_refused,
+    documented_unknown_parameters_are_refused,
+    documented_unknown_members_are_refused,
     documented_pages_have_a_page_size_of_at_most_five_hundred,
 );
 
@@ -128,7 +127,7 @@ async fn labelled(app: &App) -> Value {
 async fn go_labels_are_a_new_generation(app: &App) {
     let cluster = labelled(app).await;
     assert_eq!(cluster["generation"], 2);
-    assert_eq!(standing(&cluster)[..2], ["Reconciled=False", "LastKnownReconciled=True"]);
+    assert_eq!(condition_states(&cluster)[..2], ["Reconciled=False", "LastKnownReconciled=True"]);
     let same = app.merge(&cluster, &json!({"labels": {"a": "b"}})).await;
     assert_eq!(same, cluster);
 }
@@ -136,7 +135,7 @@ async fn go_labels_are_a_new_generation(app: &App) {
 async fn documented_labels_are_no_new_generation(app: &App) {
     let cluster = labelled(app).await;
     assert_eq!(cluster["generation"], 1);
-    assert_eq!(standing(&cluster)[..2], ["Reconciled=True", "LastKnownReconciled=True"]);
+    assert_eq!(condition_states(&cluster)[..2], ["Reconciled=True", "LastKnownReconciled=True"]);
 }
 
 /// A Zone, a Rack below it and a Host below that, as they were created; `Location` is their path.
@@ -169,7 +168,7 @@ async fn go_paths_of_children_nest_below_their_owners(app: &App) {
     assert_eq!(rack["owner_references"], json!({"kind": "Zone", "id": zone["id"], "href": zone_path}));
     assert_eq!(host["owner_references"], json!({"kind": "Rack", "id": rack["id"], "href": rack_path}));
     app.report(&host, &report("imager", 1, "True", &in_seconds(-1))).await.expect_status(201);
-    assert_eq!(standing(&app.read(&host).await)[0], "Reconciled=True");
+    assert_eq!(condition_states(&app.read(&host).await)[0], "Reconciled=True");
     // The flat paths work as well.
     app.get(&format!("/hosts/{}", id(&host))).await.expect_status(200);
 }
@@ -233,7 +232,7 @@ async fn documented_lists_name_their_kind(app: &App) {
     }
 }
 
-/// Requests with a parameter that nobody knows: method, path, body, the answer without the parameter.
+/// Requests with an unknown parameter: method, path, body, the answer without the parameter.
 fn strange_requests(cluster: &Value) -> Vec<(&'static str, String, Value, u16)> {
     let (one, statuses) = (href(cluster).to_owned(), format!("{}/statuses", href(cluster)));
     vec![
@@ -260,7 +259,7 @@ async fn ask(app: &App, method: &str, path: &str, body: &Value) -> hyperfleet_te
     if body.is_null() { call.await } else { call.json(body).await }
 }
 
-async fn go_ignores_parameters_that_nobody_knows(app: &App) {
+async fn go_ignores_unknown_parameters(app: &App) {
     let cluster = app.create_cluster("strange").await;
     for (method, path, body, status) in strange_requests(&cluster) {
         ask(app, method, &path, &body).await.expect_status(status);
@@ -271,7 +270,7 @@ async fn go_ignores_parameters_that_nobody_knows(app: &App) {
     }
 }
 
-async fn documented_parameters_that_nobody_knows_are_refused(app: &App) {
+async fn documented_unknown_parameters_are_refused(app: &App) {
     let cluster = app.create_cluster("strange").await;
     for (method, path, body, _) in strange_requests(&cluster) {
         ask(app, method, &path, &body).await.expect_status(400);
@@ -283,7 +282,7 @@ fn strange_members() -> Value {
     json!({"kind": "Cluster", "name": "members", "spec": {}, "colour": "red", "$schema": {"a": ["\u{0}"]}})
 }
 
-async fn go_ignores_members_that_nobody_knows(app: &App) {
+async fn go_ignores_unknown_members(app: &App) {
     let made = app.create("/clusters", &strange_members()).await;
     assert_eq!((made.get("colour"), made.get("$schema")), (None, None));
     let missing = json!({"kind": "Cluster", "spec": {}, "colour": "red"});
@@ -291,7 +290,7 @@ async fn go_ignores_members_that_nobody_knows(app: &App) {
     assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-001");
 }
 
-async fn documented_members_that_nobody_knows_are_refused(app: &App) {
+async fn documented_unknown_members_are_refused(app: &App) {
     let answer = app.post("/clusters").json(&strange_members()).await.expect_status(400);
     let fields: Vec<_> =
         answer.json()["errors"].as_array().unwrap().iter().map(|f| f["field"].clone()).collect();

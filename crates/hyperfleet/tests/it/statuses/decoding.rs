@@ -1,5 +1,4 @@
-//! What a report may look like: members that nobody knows, nulls, times of every precision, adapters and documents up
-//! to their bounds.
+//! The form of a report: unknown members, nulls, times of every precision, adapters and documents up to their bounds.
 
 use serde_json::{Value, json};
 
@@ -7,21 +6,21 @@ use super::*;
 use crate::support::*;
 
 both_stores!(
-    members_that_nobody_knows_are_ignored,
+    unknown_members_of_a_report_are_ignored,
     an_optional_null_is_absent,
-    without_a_time_a_report_is_of_now,
+    a_report_without_a_time_is_observed_now,
     a_time_may_be_five_minutes_ahead_and_no_more,
     a_time_may_have_any_offset_and_any_age,
     times_finer_than_a_microsecond_are_cut_before_they_are_compared,
     an_adapter_has_1_to_253_characters,
-    any_type_is_welcome_beside_the_mandatory_ones,
+    any_condition_type_is_accepted_beside_the_mandatory_ones,
     data_and_metadata_nest_sixty_four_levels_and_no_more,
     a_body_without_a_media_type_is_json,
 );
 
-async fn members_that_nobody_knows_are_ignored(app: &App) {
+async fn unknown_members_of_a_report_are_ignored(app: &App) {
     let cluster = app.create_cluster("unknown").await;
-    let mut strange = with(
+    let mut strange = with_members(
         report("validator", 1, "True", &at(0)),
         &json!({
             "colour": "red\u{0}", "created_time": "nonsense", "last_report_time": 7, "kind": "AdapterStatus", "": [{}],
@@ -51,10 +50,10 @@ async fn an_optional_null_is_absent(app: &App) {
     assert_eq!(plain["conditions"][0].get("message"), None);
 }
 
-async fn without_a_time_a_report_is_of_now(app: &App) {
+async fn a_report_without_a_time_is_observed_now(app: &App) {
     for null in [false, true] {
         let cluster = app.create_cluster(&unique("now")).await;
-        let mut timeless = with(report("validator", 1, "True", ""), &json!({"observed_time": null}));
+        let mut timeless = with_members(report("validator", 1, "True", ""), &json!({"observed_time": null}));
         if null {
             timeless["observed_time"] = Value::Null;
         }
@@ -142,20 +141,20 @@ async fn an_adapter_has_1_to_253_characters(app: &App) {
     assert_eq!(app.reports(&cluster).await.as_array().unwrap().len(), 5);
 }
 
-async fn any_type_is_welcome_beside_the_mandatory_ones(app: &App) {
+async fn any_condition_type_is_accepted_beside_the_mandatory_ones(app: &App) {
     let cluster = app.create_cluster("types").await;
     let mut many = report("validator", 1, "True", &at(0));
     let long = "x".repeat(5_000);
     let kinds = ["available", "Finalized", "Reconciled", "a b'c\"d\\e", "\u{1f680}", " ", &long];
     for (i, kind) in kinds.iter().enumerate() {
-        many = finding(many, kind, ["True", "False", "Unknown"][i % 3]);
+        many = with_condition(many, kind, ["True", "False", "Unknown"][i % 3]);
     }
     let kept = app.report(&cluster, &many).await.expect_status(201).json();
     let found: Vec<_> = kept["conditions"].as_array().unwrap().iter().map(|c| text(&c["type"])).collect();
     assert_eq!(found, [&["Available", "Applied", "Health"], &kinds[..]].concat());
     assert_eq!(app.reports(&cluster).await, json!([kept]));
     assert_eq!(
-        standing(&app.read(&cluster).await),
+        condition_states(&app.read(&cluster).await),
         ["Reconciled=True", "LastKnownReconciled=True", "ValidatorSuccessful=True"]
     );
 }
@@ -166,11 +165,11 @@ async fn data_and_metadata_nest_sixty_four_levels_and_no_more(app: &App) {
         serde_json::from_str(&format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels))).unwrap()
     };
     for member in ["data", "metadata"] {
-        let deep = with(report("validator", 1, "True", &at(0)), &json!({member: nested(64)}));
+        let deep = with_members(report("validator", 1, "True", &at(0)), &json!({member: nested(64)}));
         let kept = app.report(&cluster, &deep).await.expect_status(201).json();
         assert_eq!(kept[member], nested(64));
         assert_eq!(app.reports(&cluster).await[0][member], nested(64));
-        let deeper = with(report("validator", 1, "True", &at(0)), &json!({member: nested(65)}));
+        let deeper = with_members(report("validator", 1, "True", &at(0)), &json!({member: nested(65)}));
         let answer = app.report(&cluster, &deeper).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-002");
         assert_eq!(faults(&answer), format!("{member}: {member} is nested deeper than 64 levels"));

@@ -1,5 +1,4 @@
-//! Deletion of one resource: it waits for its adapters, goes with the report of the last, and takes all that was
-//! reported with it.
+//! Deletion of one resource: it waits for its adapters, and is removed with its reports by the report of the last.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -9,33 +8,33 @@ use crate::support::*;
 
 both_stores!(
     config = CATALOG;
-    a_resource_goes_with_the_report_of_its_last_adapter,
+    a_finalizing_resource_is_removed_by_the_report_of_its_last_adapter,
     only_the_generation_of_the_deletion_counts,
-    an_adapter_may_take_finalized_back,
-    adapters_that_are_not_required_neither_hold_nor_remove,
+    an_adapter_may_revoke_finalized,
+    optional_adapters_neither_block_nor_remove,
     a_deletion_asked_for_twice_changes_nothing,
     a_name_is_free_as_soon_as_deletion_is_asked_for,
-    what_is_gone_takes_its_reports_along,
-    force_delete_takes_the_reports_along,
-    a_finalizing_resource_takes_reports_and_nothing_else,
-    conditions_of_a_finalizing_resource_tell_what_is_waited_for,
-    a_resource_that_others_refer_to_stays,
+    a_removed_resource_loses_its_reports,
+    force_delete_removes_the_reports,
+    a_finalizing_resource_accepts_only_reports,
+    conditions_of_a_finalizing_resource_name_the_blockers,
+    a_referenced_resource_is_not_removed,
 );
 
-async fn a_resource_goes_with_the_report_of_its_last_adapter(app: &App) {
+async fn a_finalizing_resource_is_removed_by_the_report_of_its_last_adapter(app: &App) {
     let cluster = app.create_cluster("going").await;
     for adapter in ["validator", "dns", "guest"] {
         app.report(&cluster, &report(adapter, 1, "True", &at(1))).await.expect_status(201);
     }
     let deleted = app.remove(&cluster).await;
     assert_eq!(
-        says(&deleted, "Reconciled").2,
+        condition_summary(&deleted, "Reconciled").2,
         "Required adapters not reporting Finalized=True at generation 2: validator, dns"
     );
     app.report(&cluster, &finalized("validator", 2, &at(2))).await.expect_status(201);
     let waiting = app.read(&cluster).await;
     assert_eq!(
-        says(&waiting, "Reconciled"),
+        condition_summary(&waiting, "Reconciled"),
         (
             "False".to_owned(),
             "ReconciledMissingAdapters".to_owned(),
@@ -44,7 +43,7 @@ async fn a_resource_goes_with_the_report_of_its_last_adapter(app: &App) {
         )
     );
     // It cannot tell whether the resource is available, because there is nothing left to look at.
-    let last = finding(report("dns", 2, "Unknown", &at(3)), "Finalized", "True");
+    let last = with_condition(report("dns", 2, "Unknown", &at(3)), "Finalized", "True");
     assert_snapshot!(transcript(&app.report(&cluster, &last).await), @r#"
     201
     content-type: application/json
@@ -90,27 +89,27 @@ async fn only_the_generation_of_the_deletion_counts(app: &App) {
     let host = host(app, "old").await;
     app.report(&host, &finalized("imager", 1, &at(1))).await.expect_status(201);
     app.remove(&host).await;
-    assert_eq!(says(&app.read(&host).await, "Reconciled").1, "ReconciledMissingAdapters");
+    assert_eq!(condition_summary(&app.read(&host).await, "Reconciled").1, "ReconciledMissingAdapters");
     app.report(&host, &finalized("imager", 1, &at(2))).await.expect_status(201);
-    assert_eq!(says(&app.read(&host).await, "Reconciled").1, "ReconciledMissingAdapters");
+    assert_eq!(condition_summary(&app.read(&host).await, "Reconciled").1, "ReconciledMissingAdapters");
     app.report(&host, &finalized("imager", 3, &at(3))).await.expect_status(204);
     app.report(&host, &report("imager", 2, "True", &at(3))).await.expect_status(201);
-    app.report(&host, &finding(report("imager", 2, "True", &at(3)), "Finalized", "False"))
+    app.report(&host, &with_condition(report("imager", 2, "True", &at(3)), "Finalized", "False"))
         .await
         .expect_status(201);
-    app.report(&host, &finding(report("imager", 2, "True", &at(3)), "finalized", "True"))
+    app.report(&host, &with_condition(report("imager", 2, "True", &at(3)), "finalized", "True"))
         .await
         .expect_status(201);
     let waiting = app.read(&host).await;
     assert_eq!(
-        says(&waiting, "Reconciled").2,
+        condition_summary(&waiting, "Reconciled").2,
         "Required adapters not reporting Finalized=True at generation 2: imager"
     );
     app.report(&host, &finalized("imager", 2, &at(3))).await.expect_status(201);
     app.get(href(&host)).await.expect_status(404);
 }
 
-async fn an_adapter_may_take_finalized_back(app: &App) {
+async fn an_adapter_may_revoke_finalized(app: &App) {
     let cluster = app.create_cluster("back").await;
     app.remove(&cluster).await;
     app.report(&cluster, &finalized("validator", 2, &at(1))).await.expect_status(201);
@@ -118,19 +117,19 @@ async fn an_adapter_may_take_finalized_back(app: &App) {
     app.report(&cluster, &finalized("dns", 2, &at(3))).await.expect_status(201);
     let waiting = app.read(&cluster).await;
     assert_eq!(
-        says(&waiting, "Reconciled").2,
+        condition_summary(&waiting, "Reconciled").2,
         "Required adapters not reporting Finalized=True at generation 2: validator"
     );
     app.report(&cluster, &finalized("validator", 2, &at(4))).await.expect_status(201);
     app.get(href(&cluster)).await.expect_status(404);
 }
 
-async fn adapters_that_are_not_required_neither_hold_nor_remove(app: &App) {
+async fn optional_adapters_neither_block_nor_remove(app: &App) {
     let host = host(app, "guests").await;
     app.report(&host, &report("guest", 1, "True", &at(1))).await.expect_status(201);
     app.remove(&host).await;
     app.report(&host, &finalized("guest", 2, &at(2))).await.expect_status(201);
-    app.report(&host, &finding(report("other", 2, "True", &at(2)), "Finalized", "False"))
+    app.report(&host, &with_condition(report("other", 2, "True", &at(2)), "Finalized", "False"))
         .await
         .expect_status(201);
     app.read(&host).await;
@@ -160,7 +159,7 @@ async fn a_name_is_free_as_soon_as_deletion_is_asked_for(app: &App) {
     let new = app.create_cluster("phoenix").await;
     assert_ne!(new["id"], old["id"]);
     assert_eq!(app.reports(&new).await, json!([]));
-    assert_eq!(standing(&new), ["Reconciled=False", "LastKnownReconciled=False"]);
+    assert_eq!(condition_states(&new), ["Reconciled=False", "LastKnownReconciled=False"]);
     for adapter in ["validator", "dns"] {
         app.report(&old, &finalized(adapter, 2, &at(2))).await.expect_status(201);
     }
@@ -171,7 +170,7 @@ async fn a_name_is_free_as_soon_as_deletion_is_asked_for(app: &App) {
     app.post("/clusters").json(&again).await.expect_status(409);
 }
 
-async fn what_is_gone_takes_its_reports_along(app: &App) {
+async fn a_removed_resource_loses_its_reports(app: &App) {
     let network = app.create_named("/networks", "Network", "network").await;
     app.report(&network, &report("guest", 1, "True", &at(1))).await.expect_status(201);
     app.remove(&network).await;
@@ -183,7 +182,7 @@ async fn what_is_gone_takes_its_reports_along(app: &App) {
     assert_eq!(app.reports(&again).await, json!([]));
 }
 
-async fn force_delete_takes_the_reports_along(app: &App) {
+async fn force_delete_removes_the_reports(app: &App) {
     let zone = app.create_named("/zones", "Zone", "zone").await;
     let rack = app.create_named(&format!("{}/racks", href(&zone)), "Rack", "rack").await;
     let host = app.create_named(&format!("{}/hosts", href(&rack)), "Host", "host").await;
@@ -200,7 +199,7 @@ async fn force_delete_takes_the_reports_along(app: &App) {
     assert_eq!(app.get("/resources?showDeleted=true").await.json()["total"], 0);
 }
 
-async fn a_finalizing_resource_takes_reports_and_nothing_else(app: &App) {
+async fn a_finalizing_resource_accepts_only_reports(app: &App) {
     let cluster = app.create_cluster("closing").await;
     app.remove(&cluster).await;
     app.patch(href(&cluster)).json(&json!({"labels": {"a": "b"}})).await.expect_status(409);
@@ -211,7 +210,7 @@ async fn a_finalizing_resource_takes_reports_and_nothing_else(app: &App) {
     app.report(&cluster, &report("validator", 1, "True", &at(2))).await.expect_status(204);
 }
 
-async fn conditions_of_a_finalizing_resource_tell_what_is_waited_for(app: &App) {
+async fn conditions_of_a_finalizing_resource_name_the_blockers(app: &App) {
     let cluster = app.create_cluster("telling").await;
     let created = text(&cluster["created_time"]).to_owned();
     for adapter in ["validator", "dns"] {
@@ -224,22 +223,22 @@ async fn conditions_of_a_finalizing_resource_tell_what_is_waited_for(app: &App) 
         (&deleted["deleted_time"], &deleted["deleted_by"])
     );
     assert_eq!(
-        standing(&deleted),
+        condition_states(&deleted),
         ["Reconciled=False", "LastKnownReconciled=True", "ValidatorSuccessful=True", "DnsSuccessful=True"]
     );
-    assert_eq!(times(&deleted, "Reconciled"), [created.clone(), moment.clone(), moment.clone()]);
+    assert_eq!(condition_times(&deleted, "Reconciled"), [created.clone(), moment.clone(), moment.clone()]);
 
-    let last = because(finalized("dns", 2, &at(3)), "Removed", "No zone left");
+    let last = with_reason(finalized("dns", 2, &at(3)), "Removed", "No zone left");
     app.report(&cluster, &last).await.expect_status(201);
     let waiting = app.read(&cluster).await;
     assert_eq!(
-        standing(&waiting),
+        condition_states(&waiting),
         ["Reconciled=False", "LastKnownReconciled=True", "ValidatorSuccessful=True", "DnsSuccessful=False"]
     );
-    assert_eq!(times(&waiting, "Reconciled"), [created.clone(), at(3), moment]);
-    assert_eq!(times(&waiting, "DnsSuccessful"), [created, at(3), at(3)]);
+    assert_eq!(condition_times(&waiting, "Reconciled"), [created.clone(), at(3), moment]);
+    assert_eq!(condition_times(&waiting, "DnsSuccessful"), [created, at(3), at(3)]);
     assert_eq!(
-        says(&waiting, "DnsSuccessful"),
+        condition_summary(&waiting, "DnsSuccessful"),
         ("False".to_owned(), "Removed".to_owned(), "No zone left".to_owned(), 2)
     );
 }
@@ -255,7 +254,7 @@ entities:
       - {ref_type: networks, target_kind: Network, min: 0, max: 0}
 ";
 
-both_stores!(config = REFERRING; a_referrer_that_is_finalizing_holds_nothing);
+both_stores!(config = REFERRING; a_finalizing_referrer_blocks_nothing);
 
 async fn service(app: &App, network: &Value) -> Value {
     let references = json!({"networks": [{"id": network["id"]}]});
@@ -263,7 +262,7 @@ async fn service(app: &App, network: &Value) -> Value {
     app.create("/services", &body).await
 }
 
-async fn a_resource_that_others_refer_to_stays(app: &App) {
+async fn a_referenced_resource_is_not_removed(app: &App) {
     let network = app.create_named("/networks", "Network", "held").await;
     app.report(&network, &report("guest", 1, "True", &at(1))).await.expect_status(201);
     let service = service(app, &network).await;
@@ -282,7 +281,7 @@ async fn a_resource_that_others_refer_to_stays(app: &App) {
     assert_eq!(app.reports(&network).await.as_array().unwrap().len(), 1);
 }
 
-async fn a_referrer_that_is_finalizing_holds_nothing(app: &App) {
+async fn a_finalizing_referrer_blocks_nothing(app: &App) {
     let network = app.create_named("/networks", "Network", "held").await;
     let service = service(app, &network).await;
     app.delete(href(&network)).await.expect_status(409);

@@ -22,7 +22,7 @@ async fn a_dry_report_answers_like_a_real_one_and_stores_nothing(app: &App) {
     let cluster = app.create_cluster("dry").await;
     for (method, available, second) in [("PUT", "True", 1), ("POST", "False", 2), ("PUT", "False", 3)] {
         let before = world(app, &cluster).await;
-        let sent = with(report("validator", 1, available, &at(second)), &json!({"data": {"a": 1}}));
+        let sent = with_members(report("validator", 1, available, &at(second)), &json!({"data": {"a": 1}}));
         let path = format!("{}/statuses", href(&cluster));
         let dry = app.call(method, &format!("{path}?dryRun=true")).json(&sent).await.expect_status(201);
         assert_eq!(world(app, &cluster).await, before);
@@ -38,7 +38,7 @@ async fn a_dry_report_makes_every_check(app: &App) {
     let path = format!("{}/statuses?dryRun=true", href(&cluster));
     for (sent, status) in [
         (json!({}), 400),
-        (with(report("validator", 1, "True", &at(6)), &json!({"conditions": []})), 400),
+        (with_members(report("validator", 1, "True", &at(6)), &json!({"conditions": []})), 400),
         (report("validator", 2, "True", &at(6)), 204),
         (report("validator", 1, "True", &at(4)), 204),
         (report("validator", 1, "Unknown", &at(6)), 204),
@@ -47,7 +47,7 @@ async fn a_dry_report_makes_every_check(app: &App) {
         app.put(&path).json(&sent).await.expect_status(status);
     }
     let sent = report("validator", 1, "True", &at(6));
-    app.put("/clusters/nobody/statuses?dryRun=true").json(&sent).await.expect_status(404);
+    app.put("/clusters/absent/statuses?dryRun=true").json(&sent).await.expect_status(404);
     assert_eq!(world(app, &cluster).await, before);
 }
 

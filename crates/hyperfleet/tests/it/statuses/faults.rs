@@ -1,4 +1,4 @@
-//! Reports that are refused: what is wrong with each, all of it at once, and before anybody looks for the resource.
+//! Refused reports: every fault, all at once, before the resource is looked up.
 
 use hyperfleet_testkit::Answer;
 use insta::assert_snapshot;
@@ -7,20 +7,19 @@ use serde_json::{Value, json};
 use super::*;
 use crate::support::*;
 
-both_stores!(
+both_stores!(a_nul_character_is_named_by_its_path, an_invalid_body_is_reported_before_a_missing_resource,);
+any_store!(
     each_rule_of_a_field_has_its_code,
     each_rule_of_a_condition_has_its_code,
-    every_fault_is_told_at_once_in_the_order_of_the_document,
+    every_fault_is_reported_at_once_in_document_order,
     faults_inside_a_condition_come_in_the_order_of_its_members,
-    a_type_is_told_to_be_there_twice_whatever_else_is_wrong,
-    a_fault_tells_what_was_given_and_what_is_allowed,
-    a_character_that_no_store_keeps_is_named_by_its_path,
-    what_is_no_json_object_is_no_report,
+    a_duplicate_type_is_reported_beside_other_faults,
+    a_fault_names_the_given_and_the_allowed_values,
+    a_report_must_be_a_json_object,
     another_media_type_is_refused,
     a_body_over_the_limit_is_refused,
-    more_conditions_than_anybody_reads_are_one_fault,
-    a_bad_body_is_told_before_a_missing_resource,
-    a_parameter_that_nobody_knows_is_refused,
+    too_many_conditions_are_one_fault,
+    an_unknown_parameter_of_a_report_is_refused,
 );
 
 /// A good report, to be spoilt.
@@ -65,7 +64,7 @@ async fn each_rule_of_a_field_has_its_code(app: &App) {
         ("metadata", json!([{}]), "VAL-002"),
         ("metadata", json!(0), "VAL-002"),
     ] {
-        let mut absent = vec![with(good(), &json!({member: value}))];
+        let mut absent = vec![with_members(good(), &json!({member: value}))];
         if value.is_null() {
             let mut null = good();
             null[member] = Value::Null;
@@ -110,7 +109,7 @@ async fn each_rule_of_a_condition_has_its_code(app: &App) {
     }
 }
 
-async fn every_fault_is_told_at_once_in_the_order_of_the_document(app: &App) {
+async fn every_fault_is_reported_at_once_in_document_order(app: &App) {
     let cluster = app.create_cluster("several").await;
     let body = json!({
         "metadata": 1,
@@ -172,9 +171,9 @@ async fn faults_inside_a_condition_come_in_the_order_of_its_members(app: &App) {
     }
 }
 
-async fn a_type_is_told_to_be_there_twice_whatever_else_is_wrong(app: &App) {
+async fn a_duplicate_type_is_reported_beside_other_faults(app: &App) {
     let cluster = app.create_cluster("twice").await;
-    let body = with(
+    let body = with_members(
         good(),
         &json!({"conditions": [{"type": "Health", "status": "Maybe"}, {"type": "Health", "status": "True"}]}),
     );
@@ -184,7 +183,7 @@ async fn a_type_is_told_to_be_there_twice_whatever_else_is_wrong(app: &App) {
     assert_eq!(fields, ["conditions[0].status", "conditions[1].type"]);
 }
 
-async fn a_fault_tells_what_was_given_and_what_is_allowed(app: &App) {
+async fn a_fault_names_the_given_and_the_allowed_values(app: &App) {
     let cluster = app.create_cluster("told").await;
     let mut body = good();
     body["observed_generation"] = json!(0);
@@ -230,9 +229,9 @@ async fn a_fault_tells_what_was_given_and_what_is_allowed(app: &App) {
     "#);
 }
 
-async fn a_character_that_no_store_keeps_is_named_by_its_path(app: &App) {
+async fn a_nul_character_is_named_by_its_path(app: &App) {
     let cluster = app.create_cluster("nul").await;
-    let mut body = with(
+    let mut body = with_members(
         good(),
         &json!({"data": {"a": {"b c": ["x", "y\u{0}"]}, "k\u{0}": 1}, "metadata": {"m": "\u{0}"}}),
     );
@@ -256,7 +255,7 @@ async fn a_character_that_no_store_keeps_is_named_by_its_path(app: &App) {
     );
 }
 
-async fn what_is_no_json_object_is_no_report(app: &App) {
+async fn a_report_must_be_a_json_object(app: &App) {
     let cluster = app.create_cluster("bodies").await;
     let path = format!("{}/statuses", href(&cluster));
     for method in ["PUT", "POST"] {
@@ -297,32 +296,32 @@ async fn another_media_type_is_refused(app: &App) {
 
 async fn a_body_over_the_limit_is_refused(app: &App) {
     let cluster = app.create_cluster("large").await;
-    let large = with(good(), &json!({"data": {"blob": "x".repeat(1 << 20)}}));
+    let large = with_members(good(), &json!({"data": {"blob": "x".repeat(1 << 20)}}));
     let answer = app.report(&cluster, &large).await.expect_status(413);
     assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-003");
     assert_eq!(app.reports(&cluster).await, json!([]));
 
-    let frame = with(good(), &json!({"data": {"blob": ""}})).to_string().len();
-    let largest = with(good(), &json!({"data": {"blob": "x".repeat((1 << 20) - frame)}}));
+    let frame = with_members(good(), &json!({"data": {"blob": ""}})).to_string().len();
+    let largest = with_members(good(), &json!({"data": {"blob": "x".repeat((1 << 20) - frame)}}));
     let kept = app.report(&cluster, &largest).await.expect_status(201).json();
     assert_eq!(kept["data"], largest["data"]);
 }
 
-async fn more_conditions_than_anybody_reads_are_one_fault(app: &App) {
+async fn too_many_conditions_are_one_fault(app: &App) {
     let cluster = app.create_cluster("many").await;
     for condition in [json!({}), json!({"type": "Available", "status": "True"})] {
-        let many = with(good(), &json!({"conditions": vec![condition; 1_001]}));
+        let many = with_members(good(), &json!({"conditions": vec![condition; 1_001]}));
         let problem = app.report(&cluster, &many).await.expect_status(400).json();
         assert_eq!(problem["errors"].as_array().map(Vec::len), Some(1), "{problem}");
         assert_eq!(problem["errors"][0]["field"], "conditions");
     }
 }
 
-async fn a_bad_body_is_told_before_a_missing_resource(app: &App) {
+async fn an_invalid_body_is_reported_before_a_missing_resource(app: &App) {
     for path in [
-        "/clusters/nobody/statuses",
-        "/clusters/nobody/nodepools/nobody/statuses",
-        "/resources/nobody/statuses",
+        "/clusters/absent/statuses",
+        "/clusters/absent/nodepools/absent/statuses",
+        "/resources/absent/statuses",
     ] {
         for method in ["PUT", "POST"] {
             app.call(method, path).json(&json!({"adapter": 5})).await.expect_status(400);
@@ -331,11 +330,11 @@ async fn a_bad_body_is_told_before_a_missing_resource(app: &App) {
         }
     }
     // Which conditions are missing is asked only of a resource that is there.
-    let lacking = with(good(), &json!({"conditions": []}));
-    app.put("/clusters/nobody/statuses").json(&lacking).await.expect_status(404);
+    let lacking = with_members(good(), &json!({"conditions": []}));
+    app.put("/clusters/absent/statuses").json(&lacking).await.expect_status(404);
 }
 
-async fn a_parameter_that_nobody_knows_is_refused(app: &App) {
+async fn an_unknown_parameter_of_a_report_is_refused(app: &App) {
     let cluster = app.create_cluster("query").await;
     let path = format!("{}/statuses", href(&cluster));
     for method in ["PUT", "POST"] {

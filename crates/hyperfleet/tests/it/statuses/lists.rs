@@ -3,7 +3,6 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::*;
 use crate::support::*;
 
 both_stores!(
@@ -11,13 +10,13 @@ both_stores!(
     reports_are_listed_by_adapter_in_the_order_of_code_points,
     pages_cut_the_list_without_a_gap_or_an_overlap,
     tokens_lead_through_the_list_as_page_numbers_do,
-    reports_that_come_meanwhile_move_nothing_that_a_token_leads_to,
-    a_token_leads_to_what_is_behind_its_adapter_until_the_resource_is_gone,
-    a_token_is_good_for_its_reports_on_its_route_alone,
+    new_reports_do_not_shift_pages_by_token,
+    a_page_token_continues_after_its_adapter_until_the_resource_is_removed,
+    a_page_token_is_valid_for_its_reports_and_route_alone,
     every_bad_parameter_of_the_list_is_reported_at_once,
     the_version_is_the_counter_at_the_snapshot,
-    other_methods_are_refused_with_those_that_work,
-    head_and_a_trailing_slash_are_as_everywhere,
+    other_methods_are_refused_with_the_allowed_ones,
+    head_and_a_trailing_slash_work_for_reports,
 );
 
 async fn a_resource_without_reports_has_an_empty_list(app: &App) {
@@ -133,7 +132,7 @@ async fn tokens_lead_through_the_list_as_page_numbers_do(app: &App) {
     assert_eq!((rest.get("total"), &rest["size"], &rest["page"]), (None, &json!(5), &json!(2)));
 }
 
-async fn reports_that_come_meanwhile_move_nothing_that_a_token_leads_to(app: &App) {
+async fn new_reports_do_not_shift_pages_by_token(app: &App) {
     let cluster = app.create_cluster("moving").await;
     let path = format!("{}/statuses", href(&cluster));
     let name = |number: usize| format!("adapter-{number:02}");
@@ -156,7 +155,7 @@ async fn reports_that_come_meanwhile_move_nothing_that_a_token_leads_to(app: &Ap
     assert_eq!(seen, before);
 }
 
-async fn a_token_leads_to_what_is_behind_its_adapter_until_the_resource_is_gone(app: &App) {
+async fn a_page_token_continues_after_its_adapter_until_the_resource_is_removed(app: &App) {
     let cluster = app.create_cluster("going").await;
     let path = format!("{}/statuses", href(&cluster));
     for adapter in ["b", "d", "f"] {
@@ -173,7 +172,7 @@ async fn a_token_leads_to_what_is_behind_its_adapter_until_the_resource_is_gone(
     app.get(&next(&path, &first).unwrap()).await.expect_status(404);
 }
 
-async fn a_token_is_good_for_its_reports_on_its_route_alone(app: &App) {
+async fn a_page_token_is_valid_for_its_reports_and_route_alone(app: &App) {
     let cluster = app.create_cluster("bound").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     let other = app.create_nodepool(&cluster, "other").await;
@@ -247,7 +246,7 @@ async fn the_version_is_the_counter_at_the_snapshot(app: &App) {
     assert_eq!(version().await, before + 2);
 }
 
-async fn other_methods_are_refused_with_those_that_work(app: &App) {
+async fn other_methods_are_refused_with_the_allowed_ones(app: &App) {
     let cluster = app.create_cluster("methods").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     for path in [
@@ -267,7 +266,7 @@ async fn other_methods_are_refused_with_those_that_work(app: &App) {
     app.get(&format!("{}/statuses/validator", href(&cluster))).await.expect_status(404);
 }
 
-async fn head_and_a_trailing_slash_are_as_everywhere(app: &App) {
+async fn head_and_a_trailing_slash_work_for_reports(app: &App) {
     let cluster = app.create_cluster("head").await;
     app.report(&cluster, &report("validator", 1, "True", &at(0))).await.expect_status(201);
     let path = format!("{}/statuses", href(&cluster));
@@ -280,6 +279,6 @@ async fn head_and_a_trailing_slash_are_as_everywhere(app: &App) {
         assert_eq!(head.header("content-type"), Some("application/json"));
         assert_eq!(head.header("content-length"), whole.header("content-length"));
     }
-    app.head("/clusters/nobody/statuses").await.expect_status(404);
+    app.head("/clusters/absent/statuses").await.expect_status(404);
     app.get(&format!("{path}//")).await.expect_status(404);
 }

@@ -1,5 +1,4 @@
-//! Conditions that configuration lifts out of reports: where they stand, what the rules see, and that a rule which fails
-//! costs its own condition and nothing else.
+//! Conditions that configured rules map from reports: their order, what the rules see, and failing rules.
 
 use hyperfleet_testkit::eventually;
 use insta::assert_snapshot;
@@ -48,30 +47,25 @@ fn zone_rule() -> Value {
 
 /// What `dns` reports.
 fn zone(status: &str, observed_time: &str) -> Value {
-    let sent = finding(report("dns", 1, "True", observed_time), "Zone", status);
-    with(sent, &json!({"data": {"zones": [{"name": "a.example"}]}}))
-}
-
-async fn tell(app: &App, cluster: &Value, sent: &Value) -> Value {
-    app.report(cluster, sent).await.expect_status(201);
-    app.read(cluster).await
+    let sent = with_condition(report("dns", 1, "True", observed_time), "Zone", status);
+    with_members(sent, &json!({"data": {"zones": [{"name": "a.example"}]}}))
 }
 
 both_stores!(
     config = &config(&[zone_rule()]);
-    a_rule_lifts_a_finding_into_the_conditions,
-    without_when_there_is_no_condition,
+    a_mapping_rule_adds_a_condition,
+    a_rule_whose_when_is_false_adds_no_condition,
     a_confirmation_moves_its_time_and_not_the_etag,
     lists_show_what_a_read_shows,
 );
-both_stores!(owned, config = &config(&[zone_rule()]); other_rules_are_followed_from_the_next_start);
+both_stores!(config = &config(&[zone_rule()]); changed_rules_apply_from_the_next_start);
 
-async fn a_rule_lifts_a_finding_into_the_conditions(app: &App) {
+async fn a_mapping_rule_adds_a_condition(app: &App) {
     let cluster = app.create_cluster("lifted").await;
     let created = text(&cluster["created_time"]).to_owned();
-    assert_eq!(standing(&cluster), ["Reconciled=False", "LastKnownReconciled=False"]);
-    let now = tell(app, &cluster, &zone("False", &at(1))).await;
-    assert_eq!(standing(&now), ["Reconciled=False", "LastKnownReconciled=False", "ZoneServed=False"]);
+    assert_eq!(condition_states(&cluster), ["Reconciled=False", "LastKnownReconciled=False"]);
+    let now = report_and_read(app, &cluster, &zone("False", &at(1))).await;
+    assert_eq!(condition_states(&now), ["Reconciled=False", "LastKnownReconciled=False", "ZoneServed=False"]);
     assert_snapshot!(redacted(condition(&now, "ZoneServed")), @r#"
     {
       "type": "ZoneServed",
@@ -84,84 +78,84 @@ async fn a_rule_lifts_a_finding_into_the_conditions(app: &App) {
       "last_transition_time": "[time 1]"
     }
     "#);
-    assert_eq!(times(&now, "ZoneServed"), [created.clone(), at(1), created.clone()]);
+    assert_eq!(condition_times(&now, "ZoneServed"), [created.clone(), at(1), created.clone()]);
 
     let mut serving = zone("True", &at(2));
     serving["conditions"][3]["reason"] = "Serving".into();
-    let now = tell(app, &cluster, &serving).await;
+    let now = report_and_read(app, &cluster, &serving).await;
     assert_eq!(
-        says(&now, "ZoneServed"),
+        condition_summary(&now, "ZoneServed"),
         ("True".to_owned(), "Serving".to_owned(), "lifted: a.example".to_owned(), 1)
     );
-    assert_eq!(times(&now, "ZoneServed"), [created.clone(), at(2), at(2)]);
+    assert_eq!(condition_times(&now, "ZoneServed"), [created.clone(), at(2), at(2)]);
 
     // Another adapter's report confirms it.
-    let now = tell(app, &cluster, &report("validator", 1, "True", &at(3))).await;
+    let now = report_and_read(app, &cluster, &report("validator", 1, "True", &at(3))).await;
     assert_eq!(
-        standing(&now),
+        condition_states(&now),
         ["Reconciled=True", "LastKnownReconciled=True", "ValidatorSuccessful=True", "ZoneServed=True"]
     );
-    assert_eq!(times(&now, "ZoneServed"), [created.clone(), at(3), at(2)]);
+    assert_eq!(condition_times(&now, "ZoneServed"), [created.clone(), at(3), at(2)]);
 
     // So does a change, at its own time and for its own generation. The reports may be of an older one.
     let patched = app.merge(&cluster, &json!({"spec": {"a": 1}})).await;
     let changed = text(&patched["updated_time"]).to_owned();
-    assert_eq!(times(&patched, "ZoneServed"), [created, changed, at(2)]);
+    assert_eq!(condition_times(&patched, "ZoneServed"), [created, changed, at(2)]);
     assert_eq!(condition(&patched, "ZoneServed")["observed_generation"], 2);
     assert_eq!(app.read(&cluster).await, patched);
 }
 
-async fn without_when_there_is_no_condition(app: &App) {
+async fn a_rule_whose_when_is_false_adds_no_condition(app: &App) {
     let cluster = app.create_cluster("unlifted").await;
-    let now = tell(app, &cluster, &report("validator", 1, "True", &at(1))).await;
-    assert_eq!(standing(&now).len(), 3);
-    let now = tell(app, &cluster, &zone("True", &at(2))).await;
-    assert_eq!(standing(&now)[3], "ZoneServed=True");
+    let now = report_and_read(app, &cluster, &report("validator", 1, "True", &at(1))).await;
+    assert_eq!(condition_states(&now).len(), 3);
+    let now = report_and_read(app, &cluster, &zone("True", &at(2))).await;
+    assert_eq!(condition_states(&now)[3], "ZoneServed=True");
     let tag = app.etag(&cluster).await;
     // What cannot tell about anything is not seen by the rules.
-    let unsure = finding(zone("True", &at(3)), "Other", "Unknown");
-    let now = tell(app, &cluster, &unsure).await;
-    assert_eq!(standing(&now).len(), 3);
+    let unsure = with_condition(zone("True", &at(3)), "Other", "Unknown");
+    let now = report_and_read(app, &cluster, &unsure).await;
+    assert_eq!(condition_states(&now).len(), 3);
     assert_ne!(app.etag(&cluster).await, tag);
     // A condition that comes back is a new one.
-    let now = tell(app, &cluster, &zone("True", &at(4))).await;
+    let now = report_and_read(app, &cluster, &zone("True", &at(4))).await;
     let changed = text(&now["updated_time"]).to_owned();
-    assert_eq!(times(&now, "ZoneServed"), [changed.clone(), at(4), changed]);
+    assert_eq!(condition_times(&now, "ZoneServed"), [changed.clone(), at(4), changed]);
 }
 
 async fn a_confirmation_moves_its_time_and_not_the_etag(app: &App) {
     let cluster = app.create_cluster("confirmed").await;
-    tell(app, &cluster, &report("validator", 1, "True", &at(1))).await;
-    tell(app, &cluster, &zone("True", &at(2))).await;
+    report_and_read(app, &cluster, &report("validator", 1, "True", &at(1))).await;
+    report_and_read(app, &cluster, &zone("True", &at(2))).await;
     let tag = app.etag(&cluster).await;
-    let now = tell(app, &cluster, &zone("True", &at(3))).await;
-    assert_eq!(times(&now, "ZoneServed")[1], at(3));
-    let now = tell(app, &cluster, &report("validator", 1, "True", &at(4))).await;
-    assert_eq!(times(&now, "ZoneServed")[1], at(4));
-    assert_eq!(times(&now, "Reconciled")[1], at(4));
+    let now = report_and_read(app, &cluster, &zone("True", &at(3))).await;
+    assert_eq!(condition_times(&now, "ZoneServed")[1], at(3));
+    let now = report_and_read(app, &cluster, &report("validator", 1, "True", &at(4))).await;
+    assert_eq!(condition_times(&now, "ZoneServed")[1], at(4));
+    assert_eq!(condition_times(&now, "Reconciled")[1], at(4));
     assert_eq!(app.etag(&cluster).await, tag);
 }
 
 async fn lists_show_what_a_read_shows(app: &App) {
     let cluster = app.create_cluster("listed").await;
     for second in [1, 2] {
-        let read = tell(app, &cluster, &zone("True", &at(second))).await;
+        let read = report_and_read(app, &cluster, &zone("True", &at(second))).await;
         assert_eq!(app.get("/clusters").await.expect_status(200).json()["items"], json!([read]));
     }
 }
 
-async fn other_rules_are_followed_from_the_next_start(mut app: App) {
+async fn changed_rules_apply_from_the_next_start(app: &mut App) {
     let cluster = app.create_cluster("followed").await;
-    let before = tell(&app, &cluster, &zone("True", &at(1))).await;
+    let before = report_and_read(app, &cluster, &zone("True", &at(1))).await;
     app.restart_with(&config(&[rule("Named", "true", "resource.name == 'followed'", "'Why'", "")])).await;
     let now = eventually("the other rule", DEADLINE, async || {
         let now = app.read(&cluster).await;
         (now["status"] != before["status"]).then_some(now)
     })
     .await;
-    assert_eq!(standing(&now)[2..], ["Named=True"]);
+    assert_eq!(condition_states(&now)[2..], ["Named=True"]);
     let changed = text(&now["updated_time"]).to_owned();
-    assert_eq!(times(&now, "Named"), [changed.clone(), changed.clone(), changed]);
+    assert_eq!(condition_times(&now, "Named"), [changed.clone(), changed.clone(), changed]);
 }
 
 /// Rules in no order, of which some always fail.
@@ -176,9 +170,9 @@ fn failing_rules() -> Vec<Value> {
     ]
 }
 
-both_stores!(config = &config(&failing_rules()); a_rule_that_fails_costs_its_own_condition_alone);
+both_stores!(config = &config(&failing_rules()); a_failing_rule_omits_its_own_condition_alone);
 
-async fn a_rule_that_fails_costs_its_own_condition_alone(app: &App) {
+async fn a_failing_rule_omits_its_own_condition_alone(app: &App) {
     let failures = async |kind: &str| {
         let labels = format!("resource_type=\"Cluster\",condition=\"{kind}\"");
         app.metric(&format!("hyperfleet_api_condition_mapping_failures_total{{{labels}}}"))
@@ -186,14 +180,15 @@ async fn a_rule_that_fails_costs_its_own_condition_alone(app: &App) {
             .unwrap_or(0.0)
     };
     let cluster = app.create_cluster("failing").await;
-    assert_eq!(standing(&cluster)[2..], ["Alpha=False", "Zeta=True"]);
+    assert_eq!(condition_states(&cluster)[2..], ["Alpha=False", "Zeta=True"]);
     assert_eq!((failures("BadWhen").await, failures("Divided").await), (1.0, 0.0));
 
-    let sent = with(report("dns", 1, "True", &at(1)), &json!({"data": {"reason": "hunter2".repeat(37)}}));
+    let sent =
+        with_members(report("dns", 1, "True", &at(1)), &json!({"data": {"reason": "hunter2".repeat(37)}}));
     let kept = app.report(&cluster, &sent).await.expect_status(201).json();
     assert_eq!(app.reports(&cluster).await, json!([kept]), "the report is kept");
     let now = app.read(&cluster).await;
-    assert_eq!(standing(&now)[2..], ["Alpha=False", "Zeta=True"]);
+    assert_eq!(condition_states(&now)[2..], ["Alpha=False", "Zeta=True"]);
     for (kind, times) in
         [("BadStatus", 1.0), ("BadWhen", 2.0), ("Divided", 1.0), ("Long", 1.0), ("Zeta", 0.0)]
     {
@@ -223,9 +218,9 @@ async fn a_rule_that_fails_costs_its_own_condition_alone(app: &App) {
     "#);
 
     // Within its bounds it is a reason like any other.
-    let sent = with(report("dns", 1, "True", &at(2)), &json!({"data": {"reason": "é".repeat(128)}}));
-    let now = tell(app, &cluster, &sent).await;
-    assert_eq!(standing(&now)[2..], ["Alpha=False", "Long=True", "Zeta=True"]);
+    let sent = with_members(report("dns", 1, "True", &at(2)), &json!({"data": {"reason": "é".repeat(128)}}));
+    let now = report_and_read(app, &cluster, &sent).await;
+    assert_eq!(condition_states(&now)[2..], ["Alpha=False", "Long=True", "Zeta=True"]);
     assert_eq!(condition(&now, "Long")["reason"], "é".repeat(128));
 }
 
@@ -241,7 +236,7 @@ fn seeing_rules() -> Vec<Value> {
 
 both_stores!(
     config = &config(&seeing_rules());
-    rules_see_every_adapter_that_can_tell,
+    rules_see_every_adapter_with_a_known_availability,
     rules_see_the_resource_as_the_api_returns_it,
     secrets_are_masked,
     a_long_message_is_cut_at_a_character,
@@ -251,16 +246,20 @@ fn shown(resource: &Value, kind: &str) -> Value {
     serde_json::from_str(text(&condition(resource, kind)["message"])).unwrap()
 }
 
-async fn rules_see_every_adapter_that_can_tell(app: &App) {
+async fn rules_see_every_adapter_with_a_known_availability(app: &App) {
     let cluster = app.create_cluster("seen").await;
     assert_eq!(shown(&cluster, "Statuses"), json!([]));
-    tell(app, &cluster, &because(report("validator", 1, "False", &at(1)), "Why", "Because")).await;
-    tell(app, &cluster, &finding(report("unsure", 1, "True", &at(1)), "Other", "Unknown")).await;
-    tell(app, &cluster, &report("unknown", 1, "Unknown", &at(1))).await;
+    report_and_read(app, &cluster, &with_reason(report("validator", 1, "False", &at(1)), "Why", "Because"))
+        .await;
+    report_and_read(app, &cluster, &with_condition(report("unsure", 1, "True", &at(1)), "Other", "Unknown"))
+        .await;
+    report_and_read(app, &cluster, &report("unknown", 1, "Unknown", &at(1))).await;
     app.merge(&cluster, &json!({"spec": {"a": 1}})).await;
-    let sent =
-        with(report("guest", 2, "True", &at(2)), &json!({"data": {"n": 1}, "metadata": {"hidden": 1}}));
-    let now = tell(app, &cluster, &sent).await;
+    let sent = with_members(
+        report("guest", 2, "True", &at(2)),
+        &json!({"data": {"n": 1}, "metadata": {"hidden": 1}}),
+    );
+    let now = report_and_read(app, &cluster, &sent).await;
     let seen = shown(&now, "Statuses");
     let adapters: Vec<_> = seen.as_array().unwrap().iter().map(|s| text(&s["adapter"])).collect();
     assert_eq!(adapters, ["guest", "validator"]);
@@ -311,7 +310,12 @@ async fn secrets_are_masked(app: &App) {
     let spec =
         json!({"kind": "Cluster", "name": "secret", "spec": {"pull_secret": "hunter2", "region": "eu"}});
     let cluster = app.create("/clusters", &spec).await;
-    let now = tell(app, &cluster, &with(report("dns", 1, "True", &at(1)), &json!({"data": data}))).await;
+    let now = report_and_read(
+        app,
+        &cluster,
+        &with_members(report("dns", 1, "True", &at(1)), &json!({"data": data})),
+    )
+    .await;
     assert!(!now["status"].to_string().contains("hunter2"), "{}", now["status"]);
     let seen = shown(&now, "Data");
     for key in secrets {
@@ -332,8 +336,8 @@ async fn a_long_message_is_cut_at_a_character(app: &App) {
         (format!("x{}", "é".repeat(1024)), format!("x{}", "é".repeat(1023))),
         (format!("xx{}", "\u{1f680}".repeat(600)), format!("xx{}", "\u{1f680}".repeat(511))),
     ] {
-        let sent = with(report("dns", 1, "True", &at(1)), &json!({"data": {"long": given}}));
-        let now = tell(app, &cluster, &sent).await;
+        let sent = with_members(report("dns", 1, "True", &at(1)), &json!({"data": {"long": given}}));
+        let now = report_and_read(app, &cluster, &sent).await;
         assert_eq!(condition(&now, "Text")["message"], kept);
         assert_eq!(app.reports(&cluster).await[0]["data"]["long"], given);
     }
@@ -346,29 +350,29 @@ fn endless_rule() -> Value {
     rule("Endless", HAS_DNS, &endless, "", "")
 }
 
-both_stores!(config = &config(&[endless_rule()]); a_rule_that_does_not_end_is_ended);
+both_stores!(config = &config(&[endless_rule()]); an_endless_rule_is_aborted);
 
-async fn a_rule_that_does_not_end_is_ended(app: &App) {
+async fn an_endless_rule_is_aborted(app: &App) {
     let cluster = app.create_cluster("endless").await;
     let list: Vec<u32> = (0..3_000).collect();
-    let sent = with(report("dns", 1, "True", &at(1)), &json!({"data": {"list": list}}));
-    let now = tell(app, &cluster, &sent).await;
-    assert_eq!(standing(&now).len(), 2);
-    let short = with(report("dns", 1, "True", &at(2)), &json!({"data": {"list": [1, 2, 3]}}));
-    assert_eq!(standing(&tell(app, &cluster, &short).await)[2], "Endless=True");
+    let sent = with_members(report("dns", 1, "True", &at(1)), &json!({"data": {"list": list}}));
+    let now = report_and_read(app, &cluster, &sent).await;
+    assert_eq!(condition_states(&now).len(), 2);
+    let short = with_members(report("dns", 1, "True", &at(2)), &json!({"data": {"list": [1, 2, 3]}}));
+    assert_eq!(condition_states(&report_and_read(app, &cluster, &short).await)[2], "Endless=True");
 }
 
 both_stores!(
     config = &format!("{{\"compatibility\":{{\"legacy_conditions\":true}},{}", &config(&[zone_rule()])[1..]);
-    mapped_conditions_come_after_the_older_ones_too,
+    mapped_conditions_come_after_the_legacy_ones,
 );
 
-async fn mapped_conditions_come_after_the_older_ones_too(app: &App) {
+async fn mapped_conditions_come_after_the_legacy_ones(app: &App) {
     let cluster = app.create_cluster("last").await;
-    tell(app, &cluster, &zone("True", &at(1))).await;
-    let now = tell(app, &cluster, &report("validator", 1, "True", &at(1))).await;
+    report_and_read(app, &cluster, &zone("True", &at(1))).await;
+    let now = report_and_read(app, &cluster, &report("validator", 1, "True", &at(1))).await;
     assert_eq!(
-        standing(&now),
+        condition_states(&now),
         [
             "Reconciled=True",
             "LastKnownReconciled=True",

@@ -1,5 +1,4 @@
-//! What the metrics tell of the fleet: what became of reports, who waits for adapters and for how long, and what is
-//! gone.
+//! Metrics of the fleet: outcomes of reports, waiting and stuck resources, and removed ones.
 
 use hyperfleet_testkit::eventually;
 use serde_json::json;
@@ -18,14 +17,14 @@ entities:
 
 both_stores!(
     config = IMPATIENT;
-    reports_are_counted_by_what_became_of_them,
-    what_comes_to_wait_is_counted_once,
-    what_waits_is_shown_by_kind_and_by_deletion,
-    what_is_gone_is_counted_by_kind_and_by_force,
+    reports_are_counted_by_outcome,
+    a_resource_that_starts_to_wait_is_counted_once,
+    waiting_resources_are_counted_by_kind_and_deletion,
+    removed_resources_are_counted_by_kind_and_force,
 );
-both_stores!(what_has_not_waited_for_long_is_not_stuck);
+both_stores!(a_resource_that_waits_briefly_is_not_stuck);
 
-async fn reports_are_counted_by_what_became_of_them(app: &App) {
+async fn reports_are_counted_by_outcome(app: &App) {
     let outcomes = ["stored", "unchanged", "stale", "future_generation", "unknown"];
     let counted = async || {
         let mut counts = Vec::new();
@@ -46,7 +45,7 @@ async fn reports_are_counted_by_what_became_of_them(app: &App) {
         (report("validator", 2, "True", &at(4)), 204, [2, 2, 1, 1, 0]),
         (report("validator", 1, "Unknown", &at(4)), 204, [2, 2, 1, 1, 1]),
         (report("guest", 1, "False", &at(4)), 201, [3, 2, 1, 1, 1]),
-        (with(report("guest", 1, "True", &at(4)), &json!({"conditions": []})), 400, [3, 2, 1, 1, 1]),
+        (with_members(report("guest", 1, "True", &at(4)), &json!({"conditions": []})), 400, [3, 2, 1, 1, 1]),
         (json!({}), 400, [3, 2, 1, 1, 1]),
     ] {
         app.report(&cluster, &sent).await.expect_status(status);
@@ -61,7 +60,7 @@ fn series(name: &str, kind: &str, is_delete: bool) -> String {
     format!("hyperfleet_api_{name}{{resource_type=\"{kind}\",is_delete=\"{is_delete}\"}}")
 }
 
-async fn what_comes_to_wait_is_counted_once(app: &App) {
+async fn a_resource_that_starts_to_wait_is_counted_once(app: &App) {
     let started = async |kind: &str, is_delete: bool| {
         app.metric(&series("reconciliation_started_total", kind, is_delete)).await.unwrap_or(0.0)
     };
@@ -82,7 +81,7 @@ async fn what_comes_to_wait_is_counted_once(app: &App) {
     assert_eq!((started("Cluster", false).await, started("Cluster", true).await), (2.0, 1.0));
 }
 
-async fn what_waits_is_shown_by_kind_and_by_deletion(app: &App) {
+async fn waiting_resources_are_counted_by_kind_and_deletion(app: &App) {
     let shows = async |name: &str, expected: [f64; 6]| {
         eventually(&format!("{name} {expected:?}"), DEADLINE, async || {
             let mut shown = Vec::new();
@@ -127,7 +126,7 @@ async fn what_waits_is_shown_by_kind_and_by_deletion(app: &App) {
     assert_eq!(app.metric(&series(&duration, "Cluster", false)).await, Some(0.0));
 }
 
-async fn what_has_not_waited_for_long_is_not_stuck(app: &App) {
+async fn a_resource_that_waits_briefly_is_not_stuck(app: &App) {
     app.create_cluster("patient").await;
     eventually("one that waits", DEADLINE, async || {
         let waiting = app.metric(&series("resource_pending_reconciliation", "Cluster", false)).await?;
@@ -140,7 +139,7 @@ async fn what_has_not_waited_for_long_is_not_stuck(app: &App) {
     }
 }
 
-async fn what_is_gone_is_counted_by_kind_and_by_force(app: &App) {
+async fn removed_resources_are_counted_by_kind_and_force(app: &App) {
     let gone = async |kind: &str, forced: bool| {
         let series =
             format!("hyperfleet_api_hard_deletes_total{{resource_type=\"{kind}\",forced=\"{forced}\"}}");

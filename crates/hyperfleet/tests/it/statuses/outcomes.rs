@@ -1,5 +1,5 @@
-//! What becomes of a report, row by row of the table: kept or discarded, and what is to be seen afterwards. A report
-//! that is discarded leaves no trace at all.
+//! The outcome of a report, row by row of the table: stored or discarded, and what is read afterwards. A discarded
+//! report leaves no trace.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use super::*;
 use crate::support::*;
 
 both_stores!(
-    what_is_not_there_takes_no_reports,
-    a_report_is_taken_and_read_by_every_path_and_by_put_and_post,
+    a_report_on_a_missing_resource_is_not_found,
+    a_report_is_accepted_and_read_on_every_path_by_put_and_post,
 );
 both_stores!(
     config = CATALOG;
@@ -19,11 +19,11 @@ both_stores!(
     of_two_reports_of_the_same_moment_the_later_arrival_wins,
     a_report_on_a_new_generation_may_be_of_an_earlier_time,
     a_report_without_the_mandatory_conditions_is_refused_naming_them,
-    what_is_discarded_is_not_asked_for_its_conditions,
-    an_adapter_that_cannot_tell_any_more_changes_nothing,
-    an_adapter_that_cannot_tell_yet_is_kept_but_does_not_count,
-    an_active_resource_knows_nothing_of_finalized,
-    a_finalizing_resource_takes_finalized_whatever_available_says,
+    the_conditions_of_a_discarded_report_are_not_checked,
+    a_later_unknown_report_is_discarded,
+    a_first_unknown_report_is_stored_without_effect,
+    finalized_has_no_effect_on_an_active_resource,
+    finalized_counts_whatever_available_says,
     a_path_must_name_the_right_owners,
 );
 
@@ -43,14 +43,14 @@ async fn discarded(app: &App, resource: &Value, report: &Value) {
     }
 }
 
-async fn what_is_not_there_takes_no_reports(app: &App) {
+async fn a_report_on_a_missing_resource_is_not_found(app: &App) {
     let cluster = app.create_cluster("there").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     let stranger = "01890000-0000-7000-8000-000000000000";
     let sent = report("validator", 1, "True", &at(0));
     for (path, code, detail) in [
         (format!("/clusters/{stranger}"), "NTF-002", format!("Cluster '{stranger}' not found")),
-        ("/clusters/nobody".to_owned(), "NTF-002", "Cluster 'nobody' not found".to_owned()),
+        ("/clusters/absent".to_owned(), "NTF-002", "Cluster 'absent' not found".to_owned()),
         (format!("/clusters/{}", id(&pool)), "NTF-002", format!("Cluster '{}' not found", id(&pool))),
         (format!("/nodepools/{}", id(&cluster)), "NTF-003", format!("NodePool '{}' not found", id(&cluster))),
         (format!("/resources/{stranger}"), "NTF-001", format!("Resource '{stranger}' not found")),
@@ -107,7 +107,7 @@ async fn a_path_must_name_the_right_owners(app: &App) {
     }
 }
 
-async fn a_report_is_taken_and_read_by_every_path_and_by_put_and_post(app: &App) {
+async fn a_report_is_accepted_and_read_on_every_path_by_put_and_post(app: &App) {
     let cluster = app.create_cluster("owner").await;
     let pool = app.create_nodepool(&cluster, "pool").await;
     let (cluster_id, pool_id) = (id(&cluster), id(&pool));
@@ -187,7 +187,7 @@ async fn a_report_on_a_new_generation_may_be_of_an_earlier_time(app: &App) {
 async fn a_report_without_the_mandatory_conditions_is_refused_naming_them(app: &App) {
     let cluster = app.create_cluster("mandatory").await;
     let before = world(app, &cluster).await;
-    let sent = with(
+    let sent = with_members(
         report("validator", 1, "True", &at(0)),
         &json!({"conditions": [{"type": "Applied", "status": "True"}, {"type": "health", "status": "True"}]}),
     );
@@ -224,7 +224,7 @@ async fn a_report_without_the_mandatory_conditions_is_refused_naming_them(app: &
     {
         let conditions: Vec<_> =
             given.iter().map(|kind| json!({"type": kind, "status": "Unknown"})).collect();
-        let sent = with(report("validator", 1, "True", &at(0)), &json!({"conditions": conditions}));
+        let sent = with_members(report("validator", 1, "True", &at(0)), &json!({"conditions": conditions}));
         let answer = app.report(&cluster, &sent).await.expect_status(400);
         assert_eq!(answer.problem_code(), "HYPERFLEET-VAL-002");
         let missing: Vec<_> = all.into_iter().filter(|kind| !given.contains(kind)).collect();
@@ -237,40 +237,50 @@ async fn a_report_without_the_mandatory_conditions_is_refused_naming_them(app: &
     assert_eq!(world(app, &cluster).await, before);
 }
 
-async fn what_is_discarded_is_not_asked_for_its_conditions(app: &App) {
+async fn the_conditions_of_a_discarded_report_are_not_checked(app: &App) {
     let cluster = app.create_cluster("order").await;
     app.merge(&cluster, &json!({"spec": {"a": 1}})).await;
     app.report(&cluster, &report("validator", 2, "True", &at(5))).await.expect_status(201);
     for (generation, second) in [(3, 9), (1, 9), (2, 4)] {
-        let lacking = with(report("validator", generation, "True", &at(second)), &json!({"conditions": []}));
+        let lacking =
+            with_members(report("validator", generation, "True", &at(second)), &json!({"conditions": []}));
         discarded(app, &cluster, &lacking).await;
     }
-    let lacking = with(report("validator", 2, "True", &at(5)), &json!({"conditions": []}));
+    let lacking = with_members(report("validator", 2, "True", &at(5)), &json!({"conditions": []}));
     app.report(&cluster, &lacking).await.expect_status(400);
 }
 
-async fn an_adapter_that_cannot_tell_any_more_changes_nothing(app: &App) {
+async fn a_later_unknown_report_is_discarded(app: &App) {
     let cluster = app.create_cluster("unknown").await;
     app.report(&cluster, &report("validator", 1, "True", &at(0))).await.expect_status(201);
     discarded(app, &cluster, &report("validator", 1, "Unknown", &at(9))).await;
-    let said = with(report("validator", 1, "Unknown", &at(9)), &json!({"data": {"new": true}}));
-    discarded(app, &cluster, &finding(said, "Finalized", "True")).await;
+    let said = with_members(report("validator", 1, "Unknown", &at(9)), &json!({"data": {"new": true}}));
+    discarded(app, &cluster, &with_condition(said, "Finalized", "True")).await;
     app.merge(&cluster, &json!({"spec": {"a": 1}})).await;
     discarded(app, &cluster, &report("validator", 2, "Unknown", &at(9))).await;
 
     app.remove(&cluster).await;
     discarded(app, &cluster, &report("validator", 3, "Unknown", &at(9))).await;
-    discarded(app, &cluster, &finding(report("validator", 3, "Unknown", &at(9)), "Finalized", "False")).await;
-    discarded(app, &cluster, &finding(report("validator", 3, "Unknown", &at(9)), "Finalized", "Unknown"))
-        .await;
+    discarded(
+        app,
+        &cluster,
+        &with_condition(report("validator", 3, "Unknown", &at(9)), "Finalized", "False"),
+    )
+    .await;
+    discarded(
+        app,
+        &cluster,
+        &with_condition(report("validator", 3, "Unknown", &at(9)), "Finalized", "Unknown"),
+    )
+    .await;
 }
 
-async fn an_adapter_that_cannot_tell_yet_is_kept_but_does_not_count(app: &App) {
+async fn a_first_unknown_report_is_stored_without_effect(app: &App) {
     let cluster = app.create_cluster("first").await;
     let tag = app.etag(&cluster).await;
     app.report(&cluster, &report("dns", 1, "True", &at(0))).await.expect_status(201);
     let before = app.read(&cluster).await;
-    let unknown = because(report("validator", 1, "Unknown", &at(1)), "Starting", "Wait for it");
+    let unknown = with_reason(report("validator", 1, "Unknown", &at(1)), "Starting", "Wait for it");
     let kept = app.report(&cluster, &unknown).await.expect_status(201).json();
     assert_eq!(app.reports(&cluster).await[1], kept);
     assert_eq!(app.read(&cluster).await, before, "it is not aggregated");
@@ -280,30 +290,30 @@ async fn an_adapter_that_cannot_tell_yet_is_kept_but_does_not_count(app: &App) {
     // What is computed for another reason does not count it either.
     app.merge(&cluster, &json!({"labels": {"a": "b"}})).await;
     assert_eq!(
-        standing(&app.read(&cluster).await),
+        condition_states(&app.read(&cluster).await),
         ["Reconciled=False", "LastKnownReconciled=False", "DnsSuccessful=True"]
     );
     let kept = app.report(&cluster, &report("validator", 1, "True", &at(3))).await.expect_status(201).json();
     assert_eq!(kept["created_time"], at(1));
     assert_eq!(
-        standing(&app.read(&cluster).await),
+        condition_states(&app.read(&cluster).await),
         ["Reconciled=True", "LastKnownReconciled=True", "ValidatorSuccessful=True", "DnsSuccessful=True"]
     );
 }
 
-async fn an_active_resource_knows_nothing_of_finalized(app: &App) {
+async fn finalized_has_no_effect_on_an_active_resource(app: &App) {
     let cluster = app.create_cluster("active").await;
     for (second, adapter) in ["validator", "dns"].into_iter().enumerate() {
         let sent = finalized(adapter, 1, &at(second as u32));
         app.report(&cluster, &sent).await.expect_status(201);
     }
     let now = app.read(&cluster).await;
-    assert_eq!(says(&now, "Reconciled").1, "ReconciledNotAvailable");
+    assert_eq!(condition_summary(&now, "Reconciled").1, "ReconciledNotAvailable");
     assert_eq!(now.get("deleted_time"), None);
-    discarded(app, &cluster, &finding(report("dns", 1, "Unknown", &at(9)), "Finalized", "True")).await;
+    discarded(app, &cluster, &with_condition(report("dns", 1, "Unknown", &at(9)), "Finalized", "True")).await;
 }
 
-async fn a_finalizing_resource_takes_finalized_whatever_available_says(app: &App) {
+async fn finalized_counts_whatever_available_says(app: &App) {
     for available in ["True", "False", "Unknown"] {
         for known in [false, true] {
             let cluster = app.create_cluster(&unique("going")).await;
@@ -311,17 +321,17 @@ async fn a_finalizing_resource_takes_finalized_whatever_available_says(app: &App
                 app.report(&cluster, &report("dns", 1, "True", &at(0))).await.expect_status(201);
             }
             app.remove(&cluster).await;
-            let sent = finding(report("dns", 2, available, &at(1)), "Finalized", "True");
+            let sent = with_condition(report("dns", 2, available, &at(1)), "Finalized", "True");
             let kept = app.report(&cluster, &sent).await.expect_status(201).json();
             assert_eq!(app.reports(&cluster).await, json!([kept]));
             let now = app.read(&cluster).await;
             assert_eq!(
-                says(&now, "Reconciled").2,
+                condition_summary(&now, "Reconciled").2,
                 "Required adapters not reporting Finalized=True at generation 2: validator"
             );
             let shown = if available == "True" { "True" } else { "False" };
             assert_eq!(condition(&now, "DnsSuccessful")["status"], shown, "{available}");
-            assert_eq!(times(&now, "Reconciled")[1], at(1));
+            assert_eq!(condition_times(&now, "Reconciled")[1], at(1));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The one record that is kept of an adapter's reports on a resource: what is replaced, what lasts, and that what is
-//! stored comes back as it was given.
+//! The one record of an adapter's reports on a resource: what is replaced, what is kept, and that values are returned
+//! as sent.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use super::*;
 use crate::support::*;
 
 both_stores!(
-    a_report_is_answered_as_it_is_kept,
-    a_record_is_of_the_first_report_and_was_last_heard_in_the_last,
+    a_report_is_answered_as_stored,
+    a_record_has_the_time_of_its_first_and_its_last_report,
     a_condition_keeps_its_time_while_it_keeps_its_status,
-    a_report_replaces_everything_that_was_said_before,
+    a_report_replaces_the_previous_one_whole,
     each_adapter_and_each_resource_has_its_own_record,
     numbers_come_back_as_they_were_written,
     any_json_comes_back,
     any_text_comes_back,
-    empty_words_are_kept_apart_from_none,
+    empty_texts_differ_from_absent_ones,
 );
 
-async fn a_report_is_answered_as_it_is_kept(app: &App) {
+async fn a_report_is_answered_as_stored(app: &App) {
     let cluster = app.create_cluster("kept").await;
     let sent = json!({
         "adapter": "validator",
@@ -90,7 +90,7 @@ async fn a_report_is_answered_as_it_is_kept(app: &App) {
     assert_eq!(times, [at(0), at(0)]);
 }
 
-async fn a_record_is_of_the_first_report_and_was_last_heard_in_the_last(app: &App) {
+async fn a_record_has_the_time_of_its_first_and_its_last_report(app: &App) {
     let cluster = app.create_cluster("times").await;
     for (second, available) in [(3, "Unknown"), (5, "True"), (5, "False"), (9, "False")] {
         let kept =
@@ -111,7 +111,8 @@ async fn a_condition_keeps_its_time_while_it_keeps_its_status(app: &App) {
     let told = async |second: u32, conditions: &[(&str, &str)]| -> Vec<(String, String)> {
         let conditions: Vec<_> =
             conditions.iter().map(|(kind, status)| json!({"type": kind, "status": status})).collect();
-        let sent = with(report("validator", 1, "True", &at(second)), &json!({"conditions": conditions}));
+        let sent =
+            with_members(report("validator", 1, "True", &at(second)), &json!({"conditions": conditions}));
         let kept = app.report(&cluster, &sent).await.expect_status(201).json();
         assert_eq!(app.reports(&cluster).await, json!([kept]));
         let since = |c: &Value| (text(&c["type"]).to_owned(), text(&c["last_transition_time"]).to_owned());
@@ -133,7 +134,7 @@ async fn a_condition_keeps_its_time_while_it_keeps_its_status(app: &App) {
     let fourth = told(4, &all).await;
     assert_eq!(fourth, since(&[("Available", 4), ("Applied", 1), ("Health", 1), ("Extra", 4)]));
     // Only the status counts, and the time of the report only where it changed.
-    let mut words = because(report("validator", 1, "True", &at(5)), "Other", "Words");
+    let mut words = with_reason(report("validator", 1, "True", &at(5)), "Other", "Words");
     words["data"] = json!({"other": 1});
     let fifth = app.report(&cluster, &words).await.expect_status(201).json();
     assert_eq!(fifth["conditions"][0]["last_transition_time"], at(4));
@@ -145,14 +146,19 @@ async fn a_condition_keeps_its_time_while_it_keeps_its_status(app: &App) {
     assert_eq!(sixth["conditions"][0]["last_transition_time"], at(4));
 }
 
-async fn a_report_replaces_everything_that_was_said_before(app: &App) {
+async fn a_report_replaces_the_previous_one_whole(app: &App) {
     let cluster = app.create_cluster("replaced").await;
-    let rich = with(
-        finding(because(report("validator", 1, "False", &at(0)), "Reason", "Message"), "Extra", "True"),
+    let rich = with_members(
+        with_condition(
+            with_reason(report("validator", 1, "False", &at(0)), "Reason", "Message"),
+            "Extra",
+            "True",
+        ),
         &json!({"data": {"a": 1, "b": {"c": 2}}, "metadata": {"m": 1}}),
     );
     app.report(&cluster, &rich).await.expect_status(201);
-    let other = with(report("validator", 1, "False", &at(1)), &json!({"data": {"b": {}}, "metadata": {}}));
+    let other =
+        with_members(report("validator", 1, "False", &at(1)), &json!({"data": {"b": {}}, "metadata": {}}));
     let kept = app.report(&cluster, &other).await.expect_status(201).json();
     assert_eq!((&kept["data"], &kept["metadata"]), (&json!({"b": {}}), &json!({})));
     assert_eq!(kept["conditions"].as_array().unwrap().len(), 3);
@@ -169,7 +175,7 @@ async fn each_adapter_and_each_resource_has_its_own_record(app: &App) {
     for cluster in [&one, &two] {
         for adapter in ["validator", "Validator", "validator "] {
             second += 1;
-            let sent = with(report(adapter, 1, "True", &at(second)), &json!({"data": {"n": second}}));
+            let sent = with_members(report(adapter, 1, "True", &at(second)), &json!({"data": {"n": second}}));
             app.report(cluster, &sent).await.expect_status(201);
         }
     }
@@ -223,7 +229,7 @@ async fn any_json_comes_back(app: &App) {
         "text": "\u{1}\u{7f}\u{e9}\u{2028}\u{fffd}\u{1f680} \" \\ / \n\t", "with.dot": 1, "with'quote": 1, "a/b~c": 1,
         "e\u{301}": "decomposed", "\u{e9}": "composed",
     });
-    let sent = with(report("validator", 1, "True", &at(0)), &json!({"data": any, "metadata": any}));
+    let sent = with_members(report("validator", 1, "True", &at(0)), &json!({"data": any, "metadata": any}));
     let kept = app.report(&cluster, &sent).await.expect_status(201).json();
     for kept in [&kept, &app.reports(&cluster).await[0]] {
         assert_eq!((&kept["data"], &kept["metadata"]), (&any, &any));
@@ -238,13 +244,13 @@ async fn any_text_comes_back(app: &App) {
     let mut second = 0;
     for message in [tricky, &long, "", " "] {
         second += 2;
-        let sent = because(report("validator", 1, "False", &at(second)), tricky, message);
+        let sent = with_reason(report("validator", 1, "False", &at(second)), tricky, message);
         let kept = app.report(&cluster, &sent).await.expect_status(201).json();
         let said = &kept["conditions"][0];
         assert_eq!((&said["reason"], &said["message"]), (&json!(tricky), &json!(message)));
         assert_eq!(app.reports(&cluster).await, json!([kept]));
         // The same once more: only times move, whatever the texts beside them hold.
-        let again = with(sent, &json!({"observed_time": at(second + 1)}));
+        let again = with_members(sent, &json!({"observed_time": at(second + 1)}));
         app.report(&cluster, &again).await.expect_status(201);
         let now = app.read(&cluster).await;
         let shown = condition(&now, "ValidatorSuccessful");
@@ -253,9 +259,9 @@ async fn any_text_comes_back(app: &App) {
     }
 }
 
-async fn empty_words_are_kept_apart_from_none(app: &App) {
+async fn empty_texts_differ_from_absent_ones(app: &App) {
     let cluster = app.create_cluster("empty").await;
-    let sent = because(report("validator", 1, "True", &at(0)), "", "");
+    let sent = with_reason(report("validator", 1, "True", &at(0)), "", "");
     let kept = app.report(&cluster, &sent).await.expect_status(201).json();
     assert_eq!(
         (&kept["conditions"][0]["reason"], &kept["conditions"][0]["message"]),

@@ -1,4 +1,4 @@
-//! What a server that stops leaves to the next one: reports, conditions, and the times that only confirmations moved.
+//! What a restart keeps: reports, conditions, and confirmed times.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,9 @@ use super::*;
 use crate::support::*;
 
 both_stores!(
-    owned, config = CATALOG;
-    a_restart_changes_nothing_that_is_to_be_read,
-    a_crash_loses_nothing_that_was_answered,
+    config = CATALOG;
+    a_restart_changes_no_answer,
+    a_crash_loses_no_answered_report,
     adapters_that_reported_before_a_restart_report_again_after_it_one_by_one,
     a_newer_generation_may_be_reported_on_with_an_older_time,
 );
@@ -18,9 +18,11 @@ async fn fleet(app: &App) -> Vec<Value> {
     let confirmed = app.create_cluster("confirmed").await;
     for second in [1, 2, 3] {
         for adapter in ["validator", "dns", "guest"] {
-            let sent = because(report(adapter, 1, "True", &at(second)), "Reason", "Message");
-            let sent =
-                with(sent, &json!({"data": {"n": 18_446_744_073_709_551_615_u64}, "metadata": {"m": null}}));
+            let sent = with_reason(report(adapter, 1, "True", &at(second)), "Reason", "Message");
+            let sent = with_members(
+                sent,
+                &json!({"data": {"n": 18_446_744_073_709_551_615_u64}, "metadata": {"m": null}}),
+            );
             app.report(&confirmed, &sent).await.expect_status(201);
         }
     }
@@ -44,21 +46,21 @@ async fn everything(app: &App, fleet: &[Value]) -> Value {
     all.into()
 }
 
-async fn a_restart_changes_nothing_that_is_to_be_read(mut app: App) {
-    let fleet = fleet(&app).await;
-    let before = everything(&app, &fleet).await;
+async fn a_restart_changes_no_answer(app: &mut App) {
+    let fleet = fleet(app).await;
+    let before = everything(app, &fleet).await;
     let confirmed = app.read(&fleet[0]).await;
-    assert_eq!(times(&confirmed, "Reconciled")[1..], [at(3), at(1)]);
+    assert_eq!(condition_times(&confirmed, "Reconciled")[1..], [at(3), at(1)]);
     for _ in 0..2 {
         app.restart().await;
-        assert_eq!(everything(&app, &fleet).await, before);
+        assert_eq!(everything(app, &fleet).await, before);
     }
     // The next report goes on from there: nothing but its own time moves.
     let tag = app.etag(&fleet[0]).await;
     let sent = app.reports(&fleet[0]).await[0].clone();
     assert_eq!(sent["adapter"], "dns");
-    let again = with(
-        because(report("dns", 1, "True", &at(9)), "Reason", "Message"),
+    let again = with_members(
+        with_reason(report("dns", 1, "True", &at(9)), "Reason", "Message"),
         &json!({"data": sent["data"], "metadata": sent["metadata"]}),
     );
     let kept = app.report(&fleet[0], &again).await.expect_status(201).json();
@@ -70,15 +72,15 @@ async fn a_restart_changes_nothing_that_is_to_be_read(mut app: App) {
     app.get(href(&fleet[1])).await.expect_status(404);
 }
 
-async fn a_crash_loses_nothing_that_was_answered(mut app: App) {
-    let fleet = fleet(&app).await;
-    let before = everything(&app, &fleet).await;
+async fn a_crash_loses_no_answered_report(app: &mut App) {
+    let fleet = fleet(app).await;
+    let before = everything(app, &fleet).await;
     app.server.kill9();
     app.restart().await;
-    assert_eq!(everything(&app, &fleet).await, before);
+    assert_eq!(everything(app, &fleet).await, before);
 }
 
-async fn a_newer_generation_may_be_reported_on_with_an_older_time(mut app: App) {
+async fn a_newer_generation_may_be_reported_on_with_an_older_time(app: &mut App) {
     let cluster = app.create_cluster("slow-clock").await;
     for second in [1, 9] {
         for adapter in ["validator", "dns"] {
@@ -99,7 +101,7 @@ async fn a_newer_generation_may_be_reported_on_with_an_older_time(mut app: App) 
 }
 
 /// What one adapter's report brings back to mind must not hide what another one said before.
-async fn adapters_that_reported_before_a_restart_report_again_after_it_one_by_one(mut app: App) {
+async fn adapters_that_reported_before_a_restart_report_again_after_it_one_by_one(app: &mut App) {
     let cluster = app.create_cluster("again").await;
     for adapter in ["validator", "dns", "guest"] {
         app.report(&cluster, &report(adapter, 1, "True", &at(1))).await.expect_status(201);
@@ -111,5 +113,5 @@ async fn adapters_that_reported_before_a_restart_report_again_after_it_one_by_on
         assert_eq!(kept["created_time"], at(1), "{kept}");
     }
     assert_eq!(app.reports(&cluster).await.as_array().map(Vec::len), Some(3));
-    assert_eq!(times(&app.read(&cluster).await, "Reconciled")[1], at(3));
+    assert_eq!(condition_times(&app.read(&cluster).await, "Reconciled")[1], at(3));
 }

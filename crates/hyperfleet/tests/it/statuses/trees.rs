@@ -1,5 +1,5 @@
-//! Deletion of trees: whatever the order in which adapters finish, each resource goes when nothing is left to wait for,
-//! and its owners go with it, without anybody reporting again.
+//! Deletion of trees: in any order of reports, each resource is removed when it waits for nothing, and its owners with
+//! it.
 
 use serde_json::{Value, json};
 
@@ -30,12 +30,12 @@ entities:
 both_stores!(
     config = LEVELS;
     the_last_report_at_the_bottom_removes_the_whole_tree,
-    a_tree_that_finishes_from_the_bottom_goes_level_by_level,
-    a_tree_that_finishes_in_the_middle_last_goes_from_there,
+    a_tree_finalized_from_the_bottom_is_removed_level_by_level,
+    a_tree_finalized_last_in_the_middle_is_removed_from_there,
     an_active_child_that_restricts_refuses_and_a_finalizing_one_is_waited_for,
-    a_child_that_was_going_already_keeps_its_own_deletion,
-    below_a_finalizing_parent_nothing_changes_but_by_reports,
-    a_child_that_goes_leaves_an_active_parent_alone,
+    a_finalizing_child_keeps_its_own_deletion,
+    children_of_a_finalizing_parent_change_only_by_reports,
+    the_removal_of_a_child_leaves_an_active_parent_alone,
     force_delete_of_the_last_child_removes_the_waiting_owners,
     a_finalized_report_before_the_children_are_gone_is_remembered,
 );
@@ -66,8 +66,11 @@ async fn gone(app: &App, resource: &Value) {
 
 async fn waits_for(app: &App, resource: &Value, what: &str) {
     let now = app.read(resource).await;
-    assert_eq!((now["generation"].as_u64(), says(&now, "Reconciled").0.as_str()), (Some(2), "False"));
-    let (_, reason, message, _) = says(&now, "Reconciled");
+    assert_eq!(
+        (now["generation"].as_u64(), condition_summary(&now, "Reconciled").0.as_str()),
+        (Some(2), "False")
+    );
+    let (_, reason, message, _) = condition_summary(&now, "Reconciled");
     let told = match reason.as_str() {
         "ReconciledWaitingForChildren" => "Deletion in progress: waiting for child resources: ",
         _ => "Required adapters not reporting Finalized=True at generation 2: ",
@@ -105,7 +108,7 @@ async fn the_last_report_at_the_bottom_removes_the_whole_tree(app: &App) {
     assert_eq!(app.get("/resources?showDeleted=true").await.json()["total"], 0);
 }
 
-async fn a_tree_that_finishes_from_the_bottom_goes_level_by_level(app: &App) {
+async fn a_tree_finalized_from_the_bottom_is_removed_level_by_level(app: &App) {
     let (region, site, units) = tree(app).await;
     app.remove(&region).await;
     for unit in &units {
@@ -122,7 +125,7 @@ async fn a_tree_that_finishes_from_the_bottom_goes_level_by_level(app: &App) {
     gone(app, &region).await;
 }
 
-async fn a_tree_that_finishes_in_the_middle_last_goes_from_there(app: &App) {
+async fn a_tree_finalized_last_in_the_middle_is_removed_from_there(app: &App) {
     let (region, site, units) = tree(app).await;
     app.remove(&region).await;
     finish(app, &region, "region").await;
@@ -167,7 +170,7 @@ async fn an_active_child_that_restricts_refuses_and_a_finalizing_one_is_waited_f
     gone(app, &region).await;
 }
 
-async fn a_child_that_was_going_already_keeps_its_own_deletion(app: &App) {
+async fn a_finalizing_child_keeps_its_own_deletion(app: &App) {
     let (region, site, [early, late]) = tree(app).await;
     app.remove(&early).await;
     finish(app, &early, "power").await;
@@ -187,7 +190,7 @@ async fn a_child_that_was_going_already_keeps_its_own_deletion(app: &App) {
     gone(app, &region).await;
 }
 
-async fn below_a_finalizing_parent_nothing_changes_but_by_reports(app: &App) {
+async fn children_of_a_finalizing_parent_change_only_by_reports(app: &App) {
     let (region, site, [unit, _]) = tree(app).await;
     app.remove(&region).await;
     let refused = app.patch(href(&unit)).json(&json!({"spec": {"a": 1}})).await.expect_status(409);
@@ -204,7 +207,7 @@ async fn below_a_finalizing_parent_nothing_changes_but_by_reports(app: &App) {
     waits_for(app, &site, "site").await;
 }
 
-async fn a_child_that_goes_leaves_an_active_parent_alone(app: &App) {
+async fn the_removal_of_a_child_leaves_an_active_parent_alone(app: &App) {
     let (region, site, [unit, other]) = tree(app).await;
     let before = [app.get(href(&region)).await, app.get(href(&site)).await, app.get(href(&other)).await];
     app.remove(&unit).await;
@@ -239,7 +242,7 @@ async fn a_finalized_report_before_the_children_are_gone_is_remembered(app: &App
         for second in 1..4 {
             app.report(resource, &finalized(adapter, 2, &at(second))).await.expect_status(201);
         }
-        assert_eq!(times(&app.read(resource).await, "Reconciled")[1], at(3));
+        assert_eq!(condition_times(&app.read(resource).await, "Reconciled")[1], at(3));
     }
     for unit in &units {
         app.force_delete(unit).await;

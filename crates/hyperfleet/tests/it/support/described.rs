@@ -158,7 +158,7 @@ mod tests {
 
     /// A real answer, altered, before the judge.
     async fn judged(query: &str, alter: impl FnOnce(&mut Answer, &mut Value)) {
-        let app = App::on_sqlite(DEFAULT).await;
+        let app = App::sqlite(DEFAULT).await;
         let cluster = app.create_cluster("judged").await;
         let path = format!("{}{query}", href(&cluster));
         let mut answer = app.get(&path).await.expect_status(200);

@@ -1,5 +1,5 @@
-//! What differs from run to run, replaced by what does not: ids and times become numbers in the order in which they
-//! are seen, so that a snapshot still shows which of them are equal.
+//! Ids and times, which differ from run to run, replaced by numbers in the order of their appearance, so that a
+//! snapshot still shows which of them are equal.
 
 use std::fmt::Write as _;
 

@@ -1,14 +1,12 @@
-//! A terminal that tmux plays, with a shell in it: what a person would see, and the keys that they would press.
+//! A terminal in tmux with a shell in it: what a person would see, and the keys that they would press.
 
 use std::process::Command;
-use std::time::Duration;
 
 use hyperfleet_testkit::eventually;
 
 use crate::operations::program::Program;
 
-/// Met only when something is broken.
-const DEADLINE: Duration = Duration::from_secs(60);
+use super::DEADLINE;
 
 /// A terminal of so many columns; its tmux ends with this value.
 pub(crate) struct Terminal {

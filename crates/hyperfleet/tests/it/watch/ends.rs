@@ -1,10 +1,10 @@
-//! The end of a watch: at shutdown everyone is told from where to go on, and the process does not wait for them.
+//! The end of a watch: at shutdown every watcher learns where to resume, and the process does not wait for them.
 
 use super::*;
 
-both_stores!(owned, config = DEFAULT; a_server_that_stops_tells_its_watchers_from_where_to_go_on);
+both_stores!(config = DEFAULT; a_stopping_server_tells_watchers_where_to_resume);
 
-async fn a_server_that_stops_tells_its_watchers_from_where_to_go_on(mut app: App) {
+async fn a_stopping_server_tells_watchers_where_to_resume(app: &mut App) {
     // So long a grace would be noticed.
     app.restart_with("health: {shutdown_timeout: 10m}").await;
     app.create_cluster("first").await;

@@ -1,4 +1,4 @@
-//! The two forms of a stream, and what is around it.
+//! The two formats of a stream, and its headers.
 
 use hyperfleet_testkit::{Answer, eventually};
 
@@ -6,10 +6,10 @@ use super::*;
 
 both_stores!(
     a_watch_is_server_sent_events_unless_lines_are_asked_for,
-    an_accept_that_allows_neither_form_is_refused,
+    an_accept_header_without_either_format_is_refused,
     a_stream_is_never_compressed,
-    head_tells_the_headers_of_a_watch_and_is_over,
-    a_silent_watch_says_how_far_it_is,
+    head_answers_the_headers_of_a_watch,
+    an_idle_watch_sends_bookmarks,
 );
 
 const NDJSON: &str = "application/x-ndjson";
@@ -56,7 +56,7 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
     assert_eq!(stream.change().await.object(), &later, "changes come in the same form");
 }
 
-async fn an_accept_that_allows_neither_form_is_refused(app: &App) {
+async fn an_accept_header_without_either_format_is_refused(app: &App) {
     for accept in ["application/json", "text/html", "text/event-stream;q=0", "rubbish"] {
         let answer = app.get(&watched("/clusters")).header("accept", accept).await;
         assert_eq!(answer.status, 406, "{accept}: {answer}");
@@ -83,19 +83,19 @@ async fn a_stream_is_never_compressed(app: &App) {
     }
 }
 
-async fn head_tells_the_headers_of_a_watch_and_is_over(app: &App) {
+async fn head_answers_the_headers_of_a_watch(app: &App) {
     app.create_cluster("made").await;
     let answer = app.head(&watched("/clusters")).await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some(SSE)));
     assert!(answer.body.is_empty());
-    eventually("nobody watches", DEADLINE, async || {
+    eventually("no watch is open", DEADLINE, async || {
         (app.metric("hyperfleet_watch_watchers").await == Some(0.0)).then_some(())
     })
     .await;
     app.head(&watched("/clusters?since=99")).await.expect_status(400);
 }
 
-async fn a_silent_watch_says_how_far_it_is(app: &App) {
+async fn an_idle_watch_sends_bookmarks(app: &App) {
     let mut stream = app.watch("/nodepools").await;
     assert_eq!(stream.until_bookmark().await, (vec![], 0));
     app.create_cluster("elsewhere").await;

@@ -1,4 +1,4 @@
-//! What is told about watches.
+//! Metrics of watches.
 
 use hyperfleet_testkit::eventually;
 

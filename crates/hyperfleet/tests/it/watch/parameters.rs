@@ -1,4 +1,4 @@
-//! What may be asked of a watch, and from where it may begin.
+//! Parameters of a watch, and the versions from which it may begin.
 
 use hyperfleet_testkit::eventually;
 
@@ -6,15 +6,15 @@ use super::*;
 
 both_stores!(
     the_present_state_comes_by_version_and_then_a_bookmark,
-    from_the_version_of_a_list_come_the_changes_after_it,
-    from_zero_comes_all_that_is_kept,
+    a_watch_from_the_version_of_a_list_sends_later_changes,
+    a_watch_from_zero_sends_the_whole_feed,
     a_version_of_the_future_is_refused,
-    what_is_no_version_is_refused,
-    the_last_event_beats_since,
-    how_a_list_is_cut_into_pages_has_no_meaning_for_a_watch,
+    a_malformed_version_is_refused,
+    last_event_id_overrides_since,
+    paging_parameters_are_refused_for_a_watch,
     watch_is_true_or_false,
 );
-both_stores!(owned, config = DEFAULT; a_version_that_is_no_longer_kept_is_gone);
+both_stores!(config = DEFAULT; an_expired_version_is_gone);
 
 async fn the_present_state_comes_by_version_and_then_a_bookmark(app: &App) {
     let mut stream = app.watch("/clusters").await;
@@ -34,24 +34,24 @@ async fn the_present_state_comes_by_version_and_then_a_bookmark(app: &App) {
     for event in &events {
         assert_eq!(event.object(), &app.read(event.object()).await);
     }
-    // Whoever was there before was told of each by itself.
+    // A watch that began earlier received each change by itself.
     let seen = events_of(&mut stream, 5).await;
     assert_eq!(versions(&seen), [1, 2, 3, 4, 5]);
     assert_eq!(named(&seen)[4], ("MODIFIED", "first"));
 }
 
-async fn from_the_version_of_a_list_come_the_changes_after_it(app: &App) {
+async fn a_watch_from_the_version_of_a_list_sends_later_changes(app: &App) {
     let early = app.create_cluster("early").await;
     let list = app.get("/clusters").await.expect_status(200).json();
     let since = list["version"].as_u64().unwrap();
     app.create_cluster("late").await;
     app.merge(&early, &json!({"labels": {"a": "b"}})).await;
     let mut stream = app.watch(&format!("/clusters?since={since}")).await;
-    let told = told(app, &mut stream).await;
+    let told = event_names(app, &mut stream).await;
     assert_eq!(told, [("ADDED".into(), "late".into()), ("MODIFIED".into(), "early".into())]);
 }
 
-async fn from_zero_comes_all_that_is_kept(app: &App) {
+async fn a_watch_from_zero_sends_the_whole_feed(app: &App) {
     let made = app.create_cluster("made").await;
     let mut states = vec![made.clone(), app.merge(&made, &json!({"spec": {"n": 1}})).await];
     states.push(app.remove(&made).await);
@@ -77,7 +77,7 @@ async fn a_version_of_the_future_is_refused(app: &App) {
     }
 }
 
-async fn what_is_no_version_is_refused(app: &App) {
+async fn a_malformed_version_is_refused(app: &App) {
     app.create_cluster("made").await;
     for since in ["-1", "x", "1.0", "0x1", "9223372036854775808", "1&since=1"] {
         let answer = app.get(&watched(&format!("/clusters?since={since}"))).await.expect_status(400);
@@ -93,7 +93,7 @@ async fn what_is_no_version_is_refused(app: &App) {
     assert_eq!(named(&events), [("ADDED", "made")]);
 }
 
-async fn the_last_event_beats_since(app: &App) {
+async fn last_event_id_overrides_since(app: &App) {
     for name in ["one", "two", "three"] {
         app.create_cluster(name).await;
     }
@@ -106,7 +106,7 @@ async fn the_last_event_beats_since(app: &App) {
     assert_eq!(asked.watch().await.change().await.version(), 3, "an empty one is none");
 }
 
-async fn how_a_list_is_cut_into_pages_has_no_meaning_for_a_watch(app: &App) {
+async fn paging_parameters_are_refused_for_a_watch(app: &App) {
     app.create_cluster("one").await;
     app.create_cluster("two").await;
     let page = app.get("/clusters?pageSize=1").await.expect_status(200).json();
@@ -152,7 +152,7 @@ async fn watch_is_true_or_false(app: &App) {
     assert_eq!(answer.status, 400, "only lists can be watched");
 }
 
-async fn a_version_that_is_no_longer_kept_is_gone(mut app: App) {
+async fn an_expired_version_is_gone(app: &mut App) {
     for name in ["old", "older", "young", "younger"] {
         app.create_cluster(name).await;
     }
@@ -160,13 +160,18 @@ async fn a_version_that_is_no_longer_kept_is_gone(mut app: App) {
     let aged = match &app.database {
         None => {
             let file = rusqlite::Connection::open(app.server.directory().join("hyperfleet.db")).unwrap();
-            file.execute("update changes set at = at - 40 * 86400000000 where version <= 2", ()).unwrap()
+            file.execute(
+                "update changes set changed_time = changed_time - 40 * 86400000000 where version <= 2",
+                (),
+            )
+            .unwrap()
         }
         Some(database) => {
             let (client, connection) =
                 tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
             tokio::spawn(connection);
-            let aged = "update changes set at = at - interval '40 days' where version <= 2";
+            let aged =
+                "update changes set changed_time = changed_time - interval '40 days' where version <= 2";
             client.execute(aged, &[]).await.unwrap() as usize
         }
     };

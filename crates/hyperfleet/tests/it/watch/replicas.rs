@@ -1,5 +1,5 @@
-//! Two servers on one PostgreSQL: a watcher of one sees what is written through the other, also when the bell between
-//! them is broken or the database was away.
+//! Two servers on one PostgreSQL: a watch at one sends what is written through the other, also when the notifications
+//! are lost or the database was away.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ async fn ask(database: &hyperfleet_testkit::Database, query: &str) -> Option<Str
 }
 
 #[test]
-fn a_watcher_of_one_server_sees_what_the_other_writes() {
+fn a_watch_at_one_server_sees_writes_of_another() {
     run(async {
         let [one, other] = pair(Postgres::shared().database().await).await;
         let mut streams = [one.watch("/clusters").await, other.watch("/clusters").await];
@@ -45,7 +45,7 @@ fn a_watcher_of_one_server_sees_what_the_other_writes() {
 }
 
 #[test]
-fn without_its_bell_a_watcher_still_sees_what_the_other_server_writes_and_the_bell_is_made_again() {
+fn without_notifications_a_watch_still_sees_writes_of_another_server_and_the_listener_reconnects() {
     run(async {
         let [one, other] = pair(Postgres::shared().database().await).await;
         let database = one.database.clone().unwrap();
@@ -75,7 +75,7 @@ fn without_its_bell_a_watcher_still_sees_what_the_other_server_writes_and_the_be
 }
 
 #[test]
-fn after_an_outage_of_the_database_the_rest_is_exact() {
+fn a_watch_is_exact_after_an_outage_of_the_database() {
     run(async {
         let postgres = Postgres::durable().await.unwrap();
         let [one, other] = pair(postgres.database().await).await;

@@ -1,4 +1,4 @@
-//! A resume is exact: from every version, with every filter, come exactly the events that came after it.
+//! A resume is exact: from every version, with every filter, exactly the later events are sent.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::*;
 
 both_stores!(
     config = CATALOG;
-    from_every_version_exactly_the_rest_comes,
-    a_present_state_that_was_cut_is_gone_on_with_from_its_last_object,
-    who_resumes_while_others_write_is_told_each_event_once,
-    what_was_just_acknowledged_is_not_told_again,
+    a_watch_from_any_version_sends_exactly_the_later_events,
+    an_interrupted_initial_list_resumes_after_its_last_object,
+    a_watch_resumed_under_writes_sends_each_event_once,
+    a_received_event_is_not_sent_again,
 );
 
 /// Some of everything that can happen.
@@ -36,13 +36,13 @@ async fn history(app: &App) {
     app.remove(&two).await;
     app.remove(&one).await;
     for adapter in ["validator", "dns"] {
-        app.report(&two, &finalized(adapter, 6)).await.expect_status(201);
+        app.report(&two, &finalized(adapter, 6, &at(0))).await.expect_status(201);
     }
     app.force_delete(&one).await;
     app.create_cluster("last").await;
 }
 
-async fn from_every_version_exactly_the_rest_comes(app: &App) {
+async fn a_watch_from_any_version_sends_exactly_the_later_events(app: &App) {
     history(app).await;
     let newest = newest(app).await;
     for query in [
@@ -75,7 +75,7 @@ async fn from_every_version_exactly_the_rest_comes(app: &App) {
     }
 }
 
-async fn a_present_state_that_was_cut_is_gone_on_with_from_its_last_object(app: &App) {
+async fn an_interrupted_initial_list_resumes_after_its_last_object(app: &App) {
     let mut made = Vec::new();
     for number in 0..12 {
         made.push(app.create_cluster(&format!("made-{number}")).await);
@@ -104,7 +104,7 @@ async fn a_present_state_that_was_cut_is_gone_on_with_from_its_last_object(app: 
     }
 }
 
-async fn who_resumes_while_others_write_is_told_each_event_once(app: &App) {
+async fn a_watch_resumed_under_writes_sends_each_event_once(app: &App) {
     let cluster = app.create_cluster("busy").await;
     let mut others = Vec::new();
     for _ in 0..3 {
@@ -136,9 +136,9 @@ async fn who_resumes_while_others_write_is_told_each_event_once(app: &App) {
     }
 }
 
-async fn what_was_just_acknowledged_is_not_told_again(app: &App) {
+async fn a_received_event_is_not_sent_again(app: &App) {
     let cluster = app.create_cluster("busy").await;
-    // Someone follows the same already, and may have been told less.
+    // Another watch of the same list may be behind.
     let _other = app.watch("/clusters").await;
     for number in 0..100 {
         app.merge(&cluster, &json!({"spec": {"n": number}})).await;

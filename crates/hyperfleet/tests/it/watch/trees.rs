@@ -4,13 +4,13 @@ use super::*;
 
 both_stores!(
     config = CATALOG;
-    all_kinds_are_watched_together_or_one_of_them,
-    below_an_owner_only_its_children_are_watched,
+    all_kinds_or_one_kind_can_be_watched,
+    a_watch_below_an_owner_sends_only_its_children,
     a_wrong_owner_is_not_found,
     each_object_of_a_commit_has_a_version_and_an_event,
     a_force_delete_ends_every_object_of_the_tree,
     the_last_report_ends_a_child_and_its_waiting_owner,
-    a_child_at_any_depth_is_shown_as_it_is_read,
+    a_nested_child_is_sent_as_it_is_read,
 );
 
 /// A Zone with Racks and Hosts: names, and the resources.
@@ -29,7 +29,7 @@ async fn zone(app: &App, name: &str) -> (Value, Vec<Value>, Vec<Value>) {
     (zone, racks, hosts)
 }
 
-async fn all_kinds_are_watched_together_or_one_of_them(app: &App) {
+async fn all_kinds_or_one_kind_can_be_watched(app: &App) {
     let mut live = app.watch("/resources").await;
     let mut racks = app.watch("/resources?kind=Rack").await;
     let mut flat = app.watch("/racks").await;
@@ -49,7 +49,7 @@ async fn all_kinds_are_watched_together_or_one_of_them(app: &App) {
     }
 }
 
-async fn below_an_owner_only_its_children_are_watched(app: &App) {
+async fn a_watch_below_an_owner_sends_only_its_children(app: &App) {
     let (one, racks, _) = zone(app, "one").await;
     let (other, ..) = zone(app, "other").await;
     let mut stream = app.watch(&format!("{}/racks", href(&one))).await;
@@ -70,13 +70,13 @@ async fn below_an_owner_only_its_children_are_watched(app: &App) {
 async fn a_wrong_owner_is_not_found(app: &App) {
     let (one, racks, _) = zone(app, "one").await;
     let (other, ..) = zone(app, "other").await;
-    let nobody = "0198c0de-0000-7abc-8def-00000000000f";
+    let unknown = "0198c0de-0000-7abc-8def-00000000000f";
     for path in [
-        format!("/zones/{nobody}/racks"),
+        format!("/zones/{unknown}/racks"),
         format!("/zones/{}/racks", id(&racks[0])),
-        format!("{}/racks/{nobody}/hosts", href(&one)),
+        format!("{}/racks/{unknown}/hosts", href(&one)),
         format!("{}/racks/{}/hosts", href(&other), id(&racks[0])),
-        format!("/zones/{nobody}/racks?since=0"),
+        format!("/zones/{unknown}/racks?since=0"),
     ] {
         app.get(&watched(&path)).await.expect_status(404);
     }
@@ -142,7 +142,7 @@ async fn the_last_report_ends_a_child_and_its_waiting_owner(app: &App) {
     app.remove(&zone).await;
     let before = newest(app).await;
     let mut stream = app.watch(&format!("/resources?showDeleted=true&since={before}")).await;
-    app.report(&host, &finalized("imager", 2)).await.expect_status(201);
+    app.report(&host, &finalized("imager", 2, &at(0))).await.expect_status(201);
     let next = app.create_named("/zones", "Zone", "next").await;
     let mut told = Vec::new();
     loop {
@@ -161,7 +161,7 @@ async fn the_last_report_ends_a_child_and_its_waiting_owner(app: &App) {
     }
 }
 
-async fn a_child_at_any_depth_is_shown_as_it_is_read(app: &App) {
+async fn a_nested_child_is_sent_as_it_is_read(app: &App) {
     let (_, _, hosts) = zone(app, "z").await;
     let (present, _) = app.watch("/hosts").await.until_bookmark().await;
     for (event, host) in present.iter().zip(&hosts) {

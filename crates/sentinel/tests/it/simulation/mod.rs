@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use hyperfleet_sentinel::backoff::{age, later};
-use hyperfleet_sentinel::cycle::WITH_WATCH;
 use hyperfleet_sentinel::decide::{repeat_after, repeats_within};
+use hyperfleet_sentinel::membership::{Ownership, RENEW_INTERVAL};
 use hyperfleet_sentinel::ranges::COUNT;
-use hyperfleet_sentinel::shares::{BEAT, Standing};
+use hyperfleet_sentinel::resync::WITH_WATCH;
 
 use world::{Fault, World};
 
 const SEEDS: u64 = 2_000;
 const TROUBLE: Duration = Duration::from_secs(45);
-/// Long enough for leases to lapse, for the longest back-off after a failure, and for a look.
+/// Long enough for leases to lapse, for the longest back-off after a failure, and for a resync.
 const RECOVERY: Duration = Duration::from_secs(50);
 const STEADY: Duration = Duration::from_secs(25);
 
@@ -33,7 +33,7 @@ fn of_seed(seed: u64) -> World {
 }
 
 #[test]
-fn once_things_are_well_nothing_stays_due_and_unpublished() {
+fn nothing_stays_due_once_the_faults_end() {
     for seed in 0..SEEDS {
         let mut world = of_seed(seed);
         world.run_for(STEADY);
@@ -53,7 +53,7 @@ fn once_things_are_well_nothing_stays_due_and_unpublished() {
             let since_change = events.iter().filter(|event| event.at >= resource.changed).count() as u32;
             let heard = last.at.max(resource.heard);
             let waited = age(heard, world.now());
-            // Whoever took over goes by how long nothing changed.
+            // A replica that took over counts by how long nothing changed.
             let repeats = since_change.max(repeats_within(age(resource.changed, resource.heard)));
             assert!(
                 waited <= repeat_after(repeats) + slack,
@@ -64,7 +64,7 @@ fn once_things_are_well_nothing_stays_due_and_unpublished() {
 }
 
 #[test]
-fn in_steady_state_no_two_replicas_publish_for_the_same_resource_and_all_ranges_are_held() {
+fn in_steady_state_every_range_has_one_owner_and_no_resource_two_publishers() {
     for seed in SEEDS..SEEDS + SEEDS / 2 {
         let mut world = of_seed(seed);
         let begin = world.now();
@@ -80,12 +80,12 @@ fn in_steady_state_no_two_replicas_publish_for_the_same_resource_and_all_ranges_
 }
 
 #[test]
-fn a_dead_replica_s_ranges_move_within_ten_seconds() {
+fn the_ranges_of_a_dead_replica_move_within_ten_seconds() {
     for seed in 0..SEEDS / 4 {
         let mut world = World::new(seed, 2 + seed % 3);
         world.run_for(Duration::from_secs(20));
-        let shares: Vec<_> = world.standings().into_iter().flatten().map(held).collect();
-        assert!(shares.iter().all(|share| *share > 0), "seed {seed}: {shares:?}");
+        let membership: Vec<_> = world.standings().into_iter().flatten().map(held).collect();
+        assert!(membership.iter().all(|share| *share > 0), "seed {seed}: {membership:?}");
         assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
         let while_it_runs = world.chance(3_000);
         world.run_for(Duration::from_millis(while_it_runs));
@@ -96,20 +96,20 @@ fn a_dead_replica_s_ranges_move_within_ten_seconds() {
 }
 
 #[test]
-fn a_replica_that_stops_hands_over_as_soon_as_the_other_looks() {
+fn a_stopping_replica_hands_over_at_the_next_list() {
     for seed in 0..SEEDS / 4 {
         let mut world = World::new(seed, 2);
         world.run_for(Duration::from_secs(20));
         let while_it_runs = world.chance(3_000);
         world.run_for(Duration::from_millis(while_it_runs));
         world.stop(0);
-        world.run_for(BEAT + Duration::from_millis(250));
+        world.run_for(RENEW_INTERVAL + Duration::from_millis(250));
         assert_eq!(world.held(), usize::from(COUNT), "seed {seed}: {:?}", world.standings());
     }
 }
 
 #[test]
-fn what_nothing_shows_afterwards_is_told_though_its_range_changes_hands_at_that_moment() {
+fn a_change_that_only_the_watch_shows_is_published_during_a_takeover() {
     for seed in 0..SEEDS / 8 {
         let mut world = World::new(seed, 2 + seed % 3);
         let live_for = |world: &mut World, seconds: u64| {
@@ -142,20 +142,20 @@ fn what_nothing_shows_afterwards_is_told_though_its_range_changes_hands_at_that_
 }
 
 #[test]
-fn an_idle_replica_that_looks_after_four_kinds_asks_the_api_less_than_once_a_second() {
+fn an_idle_replica_with_four_kinds_sends_less_than_one_request_a_second() {
     let time = Duration::from_secs(600);
     let mut world = World::new(3, 1);
     world.run_for(Duration::from_secs(60));
     let before = world.requests();
     world.run_for(time);
-    let looks = 2 * (time.as_secs() / WITH_WATCH.as_secs());
-    let (for_three_more_kinds, for_the_list_of_kinds) = (3 * looks, time.as_secs() / 60);
+    let resyncs = 2 * (time.as_secs() / WITH_WATCH.as_secs());
+    let (for_three_more_kinds, for_the_list_of_kinds) = (3 * resyncs, time.as_secs() / 60);
     let requests = world.requests() - before + for_three_more_kinds + for_the_list_of_kinds;
     assert!(requests < time.as_secs(), "{requests} in {time:?}");
 }
 
 #[test]
-fn a_thousand_stuck_resources_cause_no_storm() {
+fn a_thousand_stuck_resources_cause_no_burst_of_events() {
     let mut world = World::new(7, 2);
     world.run_for(Duration::from_secs(15));
     world.create_stuck(1_000);
@@ -176,13 +176,13 @@ fn a_thousand_stuck_resources_cause_no_storm() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_world() {
+fn a_seed_determines_the_simulation() {
     assert_eq!(format!("{:?}", of_seed(11).events()), format!("{:?}", of_seed(11).events()));
 }
 
-fn held(standing: Standing) -> usize {
-    match standing {
-        Standing::Holds(ranges) => usize::from(ranges.len()),
-        Standing::Lapsed => 0,
+fn held(ownership: Ownership) -> usize {
+    match ownership {
+        Ownership::Owns(ranges) => usize::from(ranges.len()),
+        Ownership::Lapsed => 0,
     }
 }

@@ -1,17 +1,17 @@
-//! A replica: the real deciding core, and a shell that puts wishes out and takes answers in, as the real one does with
+//! A replica: the real deciding core, and a shell that sends requests and receives responses, as the real one does with
 //! tasks and sockets.
 
 use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 use hyperfleet_sentinel::backoff::{after_failures, later};
-use hyperfleet_sentinel::book::{Book, Publication};
-use hyperfleet_sentinel::cycle::Cycle;
-use hyperfleet_sentinel::seen::Learned;
-use hyperfleet_sentinel::shares::{Shares, Standing};
+use hyperfleet_sentinel::membership::{Membership, Ownership};
+use hyperfleet_sentinel::observed::Origin;
+use hyperfleet_sentinel::resync::Resync;
+use hyperfleet_sentinel::schedule::{Publication, Schedule};
 
 use super::world::Change;
-use crate::given::Cluster;
+use crate::fixtures::Cluster;
 
 /// What comes in.
 #[derive(Debug, Clone)]
@@ -22,8 +22,8 @@ pub(super) enum Input {
     WatchEnded,
     WatchTooOld,
     /// The version and what may be due, or nothing when it failed.
-    Looked(Option<(u64, Vec<Cluster>)>),
-    /// What became of the lease that was asked for then; nothing when nobody knows.
+    Resynced(Option<(u64, Vec<Cluster>)>),
+    /// The outcome of a renewal; `None` when its answer was lost.
     Leased(Option<()>, Timestamp),
     /// Who was present, by a list that was asked for then.
     Listed(Option<Vec<String>>, Timestamp),
@@ -32,8 +32,8 @@ pub(super) enum Input {
 
 /// What goes out.
 #[derive(Debug)]
-pub(super) enum Wish {
-    Look,
+pub(super) enum Effect {
+    Resync,
     Lease,
     List,
     Watch(Option<u64>),
@@ -41,13 +41,13 @@ pub(super) enum Wish {
 }
 
 pub(super) struct Replica {
-    book: Book,
-    cycle: Cycle,
-    shares: Shares,
-    beat_begun: Timestamp,
-    beat_worked: bool,
+    schedule: Schedule,
+    resync: Resync,
+    membership: Membership,
+    renewal_begun: Timestamp,
+    renewal_worked: bool,
     /// Nothing while one runs.
-    next_beat: Option<Timestamp>,
+    next_renewal: Option<Timestamp>,
     watch: Watch,
     watch_failures: u32,
     /// The moment that was asked for last, so that the agenda does not fill up with the same one.
@@ -55,7 +55,7 @@ pub(super) struct Replica {
 }
 
 enum Watch {
-    /// A look must tell where to begin.
+    /// A resync tells the version to begin at.
     Unknown,
     Down {
         since: u64,
@@ -72,12 +72,12 @@ enum Watch {
 impl Replica {
     pub(super) fn new(name: String, now: Timestamp) -> Self {
         Self {
-            book: Book::new(8, None),
-            cycle: Cycle::new(None, now),
-            shares: Shares::new(name),
-            beat_begun: now,
-            beat_worked: false,
-            next_beat: Some(now),
+            schedule: Schedule::new(8, None),
+            resync: Resync::new(None, now),
+            membership: Membership::new(name),
+            renewal_begun: now,
+            renewal_worked: false,
+            next_renewal: Some(now),
             watch: Watch::Unknown,
             watch_failures: 0,
             woken_at: None,
@@ -85,27 +85,27 @@ impl Replica {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.shares.me()
+        self.membership.me()
     }
 
-    pub(super) fn standing(&self, now: Timestamp) -> Standing {
-        self.shares.standing(now)
+    pub(super) fn ownership(&self, now: Timestamp) -> Ownership {
+        self.membership.ownership(now)
     }
 
     /// Whether the API was asked and has not answered.
     pub(super) fn is_renewing(&self) -> bool {
-        self.next_beat.is_none()
+        self.next_renewal.is_none()
     }
 
-    pub(super) fn take(&mut self, input: Input, now: Timestamp, chance: f64) -> Vec<Wish> {
-        let mut wishes = Vec::new();
+    pub(super) fn take(&mut self, input: Input, now: Timestamp, jitter: f64) -> Vec<Effect> {
+        let mut effects = Vec::new();
         match input {
             Input::Wake => {}
             Input::Watching => {
                 if let Watch::Opening { since } = self.watch {
                     self.watch = Watch::Up { since };
                     self.watch_failures = 0;
-                    self.cycle.watch(true, now);
+                    self.resync.set_watching(true, now);
                 }
             }
             Input::Changed((version, id, cluster)) => {
@@ -115,73 +115,74 @@ impl Replica {
                     *since = version;
                     match cluster {
                         Some(cluster) => {
-                            let _ = self.book.see(cluster.seen(Learned::Change(version), now), now);
+                            let _ = self.schedule.observe(cluster.observed(Origin::Watch(version), now), now);
                         }
-                        None => self.book.gone(&id, Some(version)),
+                        None => self.schedule.gone(&id, Some(version)),
                     }
                 }
             }
             Input::WatchEnded => {
                 if let Watch::Up { since } | Watch::Opening { since } = self.watch {
                     self.watch_failures += 1;
-                    let retry = later(now, after_failures(self.watch_failures, chance, None));
+                    let retry = later(now, after_failures(self.watch_failures, jitter, None));
                     self.watch = Watch::Down { since, retry };
-                    self.cycle.watch(false, now);
+                    self.resync.set_watching(false, now);
                 }
             }
             Input::WatchTooOld => {
                 self.watch = Watch::Unknown;
-                self.cycle.watch(false, now);
-                self.cycle.hurry(now);
+                self.resync.set_watching(false, now);
+                self.resync.request(now);
             }
-            Input::Looked(Some((version, found))) => {
+            Input::Resynced(Some((version, found))) => {
                 for cluster in found {
-                    self.book.see(cluster.seen(Learned::State(Some(version)), now), now);
+                    self.schedule.observe(cluster.observed(Origin::List(Some(version)), now), now);
                 }
-                self.book.look_ends(true);
-                self.cycle.succeeded();
+                self.schedule.resync_ends(true);
+                self.resync.succeeded();
                 if matches!(self.watch, Watch::Unknown) {
                     self.watch = Watch::Opening { since: version };
-                    wishes.push(Wish::Watch(Some(version)));
+                    effects.push(Effect::Watch(Some(version)));
                 }
             }
-            Input::Looked(None) => {
-                self.book.look_ends(false);
-                self.cycle.failed(now, chance, None);
+            Input::Resynced(None) => {
+                self.schedule.resync_ends(false);
+                self.resync.failed(now, jitter, None);
             }
             Input::Leased(granted, asked) => {
-                self.beat_worked = granted.is_some();
-                if self.beat_worked {
-                    self.shares.granted(asked, now);
+                self.renewal_worked = granted.is_some();
+                if self.renewal_worked {
+                    self.membership.granted(asked, now);
                 }
-                wishes.push(Wish::List);
+                effects.push(Effect::List);
             }
             Input::Listed(listed, asked) => {
-                self.beat_worked &= listed.is_some();
+                self.renewal_worked &= listed.is_some();
                 if let Some(present) = listed {
-                    self.shares.listed(present.iter().map(String::as_str), asked, now);
+                    self.membership.listed(present.iter().map(String::as_str), asked, now);
                 }
-                self.next_beat = Some(self.shares.next_beat(self.beat_begun, self.beat_worked, now));
+                self.next_renewal =
+                    Some(self.membership.next_renewal(self.renewal_begun, self.renewal_worked, now));
             }
-            Input::Published(publication, true) => self.book.published(&publication, now),
-            Input::Published(publication, false) => self.book.failed(&publication, now, chance),
+            Input::Published(publication, true) => self.schedule.published(&publication, now),
+            Input::Published(publication, false) => self.schedule.failed(&publication, now, jitter),
         }
-        self.pursue(now, &mut wishes);
-        wishes
+        self.act(now, &mut effects);
+        effects
     }
 
     /// Whatever is due by now.
-    fn pursue(&mut self, now: Timestamp, wishes: &mut Vec<Wish>) {
-        if self.next_beat.is_some_and(|next| next <= now) {
-            self.next_beat = None;
-            self.beat_begun = now;
-            wishes.push(Wish::Lease);
+    fn act(&mut self, now: Timestamp, effects: &mut Vec<Effect>) {
+        if self.next_renewal.is_some_and(|next| next <= now) {
+            self.next_renewal = None;
+            self.renewal_begun = now;
+            effects.push(Effect::Lease);
         }
-        match self.shares.standing(now) {
-            Standing::Lapsed => self.book.pause(),
-            Standing::Holds(ranges) => {
-                if self.book.hold(ranges, self.shares.stands_in(), now) {
-                    self.cycle.hurry(now);
+        match self.membership.ownership(now) {
+            Ownership::Lapsed => self.schedule.pause(),
+            Ownership::Owns(ranges) => {
+                if self.schedule.set_ranges(ranges, self.membership.standby(), now) {
+                    self.resync.request(now);
                 }
             }
         }
@@ -189,13 +190,13 @@ impl Replica {
             && retry <= now
         {
             self.watch = Watch::Opening { since };
-            wishes.push(Wish::Watch(Some(since)));
+            effects.push(Effect::Watch(Some(since)));
         }
-        if self.cycle.begin(now) {
-            self.book.look_begins();
-            wishes.push(Wish::Look);
+        if self.resync.begin(now) {
+            self.schedule.resync_begins();
+            effects.push(Effect::Resync);
         }
-        wishes.extend(std::iter::from_fn(|| self.book.take_due(now)).map(Wish::Publish));
+        effects.extend(std::iter::from_fn(|| self.schedule.take_due(now)).map(Effect::Publish));
     }
 
     pub(super) fn wake_at(&mut self, now: Timestamp) -> Option<Timestamp> {
@@ -203,8 +204,13 @@ impl Replica {
             Watch::Down { retry, .. } => Some(retry),
             _ => None,
         };
-        let moments =
-            [self.next_beat, self.cycle.wake_at(), self.book.wake_at(), self.shares.wake_at(now), retry];
+        let moments = [
+            self.next_renewal,
+            self.resync.wake_at(),
+            self.schedule.wake_at(),
+            self.membership.wake_at(now),
+            retry,
+        ];
         let next = moments.into_iter().flatten().min()?.max(later(now, Duration::from_millis(1)));
         if self.woken_at.is_some_and(|woken| woken > now && woken <= next) {
             return None;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 use hyperfleet_sentinel::backoff::later;
-use hyperfleet_sentinel::book::Publication;
+use hyperfleet_sentinel::membership::{Ownership, TTL};
 use hyperfleet_sentinel::ranges::Ranges;
-use hyperfleet_sentinel::shares::{Standing, TTL};
+use hyperfleet_sentinel::schedule::Publication;
 
 use super::replica::{Input, Replica};
-use crate::given::{Cluster, at};
+use crate::fixtures::{Cluster, at};
 
 /// A resource at the API.
 #[derive(Debug, Clone)]
@@ -54,7 +54,7 @@ enum Happening {
     /// To the replica of this incarnation.
     Reach(usize, u64, Input),
     /// At the API, asked by that replica.
-    Look(usize, u64),
+    Resync(usize, u64),
     Lease(usize, u64, Timestamp),
     List(usize, u64, Timestamp),
     Watch(usize, u64, Option<u64>),
@@ -73,7 +73,7 @@ pub(super) type Change = (u64, String, Option<Cluster>);
 
 pub(super) struct World {
     now: Timestamp,
-    random: u64,
+    random: fastrand::Rng,
     agenda: BinaryHeap<Reverse<(Timestamp, u64)>>,
     happenings: BTreeMap<u64, Happening>,
     counter: u64,
@@ -82,18 +82,18 @@ pub(super) struct World {
     history: Vec<Change>,
     /// Until when who has one.
     leases: BTreeMap<String, Timestamp>,
-    /// How often the API was asked for anything, where a look is two searches.
+    /// How often the API was asked for anything, where a resync is two searches.
     requests: u64,
     /// Whether answers get lost.
     lossy: bool,
     api_back: Timestamp,
     broker_back: Timestamp,
     events: Vec<Event>,
-    replicas: Vec<Place>,
+    replicas: Vec<Slot>,
 }
 
 /// Where a replica runs, or would.
-struct Place {
+struct Slot {
     replica: Option<Replica>,
     incarnation: u64,
     reachable_from: Timestamp,
@@ -108,7 +108,7 @@ impl World {
         let now = at(0.0);
         let mut world = Self {
             now,
-            random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d,
+            random: fastrand::Rng::with_seed(seed),
             agenda: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             counter: 0,
@@ -123,8 +123,8 @@ impl World {
             events: Vec::new(),
             replicas: Vec::new(),
         };
-        for place in 0..replicas as usize {
-            world.replicas.push(Place {
+        for slot in 0..replicas as usize {
+            world.replicas.push(Slot {
                 replica: None,
                 incarnation: 0,
                 reachable_from: now,
@@ -132,18 +132,14 @@ impl World {
                 last_delivery: now,
             });
             let start = world.chance(1_500);
-            world.after(Duration::from_millis(start), Happening::Restart(place));
+            world.after(Duration::from_millis(start), Happening::Restart(slot));
         }
         world
     }
 
     /// A number below `below`.
     pub(super) fn chance(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % below.max(1)
+        self.random.u64(..below.max(1))
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -158,8 +154,8 @@ impl World {
         &self.events
     }
 
-    pub(super) fn standings(&self) -> Vec<Option<Standing>> {
-        self.replicas.iter().map(|place| Some(place.replica.as_ref()?.standing(self.now))).collect()
+    pub(super) fn standings(&self) -> Vec<Option<Ownership>> {
+        self.replicas.iter().map(|slot| Some(slot.replica.as_ref()?.ownership(self.now))).collect()
     }
 
     pub(super) fn requests(&self) -> u64 {
@@ -182,10 +178,10 @@ impl World {
         self.lossy = false;
         self.api_back = self.now;
         self.broker_back = self.now;
-        for place in 0..self.replicas.len() {
-            self.replicas[place].reachable_from = self.now;
-            if self.replicas[place].replica.is_none() {
-                self.after(Duration::ZERO, Happening::Restart(place));
+        for slot in 0..self.replicas.len() {
+            self.replicas[slot].reachable_from = self.now;
+            if self.replicas[slot].replica.is_none() {
+                self.after(Duration::ZERO, Happening::Restart(slot));
             }
         }
     }
@@ -211,11 +207,11 @@ impl World {
     }
 
     /// Lets a replica end as it should.
-    pub(super) fn stop(&mut self, place: usize) {
-        while self.replicas[place].replica.as_ref().unwrap().is_renewing() {
+    pub(super) fn stop(&mut self, slot: usize) {
+        while self.replicas[slot].replica.as_ref().unwrap().is_renewing() {
             self.run_for(Duration::from_millis(1));
         }
-        let replica = self.replicas[place].replica.take().unwrap();
+        let replica = self.replicas[slot].replica.take().unwrap();
         self.leases.remove(replica.name());
     }
 
@@ -228,149 +224,149 @@ impl World {
             let Some(happening) = self.happenings.remove(&number) else { continue };
             self.now = moment;
             self.happen(happening);
-            self.check_that_nobody_shares_a_range();
+            self.check_that_no_range_has_two_owners();
         }
         self.now = end;
     }
 
     pub(super) fn inflict(&mut self, fault: Fault) {
         match fault {
-            Fault::Crash(place) => {
-                self.replicas[place].replica = None;
-                self.replicas[place].watch = None;
-                self.replicas[place].incarnation += 1;
+            Fault::Crash(slot) => {
+                self.replicas[slot].replica = None;
+                self.replicas[slot].watch = None;
+                self.replicas[slot].incarnation += 1;
             }
             Fault::ApiDown(time) => {
                 self.api_back = later(self.now, time);
-                (0..self.replicas.len()).for_each(|place| self.end_watch(place));
+                (0..self.replicas.len()).for_each(|slot| self.end_watch(slot));
             }
             Fault::BrokerDown(time) => self.broker_back = later(self.now, time),
-            Fault::CutOff(place, time) => {
-                self.replicas[place].reachable_from = later(self.now, time);
-                self.end_watch(place);
+            Fault::CutOff(slot, time) => {
+                self.replicas[slot].reachable_from = later(self.now, time);
+                self.end_watch(slot);
             }
-            Fault::WatchLost(place) => self.end_watch(place),
-            Fault::HistoryLost(place) => {
-                self.replicas[place].watch = None;
-                self.reach(place, self.replicas[place].incarnation, 0, Input::WatchTooOld);
+            Fault::WatchLost(slot) => self.end_watch(slot),
+            Fault::HistoryLost(slot) => {
+                self.replicas[slot].watch = None;
+                self.reach(slot, self.replicas[slot].incarnation, 0, Input::WatchTooOld);
             }
         }
     }
 
     fn happen(&mut self, happening: Happening) {
         match happening {
-            Happening::Reach(place, incarnation, input) => self.hand_over(place, incarnation, input),
-            Happening::Look(place, incarnation) => self.look(place, incarnation),
-            Happening::Lease(place, incarnation, asked) => {
+            Happening::Reach(slot, incarnation, input) => self.hand_over(slot, incarnation, input),
+            Happening::Resync(slot, incarnation) => self.resync(slot, incarnation),
+            Happening::Lease(slot, incarnation, asked) => {
                 self.requests += 1;
-                let granted = self.reaches_api(place).then(|| self.lease(place, incarnation));
+                let granted = self.reaches_api(slot).then(|| self.lease(slot, incarnation));
                 // The answer may get lost although the API did what was asked.
                 let lost = self.chance(40) == 0 && self.lossy;
                 let granted = granted.filter(|()| !lost);
-                self.reach_after_a_while(place, incarnation, Input::Leased(granted, asked));
+                self.reach_after_a_while(slot, incarnation, Input::Leased(granted, asked));
             }
-            Happening::List(place, incarnation, asked) => {
+            Happening::List(slot, incarnation, asked) => {
                 self.requests += 1;
-                let listed = self.reaches_api(place).then(|| self.present());
-                self.reach_after_a_while(place, incarnation, Input::Listed(listed, asked));
+                let listed = self.reaches_api(slot).then(|| self.present());
+                self.reach_after_a_while(slot, incarnation, Input::Listed(listed, asked));
             }
-            Happening::Watch(place, incarnation, since) => self.watch(place, incarnation, since),
-            Happening::Publish(place, incarnation, publication) => {
-                self.publish(place, incarnation, publication);
+            Happening::Watch(slot, incarnation, since) => self.watch(slot, incarnation, since),
+            Happening::Publish(slot, incarnation, publication) => {
+                self.publish(slot, incarnation, publication);
             }
             Happening::Adapter { id, adapter } => self.adapt(&id, adapter),
             Happening::User => self.use_the_fleet(),
             Happening::Trouble => self.trouble(),
-            Happening::Restart(place) => self.restart(place),
+            Happening::Restart(slot) => self.restart(slot),
         }
     }
 
-    fn restart(&mut self, place: usize) {
-        if self.replicas[place].replica.is_some() {
+    fn restart(&mut self, slot: usize) {
+        if self.replicas[slot].replica.is_some() {
             return;
         }
-        let at = &mut self.replicas[place];
+        let at = &mut self.replicas[slot];
         at.incarnation += 1;
-        at.replica = Some(Replica::new(name(place, at.incarnation), self.now));
+        at.replica = Some(Replica::new(name(slot, at.incarnation), self.now));
         let incarnation = at.incarnation;
-        self.hand_over(place, incarnation, Input::Wake);
+        self.hand_over(slot, incarnation, Input::Wake);
     }
 
     /// Gives a replica something, and does what it wants.
-    fn hand_over(&mut self, place: usize, incarnation: u64, input: Input) {
-        if self.replicas[place].incarnation != incarnation {
+    fn hand_over(&mut self, slot: usize, incarnation: u64, input: Input) {
+        if self.replicas[slot].incarnation != incarnation {
             return;
         }
         let now = self.now;
         let chance = self.chance(1_000) as f64 / 1_000.0;
-        let Some(replica) = &mut self.replicas[place].replica else { return };
-        let wishes = replica.take(input, now, chance);
+        let Some(replica) = &mut self.replicas[slot].replica else { return };
+        let effects = replica.take(input, now, chance);
         let wake = replica.wake_at(now);
-        for wish in wishes {
-            use super::replica::Wish;
-            let happening = match wish {
-                Wish::Look => Happening::Look(place, incarnation),
-                Wish::Lease => Happening::Lease(place, incarnation, now),
-                Wish::List => Happening::List(place, incarnation, now),
-                Wish::Watch(since) => Happening::Watch(place, incarnation, since),
-                Wish::Publish(publication) => Happening::Publish(place, incarnation, publication),
+        for effect in effects {
+            use super::replica::Effect;
+            let happening = match effect {
+                Effect::Resync => Happening::Resync(slot, incarnation),
+                Effect::Lease => Happening::Lease(slot, incarnation, now),
+                Effect::List => Happening::List(slot, incarnation, now),
+                Effect::Watch(since) => Happening::Watch(slot, incarnation, since),
+                Effect::Publish(publication) => Happening::Publish(slot, incarnation, publication),
             };
             let delay = self.delay();
             self.after(delay, happening);
         }
         if let Some(wake) = wake {
             let wait = Duration::from_micros((wake.micros() - now.micros()).max(0) as u64);
-            self.after(wait, Happening::Reach(place, incarnation, Input::Wake));
+            self.after(wait, Happening::Reach(slot, incarnation, Input::Wake));
         }
     }
 
-    fn look(&mut self, place: usize, incarnation: u64) {
+    fn resync(&mut self, slot: usize, incarnation: u64) {
         self.requests += 2;
-        let input = if self.reaches_api(place) {
+        let input = if self.reaches_api(slot) {
             let due = self.resources.values().filter(|it| it.deleted || !it.cluster.is_reconciled());
-            Input::Looked(Some((self.version(), due.map(|it| it.cluster.clone()).collect())))
+            Input::Resynced(Some((self.version(), due.map(|it| it.cluster.clone()).collect())))
         } else {
-            Input::Looked(None)
+            Input::Resynced(None)
         };
         let slow = self.chance(10) == 0;
         let delay = if slow { self.chance(3_000) } else { self.chance(60) };
-        self.reach(place, incarnation, delay, input);
+        self.reach(slot, incarnation, delay, input);
     }
 
-    fn watch(&mut self, place: usize, incarnation: u64, since: Option<u64>) {
-        if self.replicas[place].incarnation != incarnation {
+    fn watch(&mut self, slot: usize, incarnation: u64, since: Option<u64>) {
+        if self.replicas[slot].incarnation != incarnation {
             return;
         }
-        if !self.reaches_api(place) {
-            return self.reach_after_a_while(place, incarnation, Input::WatchEnded);
+        if !self.reaches_api(slot) {
+            return self.reach_after_a_while(slot, incarnation, Input::WatchEnded);
         }
         let since = since.unwrap_or(self.version());
-        self.replicas[place].watch = Some(since);
-        self.reach(place, incarnation, 0, Input::Watching);
+        self.replicas[slot].watch = Some(since);
+        self.reach(slot, incarnation, 0, Input::Watching);
         let missed = self.history[since as usize..].to_vec();
         for change in missed {
-            self.tell(place, change);
+            self.tell(slot, change);
         }
     }
 
-    fn end_watch(&mut self, place: usize) {
-        if self.replicas[place].watch.take().is_some() {
-            let incarnation = self.replicas[place].incarnation;
-            self.reach(place, incarnation, 0, Input::WatchEnded);
+    fn end_watch(&mut self, slot: usize) {
+        if self.replicas[slot].watch.take().is_some() {
+            let incarnation = self.replicas[slot].incarnation;
+            self.reach(slot, incarnation, 0, Input::WatchEnded);
         }
     }
 
-    fn publish(&mut self, place: usize, incarnation: u64, publication: Publication) {
-        let works = self.broker_back <= self.now && self.replicas[place].reachable_from <= self.now;
+    fn publish(&mut self, slot: usize, incarnation: u64, publication: Publication) {
+        let works = self.broker_back <= self.now && self.replicas[slot].reachable_from <= self.now;
         // A confirmation may get lost.
         let confirmed = works && self.chance(50) != 0;
         if works {
-            let id = publication.seen.id.to_string();
+            let id = publication.observed.id.to_string();
             self.events.push(Event {
                 at: self.now,
-                by: place,
+                by: slot,
                 id: id.clone(),
-                generation: publication.seen.generation,
+                generation: publication.observed.generation,
                 confirmed,
             });
             for adapter in 0..2 {
@@ -378,7 +374,7 @@ impl World {
                 self.after(Duration::from_millis(delay), Happening::Adapter { id: id.clone(), adapter });
             }
         }
-        self.reach_after_a_while(place, incarnation, Input::Published(publication, confirmed));
+        self.reach_after_a_while(slot, incarnation, Input::Published(publication, confirmed));
     }
 
     /// An adapter looks at the resource and reports: the second needs what the first found.
@@ -449,39 +445,39 @@ impl World {
         }
         let next = 500 + self.chance(6_000);
         self.after(Duration::from_millis(next), Happening::Trouble);
-        let place = self.chance(self.replicas.len() as u64) as usize;
+        let slot = self.chance(self.replicas.len() as u64) as usize;
         let long = Duration::from_millis(200 + self.chance(15_000));
         match self.chance(7) {
             0 => {
-                self.inflict(Fault::Crash(place));
-                self.after(long, Happening::Restart(place));
+                self.inflict(Fault::Crash(slot));
+                self.after(long, Happening::Restart(slot));
             }
             1 => self.inflict(Fault::ApiDown(long)),
             2 => self.inflict(Fault::BrokerDown(long)),
-            3 => self.inflict(Fault::CutOff(place, long)),
-            4 => self.inflict(Fault::HistoryLost(place)),
-            _ => self.inflict(Fault::WatchLost(place)),
+            3 => self.inflict(Fault::CutOff(slot, long)),
+            4 => self.inflict(Fault::HistoryLost(slot)),
+            _ => self.inflict(Fault::WatchLost(slot)),
         }
     }
 
     fn changed(&mut self, id: &str) {
         let change = (self.version() + 1, id.to_owned(), self.resources.get(id).map(|it| it.cluster.clone()));
         self.history.push(change.clone());
-        for place in 0..self.replicas.len() {
-            self.tell(place, change.clone());
+        for slot in 0..self.replicas.len() {
+            self.tell(slot, change.clone());
         }
     }
 
-    fn tell(&mut self, place: usize, change: Change) {
-        let Some(known) = self.replicas[place].watch.filter(|known| *known < change.0) else { return };
+    fn tell(&mut self, slot: usize, change: Change) {
+        let Some(known) = self.replicas[slot].watch.filter(|known| *known < change.0) else { return };
         debug_assert_eq!(known + 1, change.0);
         let soonest = later(self.now, Duration::from_millis(self.chance(200)));
-        let at = &mut self.replicas[place];
+        let at = &mut self.replicas[slot];
         at.watch = Some(change.0);
         at.last_delivery = at.last_delivery.max(soonest);
         let (when, incarnation) = (at.last_delivery, at.incarnation);
         let wait = Duration::from_micros((when.micros() - self.now.micros()) as u64);
-        self.after(wait, Happening::Reach(place, incarnation, Input::Changed(change)));
+        self.after(wait, Happening::Reach(slot, incarnation, Input::Changed(change)));
     }
 
     fn present(&self) -> Vec<String> {
@@ -490,14 +486,14 @@ impl World {
     }
 
     /// A request of a replica that has died on the way counts as well.
-    fn lease(&mut self, place: usize, incarnation: u64) {
-        self.leases.insert(name(place, incarnation), later(self.now, TTL));
+    fn lease(&mut self, slot: usize, incarnation: u64) {
+        self.leases.insert(name(slot, incarnation), later(self.now, TTL));
     }
 
-    fn check_that_nobody_shares_a_range(&self) {
+    fn check_that_no_range_has_two_owners(&self) {
         let mut taken = Ranges::NONE;
-        for standing in self.standings().into_iter().flatten() {
-            let Standing::Holds(ranges) = standing else { continue };
+        for ownership in self.standings().into_iter().flatten() {
+            let Ownership::Owns(ranges) = ownership else { continue };
             let shared: Vec<_> = ranges.iter().filter(|range| taken.contains(*range)).collect();
             assert!(shared.is_empty(), "{shared:?} are held by two: {:?}", self.standings());
             taken = taken.and(ranges);
@@ -508,21 +504,21 @@ impl World {
         self.history.len() as u64
     }
 
-    fn reaches_api(&self, place: usize) -> bool {
-        self.api_back <= self.now && self.replicas[place].reachable_from <= self.now
+    fn reaches_api(&self, slot: usize) -> bool {
+        self.api_back <= self.now && self.replicas[slot].reachable_from <= self.now
     }
 
     fn delay(&mut self) -> Duration {
         Duration::from_millis(1 + self.chance(60))
     }
 
-    fn reach_after_a_while(&mut self, place: usize, incarnation: u64, input: Input) {
+    fn reach_after_a_while(&mut self, slot: usize, incarnation: u64, input: Input) {
         let delay = self.chance(60);
-        self.reach(place, incarnation, delay, input);
+        self.reach(slot, incarnation, delay, input);
     }
 
-    fn reach(&mut self, place: usize, incarnation: u64, millis: u64, input: Input) {
-        self.after(Duration::from_millis(millis), Happening::Reach(place, incarnation, input));
+    fn reach(&mut self, slot: usize, incarnation: u64, millis: u64, input: Input) {
+        self.after(Duration::from_millis(millis), Happening::Reach(slot, incarnation, input));
     }
 
     fn after(&mut self, wait: Duration, happening: Happening) {
@@ -532,6 +528,6 @@ impl World {
     }
 }
 
-fn name(place: usize, incarnation: u64) -> String {
-    format!("replica-{place}-{incarnation}")
+fn name(slot: usize, incarnation: u64) -> String {
+    format!("replica-{slot}-{incarnation}")
 }

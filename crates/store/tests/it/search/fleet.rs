@@ -8,11 +8,11 @@ use futures_util::future::join_all;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
-    Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, ErrorKind, Finding, ForceDelete,
-    Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, Sight, SpecSchemas, Submission,
-    SubmitReport, Timestamp,
+    AccessScope, Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, ErrorKind, Finding,
+    ForceDelete, Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, SpecSchemas,
+    Submission, SubmitReport, Timestamp,
 };
-use hyperfleet_store::{ListQuery, Metrics, Options, Slice, SliceStart, Start, Store, Target};
+use hyperfleet_store::{Backend, ListQuery, Metrics, Options, Slice, SliceStart, Start, Store};
 use serde_json::{Value, json};
 
 use super::steps::{Deed, Draft, Step, latest};
@@ -38,21 +38,21 @@ fn catalog() -> Catalog {
 }
 
 /// A store and the rules that it was opened with.
-pub(super) struct Door {
+pub(super) struct OpenStore {
     pub(super) store: Store,
     pub(super) rulebook: Arc<Rulebook>,
 }
 
 pub(super) struct Fleet {
-    pub(super) doors: Vec<Door>,
+    pub(super) stores: Vec<OpenStore>,
     /// All that are there, as they were read last.
     pub(super) resources: Vec<Resource>,
 }
 
 impl Fleet {
-    pub(super) async fn open(target: Target) -> Self {
+    pub(super) async fn open(backend: Backend) -> Self {
         let options = Options {
-            target,
+            backend,
             max_connections: 2,
             request_timeout: Duration::from_secs(30),
             connect_attempts: 1,
@@ -61,7 +61,7 @@ impl Fleet {
             migrate: true,
             tenants: false,
         };
-        let mut doors = Vec::new();
+        let mut stores = Vec::new();
         for (_, contract) in Contract::ALL {
             let rulebook = Arc::new(Rulebook {
                 catalog: Arc::new(catalog()),
@@ -70,24 +70,29 @@ impl Fleet {
                 contract,
                 legacy_conditions: true,
                 tenancy: false,
+                base: "/api/hyperfleet/v1",
             });
             let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
-            doors.push(Door { store, rulebook });
+            stores.push(OpenStore { store, rulebook });
         }
-        Self { doors, resources: Vec::new() }
+        Self { stores, resources: Vec::new() }
     }
 
-    /// Takes the steps all at once, so that many share a commit. Half of them go through each door.
+    /// Takes the steps all at once, so that many share a commit. Half of them go through each store.
     pub(super) async fn take(&mut self, steps: &[Step]) {
         let answers = join_all(steps.iter().enumerate().map(async |(number, step)| {
             let Some(intent) = self.intent(step).await else { return Ok(()) };
             let caller = Caller {
                 actor: step.actor.to_owned(),
                 request_id: "r".to_owned(),
-                sight: Sight::everything(),
+                scope: AccessScope::everything(),
             };
-            let door = &self.doors[number % self.doors.len()];
-            door.store.execute(Command { caller, dry_run: false, intent, retry: None }).await.map(|_| ())
+            let opened = &self.stores[number % self.stores.len()];
+            opened
+                .store
+                .execute(Command { caller, dry_run: false, intent, idempotency: None })
+                .await
+                .map(|_| ())
         }));
         for error in answers.await.into_iter().filter_map(Result::err) {
             assert!(!matches!(error.kind, ErrorKind::Database | ErrorKind::Internal), "{}", error.chain());
@@ -105,12 +110,12 @@ impl Fleet {
             limit: 100_000,
             count: true,
         };
-        let store = &self.doors[0].store;
-        let page = store.list(&Sight::everything(), query).await.unwrap();
+        let store = &self.stores[0].store;
+        let page = store.list(&AccessScope::everything(), query).await.unwrap();
         assert_eq!(page.total, Some(page.items.len() as u64));
         for resource in &page.items {
             assert_eq!(
-                store.get(&Sight::everything(), resource.id).await.unwrap().as_deref(),
+                store.get(&AccessScope::everything(), resource.id).await.unwrap().as_deref(),
                 Some(resource)
             );
         }
@@ -119,7 +124,7 @@ impl Fleet {
 
     async fn intent(&self, step: &Step) -> Option<Intent> {
         let target = self.resources.get(step.target.index(self.resources.len().max(1)));
-        let named = |resource: &Resource| hyperfleet_core::Target {
+        let named = |resource: &Resource| hyperfleet_core::ResourcePath {
             kind: None,
             id: resource.id.to_string(),
             ancestors: Vec::new(),
@@ -130,7 +135,7 @@ impl Fleet {
                 let body = [("spec", json!(spec)), ("labels", json!(labels))];
                 let body = body.map(|(member, value)| (member.to_owned(), value));
                 let body = PatchBody::Merge(body.into_iter().collect());
-                Intent::Patch(Patch { target: named(target?), if_match: None, body })
+                Intent::Patch(Patch { target: named(target?), expected: None, body })
             }
             Deed::Report { adapter, behind, findings, time } => {
                 let submission = Submission {
@@ -145,9 +150,9 @@ impl Fleet {
             }
             Deed::Confirm { report, later } => {
                 let slice = Slice { start: SliceStart::Offset(0), limit: 10, count: false };
-                let stored = self.doors[0]
+                let stored = self.stores[0]
                     .store
-                    .reports(&Sight::everything(), target?.id, &slice)
+                    .reports(&AccessScope::everything(), target?.id, &slice)
                     .await
                     .unwrap()?
                     .1
@@ -170,10 +175,10 @@ impl Fleet {
                 };
                 Intent::Report(SubmitReport { target: named(target?), submission })
             }
-            Deed::Delete => Intent::Delete(Delete { target: named(target?), if_match: None }),
+            Deed::Delete => Intent::Delete(Delete { target: named(target?), expected: None }),
             Deed::ForceDelete => {
                 let reason = "stuck".to_owned();
-                Intent::ForceDelete(ForceDelete { target: named(target?), if_match: None, reason })
+                Intent::ForceDelete(ForceDelete { target: named(target?), expected: None, reason })
             }
         })
     }
@@ -183,7 +188,7 @@ impl Fleet {
         let of_kind = |kind: &str| -> Vec<&Resource> {
             self.resources.iter().filter(|r| *r.kind == *kind && r.is_active()).collect()
         };
-        let catalog = &self.doors[0].rulebook.catalog;
+        let catalog = &self.stores[0].rulebook.catalog;
         let entity = catalog.get(KINDS[draft.kind.index(KINDS.len())])?;
         let mut ancestors = Vec::new();
         if let Some(parent) = &entity.parent {

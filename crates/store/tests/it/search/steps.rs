@@ -47,7 +47,7 @@ const LABELS: [&str; 5] = ["a", "0", "a.b/c", "01", "environment"];
 const VALUES: [&str; 6] = ["", "a", "A", "x.y_z-1", "0", "production"];
 const ADAPTERS: [&str; 3] = ["validator", "my-dns", "other"];
 
-/// Something that somebody does. Whom it is done to is found among those that are there.
+/// A write by an actor. Its target is chosen among the present resources.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     pub(super) actor: &'static str,

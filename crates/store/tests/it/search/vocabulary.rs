@@ -1,5 +1,5 @@
 //! Random queries in the words of a fleet: fields that its resources have, and values that occur there, with a few that
-//! nobody has. A query is written as text, so that it takes the way of a caller's.
+//! occur nowhere. A query is written as text, so that it takes the way of a caller's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Vocabulary {
         for condition in shown["status"]["conditions"].as_array().unwrap() {
             self.add_condition(condition["type"].as_str().unwrap(), condition);
         }
-        self.add(Group::Label, "labels.nobody", &[Type::Text], &Value::Null);
+        self.add(Group::Label, "labels.absent", &[Type::Text], &Value::Null);
         self.add_condition("Nothing", &Value::Null);
     }
 

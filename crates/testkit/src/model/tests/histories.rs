@@ -24,7 +24,7 @@ fn documents(model: &Model) -> Vec<Value> {
 
 /// The status of `LastKnownReconciled` of each resource.
 fn known_reconciled(model: &Model) -> BTreeMap<Slot, bool> {
-    let status = |slot: Slot| model.state(slot).is_some_and(|state| state.conditions[1].verdict.status);
+    let status = |slot: Slot| model.state(slot).is_some_and(|state| state.conditions[1].content.status);
     model.living().into_iter().map(|slot| (slot, status(slot))).collect()
 }
 
@@ -67,8 +67,8 @@ fn run(history: &[Operation], seen: &mut Seen) -> Result<(), TestCaseError> {
         for slot in model.living() {
             let (Some(facts), Some(state)) = (model.facts(slot), model.state(slot)) else { continue };
             see(seen, format!("{:?}", LastKnownCase::of(&facts, state.conditions.get(1))));
-            see(seen, state.conditions[0].verdict.reason.clone());
-            see(seen, state.conditions[1].verdict.reason.clone());
+            see(seen, state.conditions[0].content.reason.clone());
+            see(seen, state.conditions[1].content.reason.clone());
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ fn random_histories_keep_the_invariants_and_reach_every_rule() {
 }
 
 #[test]
-fn a_fleet_that_breaks_an_invariant_is_told_of_it() {
+fn a_fleet_that_breaks_an_invariant_is_reported() {
     let kinds = Kinds::three_levels();
     let mut model = Model::new(kinds.clone());
     for kind in ["Fleet", "Zone", "Rack"] {

@@ -64,9 +64,9 @@ fn finalized(adapter: &str, generation: u64, second: i64, available: Available) 
 }
 
 /// A model with shorthand for exact requests.
-struct Scene(Model);
+struct Fixture(Model);
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self(Model::new(kinds()))
     }
@@ -77,7 +77,7 @@ impl Scene {
         expected.slot.unwrap()
     }
 
-    /// Tries to create; the name `fresh` stands for one that nobody has.
+    /// Tries to create; the name `fresh` stands for an unused one.
     fn try_create(&mut self, kind: &str, parent: Option<Slot>, name: &str, second: i64) -> Expected {
         let kind = self.0.kinds().get(kind).unwrap().clone();
         let name = if name == "fresh" { format!("n-{}", self.0.made()) } else { name.into() };
@@ -134,8 +134,8 @@ impl Scene {
 }
 
 /// A condition of a resource as JSON; seconds for created, updated and transition.
-fn condition(type_: &str, verdict: (&str, &str, &str), generation: u64, seconds: [i64; 3]) -> Value {
-    let (status, reason, message) = verdict;
+fn condition(type_: &str, content: (&str, &str, &str), generation: u64, seconds: [i64; 3]) -> Value {
+    let (status, reason, message) = content;
     json!({
         "type": type_,
         "status": status,

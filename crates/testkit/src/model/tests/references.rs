@@ -3,48 +3,48 @@
 use serde_json::json;
 
 use super::super::{Action, Available, Expected, Kinds, Operation, Slot, Target};
-use super::{Scene, finalized};
+use super::{Fixture, finalized};
 
-fn refer(scene: &mut Scene, from: Slot, to: Option<Slot>, second: i64) -> Expected {
-    let to = to.map(|slot| ("home".to_owned(), slot, scene.0.id(slot).unwrap().to_owned()));
-    scene.act(from, Action::PatchReference { to }, second)
+fn refer(fixture: &mut Fixture, from: Slot, to: Option<Slot>, second: i64) -> Expected {
+    let to = to.map(|slot| ("home".to_owned(), slot, fixture.0.id(slot).unwrap().to_owned()));
+    fixture.act(from, Action::PatchReference { to }, second)
 }
 
 #[test]
 fn a_reference_is_a_change_of_generation_and_shown_with_kind_id_and_href() {
-    let mut scene = Scene::new();
-    let free = scene.create("Free", None, 0);
-    let pair = scene.create("Pair", None, 1);
-    assert_eq!(refer(&mut scene, pair, Some(free), 2).status, 200);
-    let view = scene.0.resource(pair).unwrap();
+    let mut fixture = Fixture::new();
+    let free = fixture.create("Free", None, 0);
+    let pair = fixture.create("Pair", None, 1);
+    assert_eq!(refer(&mut fixture, pair, Some(free), 2).status, 200);
+    let view = fixture.0.resource(pair).unwrap();
     let home = json!({"home": [{"kind": "Free", "id": "id-0", "href": "/api/hyperfleet/v1/frees/id-0"}]});
     assert_eq!((view.generation, &view.document["references"]), (2, &home));
-    assert_eq!(refer(&mut scene, pair, Some(free), 3).changed, []);
-    assert_eq!(refer(&mut scene, pair, None, 4).changed, [pair]);
-    assert_eq!(scene.0.resource(pair).unwrap().document.get("references"), None);
+    assert_eq!(refer(&mut fixture, pair, Some(free), 3).changed, []);
+    assert_eq!(refer(&mut fixture, pair, None, 4).changed, [pair]);
+    assert_eq!(fixture.0.resource(pair).unwrap().document.get("references"), None);
 }
 
 #[test]
-fn a_reference_to_what_is_gone_is_400_and_to_what_is_going_409() {
-    let mut scene = Scene::new();
-    let free = scene.create("Free", None, 0);
-    let pair = scene.create("Pair", None, 1);
-    let stem = scene.create("Stem", Some(free), 2);
-    scene.delete(free, 3);
-    assert_eq!(refer(&mut scene, pair, Some(free), 4).status, 409);
-    scene.report(stem, finalized("a", 2, 5, Available::True));
-    assert_eq!(refer(&mut scene, pair, Some(free), 6).status, 400);
+fn a_reference_to_a_removed_resource_is_400_and_to_a_finalizing_one_409() {
+    let mut fixture = Fixture::new();
+    let free = fixture.create("Free", None, 0);
+    let pair = fixture.create("Pair", None, 1);
+    let stem = fixture.create("Stem", Some(free), 2);
+    fixture.delete(free, 3);
+    assert_eq!(refer(&mut fixture, pair, Some(free), 4).status, 409);
+    fixture.report(stem, finalized("a", 2, 5, Available::True));
+    assert_eq!(refer(&mut fixture, pair, Some(free), 6).status, 400);
 }
 
 #[test]
 fn an_active_referrer_stops_a_deletion_until_it_is_deleted_itself() {
-    let mut scene = Scene::new();
-    let free = scene.create("Free", None, 0);
-    let pair = scene.create("Pair", None, 1);
-    refer(&mut scene, pair, Some(free), 2);
-    assert_eq!(scene.delete(free, 3).status, 409);
-    assert_eq!(scene.delete(pair, 4).status, 202);
-    assert_eq!(scene.delete(free, 5).status, 202);
+    let mut fixture = Fixture::new();
+    let free = fixture.create("Free", None, 0);
+    let pair = fixture.create("Pair", None, 1);
+    refer(&mut fixture, pair, Some(free), 2);
+    assert_eq!(fixture.delete(free, 3).status, 409);
+    assert_eq!(fixture.delete(pair, 4).status, 202);
+    assert_eq!(fixture.delete(free, 5).status, 202);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Views: what somebody wants to see of a fleet, and the picture of it at one moment.
+//! A view of the fleet at one moment: counts by phase and kind, rows, failing adapters.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
 
-use super::known::Known;
+use super::entry::Entry;
 use super::{Model, Phase};
 
 /// In which order resources are shown.
@@ -39,9 +39,9 @@ impl Sort {
     }
 }
 
-/// What somebody wants to see.
+/// Order, filter and size of a view.
 #[derive(Debug, Clone, Default)]
-pub(in crate::commands::top) struct Wish {
+pub(in crate::commands::top) struct ViewOptions {
     pub(in crate::commands::top) sort: Sort,
     pub(in crate::commands::top) reversed: bool,
     /// Only what has this in its kind, name, owner, phase or reason.
@@ -80,7 +80,7 @@ pub(in crate::commands::top) struct Row {
     pub(in crate::commands::top) phase: Phase,
     pub(in crate::commands::top) generation: i64,
     pub(in crate::commands::top) lasts: Duration,
-    /// Who or what is in the way.
+    /// What blocks it.
     pub(in crate::commands::top) why: String,
 }
 
@@ -95,45 +95,45 @@ pub(in crate::commands::top) struct Adapter {
 }
 
 impl Model {
-    /// The picture that somebody wants to see.
-    pub(in crate::commands::top) fn view(&self, wish: &Wish, now: Timestamp) -> View {
+    /// The fleet at this moment.
+    pub(in crate::commands::top) fn view(&self, options: &ViewOptions, now: Timestamp) -> View {
         let mut phases = [0; 5];
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         let mut failing: BTreeMap<&str, usize> =
             self.setbacks.keys().map(|adapter| (adapter.as_str(), 0)).collect();
-        let mut rows: Vec<(&Known, Phase)> = Vec::new();
-        let filter = wish.filter.to_lowercase();
-        for known in self.known.values() {
-            let phase = known.phase(now, self.stuck_after);
-            *kinds.entry(&known.kind).or_default() += 1;
+        let mut rows: Vec<(&Entry, Phase)> = Vec::new();
+        let filter = options.filter.to_lowercase();
+        for entry in self.entries.values() {
+            let phase = entry.phase(now, self.stuck_after);
+            *kinds.entry(&entry.kind).or_default() += 1;
             if let Some(at) = Phase::ALL.iter().position(|one| *one == phase) {
                 phases[at] += 1;
             }
-            for adapter in &known.failing {
+            for adapter in &entry.failing {
                 *failing.entry(adapter).or_default() += 1;
             }
-            if (wish.all || phase != Phase::Reconciled) && self.fits(known, phase, &filter) {
-                rows.push((known, phase));
+            if (options.all || phase != Phase::Reconciled) && self.fits(entry, phase, &filter) {
+                rows.push((entry, phase));
             }
         }
         let matching = rows.len();
-        let in_order = |a: &(&Known, Phase), b: &(&Known, Phase)| self.in_order(wish, *a, *b);
+        let in_order = |a: &(&Entry, Phase), b: &(&Entry, Phase)| self.in_order(options, *a, *b);
         // Of many thousands some dozen are seen.
-        if wish.rows > 0 && wish.rows < matching {
-            rows.select_nth_unstable_by(wish.rows - 1, in_order);
+        if options.rows > 0 && options.rows < matching {
+            rows.select_nth_unstable_by(options.rows - 1, in_order);
         }
-        rows.truncate(wish.rows);
+        rows.truncate(options.rows);
         rows.sort_unstable_by(in_order);
-        let rows = rows.into_iter().map(|(known, phase)| Row {
-            kind: known.kind.clone(),
-            name: match self.full_name(known) {
+        let rows = rows.into_iter().map(|(entry, phase)| Row {
+            kind: entry.kind.clone(),
+            name: match self.full_name(entry) {
                 (owner, "") => owner.to_owned(),
                 (owner, name) => format!("{owner}/{name}"),
             },
             phase,
-            generation: known.generation,
-            lasts: known.lasts(now),
-            why: known.why.clone(),
+            generation: entry.generation,
+            lasts: entry.lasts(now),
+            why: entry.why.clone(),
         });
         let mut adapters: Vec<Adapter> = failing
             .into_iter()
@@ -145,7 +145,7 @@ impl Model {
             .collect();
         adapters.sort_by_key(|adapter| std::cmp::Reverse((adapter.failing, adapter.setbacks)));
         View {
-            total: self.known.len(),
+            total: self.entries.len(),
             kinds: kinds.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
             phases,
             rate: self.rate(now),
@@ -160,34 +160,34 @@ impl Model {
     /// What has lasted longest and what is worst comes first; names begin at their beginning.
     fn in_order(
         &self,
-        wish: &Wish,
-        (a, a_phase): (&Known, Phase),
-        (b, b_phase): (&Known, Phase),
+        options: &ViewOptions,
+        (a, a_phase): (&Entry, Phase),
+        (b, b_phase): (&Entry, Phase),
     ) -> Ordering {
         let by_time = || a.since_micros().cmp(&b.since_micros());
         let by_kind = || a.kind.cmp(&b.kind);
         let by_name = || self.full_name(a).cmp(&self.full_name(b));
-        let order = match wish.sort {
+        let order = match options.sort {
             Sort::Time => by_time().then_with(by_kind).then_with(by_name),
             Sort::Phase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
             Sort::Name => by_name().then_with(by_kind),
             Sort::Kind => by_kind().then_with(by_name),
         };
-        if wish.reversed { order.reverse() } else { order }
+        if options.reversed { order.reverse() } else { order }
     }
 
-    fn fits(&self, known: &Known, phase: Phase, filter: &str) -> bool {
+    fn fits(&self, entry: &Entry, phase: Phase, filter: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(filter);
-        let owned = || self.owner(known).is_some_and(|owner| has(&owner.name));
-        filter.is_empty() || known.words.contains(filter) || has(phase.name()) || owned()
+        let owned = || self.owner(entry).is_some_and(|owner| has(&owner.name));
+        filter.is_empty() || entry.words.contains(filter) || has(phase.name()) || owned()
     }
 
-    fn owner(&self, known: &Known) -> Option<&Known> {
-        known.owner.as_ref().and_then(|owner| self.known.get(owner))
+    fn owner(&self, entry: &Entry) -> Option<&Entry> {
+        entry.owner.as_ref().and_then(|owner| self.entries.get(owner))
     }
 
     /// The name behind its owner's, or alone.
-    fn full_name<'a>(&'a self, known: &'a Known) -> (&'a str, &'a str) {
-        self.owner(known).map_or((&known.name, ""), |owner| (&owner.name, &known.name))
+    fn full_name<'a>(&'a self, entry: &'a Entry) -> (&'a str, &'a str) {
+        self.owner(entry).map_or((&entry.name, ""), |owner| (&owner.name, &entry.name))
     }
 }

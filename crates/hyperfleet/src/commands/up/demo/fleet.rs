@@ -1,6 +1,5 @@
-//! The fleet of a demo, and who changes it: now and then something in it is changed, labelled, deleted or made. It
-//! touches only what carries its label, and remembers that instead of asking for it, so that a change costs the same
-//! in a fleet of any size.
+//! The fleet of a demo: now and then one of its resources is changed, labelled, deleted or created. The demo touches
+//! only resources with its label and remembers them, so that a change costs the same in a fleet of any size.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -61,8 +60,7 @@ pub(super) struct Fleet {
     clusters: Vec<Cluster>,
     /// Numbers whose clusters are to be made.
     missing: BTreeSet<usize>,
-    seed: u64,
-    step: u64,
+    random: fastrand::Rng,
 }
 
 /// A cluster that the demo made.
@@ -104,8 +102,8 @@ fn next(there: usize, wanted: usize, draw: f64) -> Act {
 
 impl Fleet {
     /// A fleet of this size, of which nothing is known yet.
-    pub(super) fn new(client: Client, wanted: usize, seed: u64) -> Self {
-        Self { client, wanted, clusters: Vec::new(), missing: BTreeSet::new(), seed, step: 0 }
+    pub(super) fn new(client: Client, wanted: usize) -> Self {
+        Self { client, wanted, clusters: Vec::new(), missing: BTreeSet::new(), random: fastrand::Rng::new() }
     }
 
     /// Makes what is missing, then goes on for ever.
@@ -140,7 +138,7 @@ impl Fleet {
             self.clusters.extend(cluster.path().map(|path| Cluster { number, path, pools }));
         }
         self.missing.extend(numbers.into_values());
-        let (mut bar, begun) = (bar(self.missing.len()), Instant::now());
+        let (mut bar, begun) = (progress(self.missing.len()), Instant::now());
         while self.make_missing(&mut bar).await? == Round::Incomplete {
             tokio::time::sleep(PAUSE).await;
         }
@@ -175,7 +173,7 @@ impl Fleet {
         Ok(round)
     }
 
-    /// What of a kind the demo made and nobody deleted.
+    /// The resources of a kind that the demo created and that still exist.
     async fn own(&self, plural: &str) -> Result<Vec<Resource>, Error> {
         let query = ListQuery {
             search: Some(format!("labels.{LABEL}='true'")),
@@ -187,7 +185,7 @@ impl Fleet {
     }
 
     async fn act(&mut self) -> Result<(), Error> {
-        match next(self.clusters.len(), self.wanted, self.chance()) {
+        match next(self.clusters.len(), self.wanted, self.random.f64()) {
             Act::Create => self.create().await,
             Act::Change => {
                 let size = 1 + self.draw(9);
@@ -201,7 +199,7 @@ impl Fleet {
             }
             Act::Delete => {
                 let at = self.draw(self.clusters.len());
-                // The one that the welcome speaks of stays.
+                // The welcome names the first cluster, so it stays.
                 if self.clusters[at].number == Some(0) {
                     return Ok(());
                 }
@@ -231,7 +229,7 @@ impl Fleet {
         };
         let patched = self.client.patch(path, patch, PatchKind::Merge, None, false).await;
         match patched {
-            // Somebody else deleted it.
+            // The cluster was deleted meanwhile.
             Err(error) if error.is_not_found() || error.is_conflict() => {
                 if which < pools {
                     self.clusters[at].pools.swap_remove(which);
@@ -251,14 +249,9 @@ impl Fleet {
         cluster
     }
 
-    fn chance(&mut self) -> f64 {
-        self.step += 1;
-        hyperfleet_adapter::roll(self.seed, &[&self.step.to_string()])
-    }
-
-    /// One of so many, or 0 of none.
-    fn draw(&mut self, of: usize) -> usize {
-        ((self.chance() * of as f64) as usize).min(of.saturating_sub(1))
+    /// An index below `count`, or 0.
+    fn draw(&mut self, count: usize) -> usize {
+        self.random.usize(..count.max(1))
     }
 }
 
@@ -294,14 +287,14 @@ fn name(number: usize) -> String {
 }
 
 /// How far a large fleet is: a bar on a terminal, else a line at the beginning and at the end.
-fn bar(clusters: usize) -> Bar {
+fn progress(clusters: usize) -> Bar {
     if clusters < LARGE {
-        return Bar::unseen(clusters);
+        return Bar::hidden(clusters);
     }
     if !talk_on_terminal() {
-        talk(&format!("Making {clusters} clusters with their node pools."));
+        talk(&format!("Creating {clusters} clusters with their node pools."));
     }
-    Bar::new("Making the fleet", clusters)
+    Bar::new("Creating the fleet", clusters)
 }
 
 fn finished(bar: &Bar, clusters: &[Cluster], took: Duration) {
@@ -320,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fleet_of_the_wanted_size_changes_more_than_it_dies_and_what_dies_is_made_again() {
+    fn a_demo_fleet_keeps_its_size_and_changes_more_than_it_deletes() {
         assert_eq!(next(12, 12, 0.1), Act::Change);
         assert_eq!(next(12, 12, 0.7), Act::Label);
         assert_eq!(next(12, 12, 0.95), Act::Delete);

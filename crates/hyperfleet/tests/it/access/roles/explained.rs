@@ -1,14 +1,14 @@
-//! Explanations for those who may not read everything around a resource.
+//! Explanations for callers who may not read every blocker.
 
 use super::*;
 
-guarded!(
-    server = ROLES;
-    what_may_not_be_read_is_counted_and_never_named,
-    an_explanation_takes_the_right_to_read,
+both_stores!(
+    start = async |backend| Guarded::on(backend, ROLES).await;
+    an_explanation_counts_unreadable_blockers_without_their_names,
+    an_explanation_needs_the_read_permission,
 );
 
-async fn what_may_not_be_read_is_counted_and_never_named(guarded: &Guarded) {
+async fn an_explanation_counts_unreadable_blockers_without_their_names(guarded: &Guarded) {
     let ann = admin(guarded);
     let [dev, pool, ..] = fleet(guarded).await;
     let hidden =
@@ -32,15 +32,15 @@ async fn what_may_not_be_read_is_counted_and_never_named(guarded: &Guarded) {
     assert_eq!(names(&few), ["validator", "NodePool (2)"]);
 }
 
-async fn an_explanation_takes_the_right_to_read(guarded: &Guarded) {
+async fn an_explanation_needs_the_read_permission(guarded: &Guarded) {
     let [dev, _, prod, prod_pool] = fleet(guarded).await;
     let dan = developer(guarded);
     dan.get(&format!("{}/explain", href(&dev))).await.expect_status(200);
     for (resource, plural) in [(&prod, "clusters"), (&prod_pool, "nodepools")] {
         let refused = dan.get(&format!("{}/explain", href(resource))).await;
-        let absent = dan.get(&format!("/{plural}/{}/explain", walk::NOBODY)).await.expect_status(404);
-        assert_eq!(told(&refused, id(resource)), told(&absent, walk::NOBODY));
+        let absent = dan.get(&format!("/{plural}/{}/explain", walk::UNKNOWN_ID)).await.expect_status(404);
+        assert_eq!(problem_text(&refused, id(resource)), problem_text(&absent, walk::UNKNOWN_ID));
     }
-    let nobody = guarded.named("nobody@example.com").get(&format!("{}/explain", href(&dev))).await;
-    assert_refused(&nobody, 403, "AUZ-003");
+    let unbound = guarded.named("unbound@example.com").get(&format!("{}/explain", href(&dev))).await;
+    assert_refused(&unbound, 403, "AUZ-003");
 }

@@ -1,4 +1,4 @@
-//! Roles by label, and those who hold several of them: what a label would allow, and what stays hidden behind one.
+//! Roles by label, and callers with several roles.
 
 use super::*;
 use crate::support::CATALOG;
@@ -19,17 +19,17 @@ const BY_LABEL: &str = r#"
       - {role: admin, identities: [ann@example.com]}
 "#;
 
-guarded!(
-    server = &format!("{BY_LABEL}{CATALOG}");
-    nobody_labels_what_they_may_write_so_that_they_may_remove_it,
-    who_refers_to_a_resource_is_not_named_to_whoever_may_not_read_them,
+both_stores!(
+    start = async |backend| Guarded::on(backend, &format!("{BY_LABEL}{CATALOG}")).await;
+    a_label_change_that_would_grant_deletion_is_refused,
+    unreadable_referrers_are_not_named,
 );
 
 fn red(guarded: &Guarded) -> Caller<'_> {
     guarded.member("rea@example.com", &["reds"])
 }
 
-async fn nobody_labels_what_they_may_write_so_that_they_may_remove_it(guarded: &Guarded) {
+async fn a_label_change_that_would_grant_deletion_is_refused(guarded: &Guarded) {
     let (ann, rea) = (admin(guarded), red(guarded));
     let made = rea.cluster("hers", &json!({"team": "red", "environment": "prod"})).await;
     let widened = json!({"labels": {"environment": "dev"}});
@@ -55,7 +55,7 @@ async fn nobody_labels_what_they_may_write_so_that_they_may_remove_it(guarded: &
     rea.delete(href(&made)).await.expect_status(202);
 }
 
-async fn who_refers_to_a_resource_is_not_named_to_whoever_may_not_read_them(guarded: &Guarded) {
+async fn unreadable_referrers_are_not_named(guarded: &Guarded) {
     let (ann, rea) = (admin(guarded), red(guarded));
     let labelled = |kind: &str, name: &str, team: &str| json!({"kind": kind, "name": name, "spec": {}, "labels": {"team": team, "environment": "dev"}});
     let network = ann.create("/networks", &labelled("Network", "shared", "red")).await;

@@ -1,12 +1,12 @@
-//! Requests that come again after the caller has lost the right to them.
+//! Requests repeated after the caller has lost the permission.
 
 use super::*;
 
-guarded!(
-    server = SHRINKING;
-    a_create_that_comes_again_without_the_right_to_it_is_refused,
-    a_create_that_comes_again_is_answered_to_those_who_may_only_write,
-    a_force_delete_that_comes_again_without_the_right_to_it_is_refused,
+both_stores!(
+    start = async |backend| Guarded::on(backend, SHRINKING).await;
+    a_repeated_create_without_permission_is_refused,
+    a_repeated_create_is_answered_to_write_only_callers,
+    a_repeated_force_delete_without_permission_is_refused,
 );
 
 const SHRINKING: &str = r#"
@@ -43,7 +43,7 @@ fn is_replayed(answer: &Answer) -> bool {
     answer.header("idempotency-replayed") == Some("true")
 }
 
-async fn a_create_that_comes_again_without_the_right_to_it_is_refused(guarded: &Guarded) {
+async fn a_repeated_create_without_permission_is_refused(guarded: &Guarded) {
     let body = cluster("made", &json!({"environment": "prod"}));
     again(&kim(guarded, "all"), "/clusters", &body).await.expect_status(201);
     assert!(is_replayed(&again(&kim(guarded, "all"), "/clusters", &body).await.expect_status(201)));
@@ -54,7 +54,7 @@ async fn a_create_that_comes_again_without_the_right_to_it_is_refused(guarded: &
     assert!(is_replayed(&again(&kim(guarded, "all"), "/clusters", &body).await.expect_status(201)));
 }
 
-async fn a_create_that_comes_again_is_answered_to_those_who_may_only_write(guarded: &Guarded) {
+async fn a_repeated_create_is_answered_to_write_only_callers(guarded: &Guarded) {
     let (all, blind) = (kim(guarded, "all"), kim(guarded, "blind"));
     let body = cluster("made", &json!({}));
     let made = again(&blind, "/clusters", &body).await.expect_status(201).json();
@@ -67,7 +67,7 @@ async fn a_create_that_comes_again_is_answered_to_those_who_may_only_write(guard
     assert_eq!(all.list("/clusters").await, (0, vec![]));
 }
 
-async fn a_force_delete_that_comes_again_without_the_right_to_it_is_refused(guarded: &Guarded) {
+async fn a_repeated_force_delete_without_permission_is_refused(guarded: &Guarded) {
     let all = kim(guarded, "all");
     let made = all.cluster("made", &json!({"environment": "prod"})).await;
     all.delete(href(&made)).await.expect_status(202);
@@ -77,7 +77,7 @@ async fn a_force_delete_that_comes_again_without_the_right_to_it_is_refused(guar
         let refused = again(&kim(guarded, group), &path, &reason).await;
         let without_a_key = kim(guarded, group).post(&path, &reason).await;
         assert_refused(&refused, 404, "NTF-002");
-        assert_eq!(told(&refused, id(&made)), told(&without_a_key, id(&made)));
+        assert_eq!(problem_text(&refused, id(&made)), problem_text(&without_a_key, id(&made)));
     }
     assert!(is_replayed(&again(&all, &path, &reason).await.expect_status(204)));
 }

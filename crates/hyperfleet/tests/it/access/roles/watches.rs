@@ -1,5 +1,4 @@
-//! Watches and roles: what may not be read is never shown, not even as what it became, and nobody keeps watching by
-//! rights or a token that are over.
+//! Watches and roles: an unreadable resource is never sent, and a watch ends with its permissions or its token.
 
 use std::time::Duration;
 
@@ -8,13 +7,13 @@ use hyperfleet_testkit::{Event, Stream};
 use super::*;
 use crate::support::{run, watched};
 
-guarded!(
-    server = ROLES;
-    what_comes_into_sight_is_added_and_what_leaves_it_is_deleted_as_it_was_last_seen,
-    the_past_is_shown_as_far_as_it_was_readable,
-    without_any_right_to_read_there_is_no_watch,
-    other_roles_end_every_watch,
-    a_watch_ends_with_its_token,
+both_stores!(
+    start = async |backend| Guarded::on(backend, ROLES).await;
+    a_watch_adds_resources_that_become_visible_and_deletes_those_that_become_hidden,
+    a_watch_replays_the_changes_that_were_readable,
+    a_watch_without_any_read_permission_is_refused,
+    changed_roles_end_every_watch,
+    a_watch_ends_when_its_token_expires,
 );
 
 async fn watch(caller: &Caller<'_>, path: &str) -> Stream {
@@ -68,8 +67,8 @@ async fn until_next(guarded: &Guarded, stream: &mut Stream, name: &str) -> Vec<E
     }
 }
 
-async fn what_comes_into_sight_is_added_and_what_leaves_it_is_deleted_as_it_was_last_seen(guarded: &Guarded) {
-    // Someone who may see all asks for the same, before and after: each is shown their own.
+async fn a_watch_adds_resources_that_become_visible_and_deletes_those_that_become_hidden(guarded: &Guarded) {
+    // An administrator watches the same list, before and after: each watch is filtered by its own caller.
     let search = format!("/clusters?{}", search("labels.environment = 'dev'"));
     let mut before = watch(&admin(guarded), &search).await;
     let mut stream = watch(&developer(guarded), "/clusters").await;
@@ -96,12 +95,12 @@ async fn what_comes_into_sight_is_added_and_what_leaves_it_is_deleted_as_it_was_
     assert!(present.iter().all(|event| event.object()["labels"] == environment("dev")));
 }
 
-async fn the_past_is_shown_as_far_as_it_was_readable(guarded: &Guarded) {
+async fn a_watch_replays_the_changes_that_were_readable(guarded: &Guarded) {
     let (made, shown) = visit(guarded, "visitor").await;
     let mut stream = watch(&developer(guarded), "/clusters?since=0&showDeleted=true").await;
     assert_visits(&until_next(guarded, &mut stream, "next").await, &shown);
 
-    // What is forced away out of sight ends unseen, and what is in sight ends as it was.
+    // What is forced away out of scope ends unseen, and what is visible ends as it was.
     let ann = admin(guarded);
     let mine = ann.cluster("mine", &environment("dev")).await;
     for resource in [&made, &mine] {
@@ -115,13 +114,13 @@ async fn the_past_is_shown_as_far_as_it_was_readable(guarded: &Guarded) {
     assert_eq!(told, [("ADDED", "mine"), ("MODIFIED", "mine"), ("DELETED", "mine")]);
 }
 
-async fn without_any_right_to_read_there_is_no_watch(guarded: &Guarded) {
+async fn a_watch_without_any_read_permission_is_refused(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
-    let nobody = guarded.named("nobody@example.com");
+    let unbound = guarded.named("unbound@example.com");
     for path in
         ["/clusters", "/resources", "/resources?kind=Cluster", "/clusters?since=0", "/clusters?since=999"]
     {
-        assert_refused(&nobody.get(&watched(path)).await, 403, "AUZ-003");
+        assert_refused(&unbound.get(&watched(path)).await, 403, "AUZ-003");
     }
     assert_refused(&guarded.get(&watched("/clusters")).await, 401, "AUT-001");
     let operator = guarded.member("ops@example.com", &["operators"]);
@@ -133,7 +132,7 @@ async fn without_any_right_to_read_there_is_no_watch(guarded: &Guarded) {
     assert_eq!(kinds, ["Cluster", "Cluster"], "of all kinds, those that may be read");
 }
 
-async fn other_roles_end_every_watch(guarded: &Guarded) {
+async fn changed_roles_end_every_watch(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
     let viewer = guarded.member("vic@example.com", &["viewers"]);
     let mut streams = [
@@ -172,7 +171,7 @@ async fn other_roles_end_every_watch(guarded: &Guarded) {
     assert_eq!(stream.change().await.object(), &made);
 }
 
-async fn a_watch_ends_with_its_token(guarded: &Guarded) {
+async fn a_watch_ends_when_its_token_expires(guarded: &Guarded) {
     admin(guarded).cluster("made", &environment("dev")).await;
     let grant = Grant { lifetime: Duration::from_secs(3), ..Grant::new("ann@example.com") };
     let brief = guarded.holder(&guarded.issuer.mint(&grant));
@@ -195,9 +194,9 @@ async fn a_watch_ends_with_its_token(guarded: &Guarded) {
 }
 
 #[test]
-fn roles_that_change_while_a_watch_is_being_opened_end_it() {
+fn roles_changed_during_the_opening_of_a_watch_end_it() {
     run(async {
-        let guarded = Guarded::on_postgres(ROLES).await;
+        let guarded = Guarded::on(Backend::Postgres, ROLES).await;
         admin(&guarded).cluster("made", &environment("dev")).await;
         let url = guarded.database.as_ref().unwrap().url();
         let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
@@ -209,7 +208,7 @@ fn roles_that_change_while_a_watch_is_being_opened_end_it() {
         };
         eventually("it has come in and waits", DEADLINE, async || {
             let waiting = "select 1 from pg_stat_activity where datname = current_database()
-                and wait_event_type = 'Lock' and query like '%forgotten%'";
+                and wait_event_type = 'Lock' and query like '%pruned_version%'";
             // Within a transaction PostgreSQL shows what it showed the first time.
             client.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
             (!client.query(waiting, &[]).await.unwrap().is_empty()).then_some(())

@@ -1,18 +1,17 @@
-//! Every operation about one resource, and every reference to one: foreign and absent are the same.
+//! Every operation on a resource, and every reference to one: foreign and absent give the same answer.
 
 use super::*;
-use crate::support::both_stores;
 
 both_stores!(
     config = &tenants();
-    a_foreign_resource_is_like_one_that_never_was_in_every_operation,
-    a_foreign_resource_below_ones_own_is_like_one_that_never_was,
-    a_foreign_finalizing_resource_cannot_be_forced_away,
-    a_foreign_resource_that_is_gone_is_like_one_that_never_was,
-    a_reference_to_a_foreign_resource_is_like_one_to_nothing,
+    a_foreign_resource_is_not_found_in_every_operation,
+    a_foreign_child_below_an_own_resource_is_not_found,
+    a_foreign_finalizing_resource_cannot_be_force_deleted,
+    a_deleted_foreign_resource_is_not_found,
+    a_reference_to_a_foreign_resource_is_not_found,
 );
 
-/// Asks for everything that has ids in its path, once with those of `real` and once with those of nobody; each pair of
+/// Asks for everything that has ids in its path, once with those of `real` and once with unknown ids; each pair of
 /// answers must be the same 404. How many pairs there were.
 async fn compare(
     app: &App,
@@ -25,7 +24,7 @@ async fn compare(
         real.iter().zip(fake).map(|((_, real), (_, fake))| (real.clone(), fake.clone())).collect();
     let mut pairs = 0;
     for (method, template, _) in operations(app).await {
-        // Leases are of nobody but those who share them; nothing foreign has their path.
+        // Leases belong to no resource, so no foreign resource has their path.
         if !template.contains('{') || template.contains("/leases/") || !wanted(&template) {
             continue;
         }
@@ -33,12 +32,12 @@ async fn compare(
         for (plural, _) in KINDS.iter().take(if any_kind { KINDS.len() } else { 1 }) {
             let last = template.trim_end_matches('}').rsplit('/').next().unwrap();
             let child = KINDS.iter().find(|(plural, _)| *plural == last).map_or("Cluster", |(_, kind)| kind);
-            let (theirs, nobodys) = (filled(&template, plural, real), filled(&template, plural, fake));
+            let (theirs, unknown) = (filled(&template, plural, real), filled(&template, plural, fake));
             let body = body(&method, &template, child);
             for if_match in [false, true] {
                 let foreign = asked(caller, &method, &theirs, body.as_ref(), if_match).await;
-                let absent = asked(caller, &method, &nobodys, body.as_ref(), if_match).await;
-                assert_eq!(absent.status, 404, "{method} {nobodys}: {absent}");
+                let absent = asked(caller, &method, &unknown, body.as_ref(), if_match).await;
+                assert_eq!(absent.status, 404, "{method} {unknown}: {absent}");
                 assert_eq!(masked(&foreign, &masks), masked(&absent, &masks), "{method} {theirs}");
                 pairs += 1;
             }
@@ -47,22 +46,22 @@ async fn compare(
     pairs
 }
 
-async fn a_foreign_resource_is_like_one_that_never_was_in_every_operation(app: &App) {
+async fn a_foreign_resource_is_not_found_in_every_operation(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     let tree = Tree::plant(&a).await;
-    let pairs = compare(app, &b, &tree.ids(), &nobodies(), |_| true).await;
+    let pairs = compare(app, &b, &tree.ids(), &unknown_ids(), |_| true).await;
     assert!(pairs > 150, "{pairs}");
     let question = |id: &str| json!({"verb": "read", "kind": "Cluster", "id": id});
     let cluster = id(&tree.0[0].1);
     let foreign = asked(&b, "POST", "/authz/check", Some(&question(cluster)), false).await;
-    let absent = asked(&b, "POST", "/authz/check", Some(&question(&nobody(0))), false).await;
+    let absent = asked(&b, "POST", "/authz/check", Some(&question(&unknown_id(0))), false).await;
     assert_eq!(absent.status, 404);
-    assert_eq!(masked(&foreign, &[(cluster.to_owned(), nobody(0))]), masked(&absent, &[]));
+    assert_eq!(masked(&foreign, &[(cluster.to_owned(), unknown_id(0))]), masked(&absent, &[]));
     tree.expect_untouched(&a).await;
     assert_eq!(b.list("/resources").await, (0, vec![]));
 }
 
-async fn a_foreign_resource_below_ones_own_is_like_one_that_never_was(app: &App) {
+async fn a_foreign_child_below_an_own_resource_is_not_found(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     let (theirs, own) = (Tree::plant(&a).await, Tree::plant(&b).await);
     // Owners are the caller's own; what is below them is not.
@@ -75,18 +74,18 @@ async fn a_foreign_resource_below_ones_own_is_like_one_that_never_was(app: &App)
         below.into_iter().enumerate().map(pick).collect()
     };
     let below = |template: &str| template.matches('{').count() > 1;
-    let pairs = compare(app, &b, &mix(theirs.ids()), &mix(nobodies()), below).await;
+    let pairs = compare(app, &b, &mix(theirs.ids()), &mix(unknown_ids()), below).await;
     assert!(pairs > 30, "{pairs}");
     theirs.expect_untouched(&a).await;
     own.expect_untouched(&b).await;
 }
 
-async fn a_foreign_finalizing_resource_cannot_be_forced_away(app: &App) {
+async fn a_foreign_finalizing_resource_cannot_be_force_deleted(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     let made = a.cluster("going", &json!({})).await;
     let before = a.delete(href(&made)).await.expect_status(202).json();
-    let masks = [(id(&made).to_owned(), nobody(0))];
-    let absent_path = href(&made).replace(id(&made), &nobody(0));
+    let masks = [(id(&made).to_owned(), unknown_id(0))];
+    let absent_path = href(&made).replace(id(&made), &unknown_id(0));
     let reason = json!({"reason": "not mine"});
     for (method, end, body) in [
         ("GET", "", None),
@@ -105,7 +104,7 @@ async fn a_foreign_finalizing_resource_cannot_be_forced_away(app: &App) {
     assert_eq!(a.get(href(&made)).await.expect_status(200).json(), before);
 }
 
-async fn a_foreign_resource_that_is_gone_is_like_one_that_never_was(app: &App) {
+async fn a_deleted_foreign_resource_is_not_found(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     let tree = Tree::plant(&a).await;
     let of = |kind: &str| &tree.0.iter().find(|(plural, _)| *plural == kind).unwrap().1;
@@ -124,8 +123,8 @@ async fn a_foreign_resource_that_is_gone_is_like_one_that_never_was(app: &App) {
             a.get(&path).await.expect_status(status);
             system(app).get(&path).await.expect_status(status);
         }
-        let absent = format!("/resources/{}", nobody(0));
-        let masks = [(id(resource).to_owned(), nobody(0))];
+        let absent = format!("/resources/{}", unknown_id(0));
+        let masks = [(id(resource).to_owned(), unknown_id(0))];
         for end in ["?generation=1", "?generation=9", "/diff?from=1&to=9"] {
             let foreign = asked(&b, "GET", &format!("/resources/{}{end}", id(resource)), None, false).await;
             let none = asked(&b, "GET", &format!("{absent}{end}"), None, false).await;
@@ -133,7 +132,7 @@ async fn a_foreign_resource_that_is_gone_is_like_one_that_never_was(app: &App) {
             assert_eq!(masked(&foreign, &masks), masked(&none, &masks), "{end}");
         }
     }
-    let pairs = compare(app, &b, &tree.ids(), &nobodies(), |_| true).await;
+    let pairs = compare(app, &b, &tree.ids(), &unknown_ids(), |_| true).await;
     assert!(pairs > 150, "{pairs}");
     // A token of theirs is no good to anyone else.
     let cluster = format!("{}/timeline", href(of("clusters")));
@@ -143,11 +142,11 @@ async fn a_foreign_resource_that_is_gone_is_like_one_that_never_was(app: &App) {
     assert_refused(&b.get(&further).await, 400, "VAL-004");
 }
 
-async fn a_reference_to_a_foreign_resource_is_like_one_to_nothing(app: &App) {
+async fn a_reference_to_a_foreign_resource_is_not_found(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     let (theirs, own) = (Tree::plant(&a).await, Tree::plant(&b).await);
     let network = |tree: &Tree| id(&tree.0[6].1).to_owned();
-    let masks = [(network(&theirs), nobody(6))];
+    let masks = [(network(&theirs), unknown_id(6))];
     let service = |id: &str| json!({"kind": "Service", "name": "new", "spec": {}, "references": {"networks": [{"id": id}]}});
     let patch = |id: &str| json!({"references": {"networks": [{"id": id}]}});
     let path = href(&own.0[7].1);
@@ -158,7 +157,7 @@ async fn a_reference_to_a_foreign_resource_is_like_one_to_nothing(app: &App) {
         ("PATCH", path, &patch),
     ] {
         let foreign = asked(&b, method, path, Some(&body(&network(&theirs))), false).await;
-        let absent = asked(&b, method, path, Some(&body(&nobody(6))), false).await;
+        let absent = asked(&b, method, path, Some(&body(&unknown_id(6))), false).await;
         assert_refused(&absent, 400, "VAL-002");
         assert_eq!(masked(&foreign, &masks), masked(&absent, &masks), "{method} {path}");
     }

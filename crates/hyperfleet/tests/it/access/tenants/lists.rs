@@ -1,18 +1,17 @@
-//! Lists, counts, searches and page tokens of tenants, and `tenancy` as they show it.
+//! Lists, counts, searches and page tokens of tenants, and the member `tenancy`.
 
 use super::*;
-use crate::support::both_stores;
 
 both_stores!(
     config = &tenants();
-    lists_counts_and_searches_hold_nothing_foreign,
-    a_page_token_is_good_for_one_tenant,
+    lists_counts_and_searches_leave_out_foreign_resources,
+    a_page_token_is_valid_for_one_tenant,
     tenancy_is_shown_and_searched,
 );
 
-both_stores!(without_tenants_there_is_no_tenancy);
+both_stores!(without_tenants_no_resource_shows_tenancy);
 
-async fn lists_counts_and_searches_hold_nothing_foreign(app: &App) {
+async fn lists_counts_and_searches_leave_out_foreign_resources(app: &App) {
     let (a, b, c) = (org(app, "a"), org(app, "b"), org(app, "c"));
     for (caller, names) in [(&a, &["one", "two", "three"][..]), (&b, &["one", "four"])] {
         for name in names {
@@ -58,7 +57,7 @@ async fn lists_counts_and_searches_hold_nothing_foreign(app: &App) {
     assert_eq!((&numbered["total"], &numbered["size"]), (&json!(2), &json!(1)));
 }
 
-async fn a_page_token_is_good_for_one_tenant(app: &App) {
+async fn a_page_token_is_valid_for_one_tenant(app: &App) {
     let (a, b) = (org(app, "a"), org(app, "b"));
     for caller in [&a, &b] {
         for name in ["one", "two", "three"] {
@@ -121,7 +120,7 @@ async fn tenancy_is_shown_and_searched(app: &App) {
     }
 }
 
-async fn without_tenants_there_is_no_tenancy(app: &App) {
+async fn without_tenants_no_resource_shows_tenancy(app: &App) {
     let a = org(app, "a");
     let made = a.cluster("plain", &json!({})).await;
     assert_eq!(made.get("tenancy"), None);

@@ -1,14 +1,14 @@
-//! Watches and tenants: whatever another tenant does is silence, live and from the past.
+//! Watches and tenants: changes of another tenant are not sent, neither live nor replayed.
 
 use super::*;
-use crate::support::{both_stores, watched};
+use crate::support::watched;
 
 both_stores!(
     config = &tenants();
-    a_tenant_is_told_of_what_is_its_own_and_of_nothing_else,
-    the_owner_of_a_watch_is_not_found_where_it_is_anothers,
+    a_watch_tells_a_tenant_only_of_its_own_resources,
+    a_watch_below_a_foreign_owner_is_not_found,
     a_system_caller_watches_all_tenants,
-    who_belongs_to_nobody_watches_nothing,
+    a_caller_without_a_tenant_cannot_watch,
 );
 
 /// Some of everything that a tenant can do, and a Cluster with this name at the end.
@@ -27,7 +27,7 @@ async fn live(caller: &Caller<'_>, name: &str) {
     caller.cluster(name, &json!({"shared": "label"})).await;
 }
 
-async fn a_tenant_is_told_of_what_is_its_own_and_of_nothing_else(app: &App) {
+async fn a_watch_tells_a_tenant_only_of_its_own_resources(app: &App) {
     let [busy, other] = [org(app, "busy"), org(app, "other")];
     let paths = [
         "/resources?showDeleted=true",
@@ -69,14 +69,14 @@ async fn a_tenant_is_told_of_what_is_its_own_and_of_nothing_else(app: &App) {
     }
 }
 
-async fn the_owner_of_a_watch_is_not_found_where_it_is_anothers(app: &App) {
+async fn a_watch_below_a_foreign_owner_is_not_found(app: &App) {
     let cluster = org(app, "busy").cluster("hidden", &json!({})).await;
     let other = org(app, "other");
     for since in ["", "?since=0", "?since=1"] {
         let path = |id: &str| watched(&format!("/clusters/{id}/nodepools{since}"));
         let hidden = asked(&other, "GET", &path(id(&cluster)), None, false).await.expect_status(404);
-        let none = asked(&other, "GET", &path(&nobody(0)), None, false).await.expect_status(404);
-        let masks = [(id(&cluster).to_owned(), nobody(0))];
+        let none = asked(&other, "GET", &path(&unknown_id(0)), None, false).await.expect_status(404);
+        let masks = [(id(&cluster).to_owned(), unknown_id(0))];
         assert_eq!(masked(&hidden, &masks), masked(&none, &masks));
     }
 }
@@ -95,7 +95,7 @@ async fn a_system_caller_watches_all_tenants(app: &App) {
     assert_eq!(seen, listed, "a watch shows what a list shows");
 }
 
-async fn who_belongs_to_nobody_watches_nothing(app: &App) {
+async fn a_caller_without_a_tenant_cannot_watch(app: &App) {
     for headers in [&[][..], &[("x-project", "p")], &[("x-org", "not ok")]] {
         let caller = Caller::new(app, headers);
         assert_refused(&caller.get(&watched("/clusters")).await, 403, "AUZ-001");

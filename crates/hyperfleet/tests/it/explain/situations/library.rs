@@ -1,9 +1,9 @@
-//! The library of situations, from those in which all is well to deletions of trees.
+//! The situations, from reconciled resources to deletions of trees.
 
 use super::Situation;
 
 pub(super) const SITUATIONS: &[Situation] = &[
-    // Well: nobody is blamed.
+    // Well: nothing blocks.
     ("a kind that needs no adapter", "make Zone z", "z", "Reconciled", &[]),
     (
         "every adapter has reported",
@@ -41,14 +41,14 @@ pub(super) const SITUATIONS: &[Situation] = &[
         &[],
     ),
     (
-        "an adapter that nobody requires is down",
+        "an adapter that is not required is down",
         "make Cluster c; report c validator 1 ok; report c dns 1 ok; report c guest 1 broken",
         "c",
         "Reconciled",
         &[],
     ),
     (
-        "an adapter that nobody requires is behind",
+        "an adapter that is not required is behind",
         "make Cluster c; report c guest 1 ok; patch c; report c validator 2 ok; report c dns 2 ok",
         "c",
         "Reconciled",
@@ -83,14 +83,14 @@ pub(super) const SITUATIONS: &[Situation] = &[
         &[],
     ),
     (
-        "whoever refers to it is no matter before the deletion",
+        "a referrer does not block before the deletion",
         "make Cluster c; make Service s; refer s to c; report c validator 1 ok; report c dns 1 ok",
         "c",
         "Reconciled",
         &[],
     ),
     (
-        "what it refers to is no matter",
+        "a reference to an unreconciled target does not block",
         "make Cluster c; make Service s; refer s to c; report s router 2 ok",
         "s",
         "Reconciled",
@@ -98,7 +98,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     ),
     // Waiting, and nothing is wrong.
     (
-        "nobody has reported",
+        "no adapter has reported",
         "make Cluster c",
         "c",
         "Reconciling",
@@ -268,7 +268,7 @@ pub(super) const SITUATIONS: &[Situation] = &[
     ),
     // Deletions.
     (
-        "nobody has reported on a deletion",
+        "no adapter has reported on a deletion",
         "make Cluster c; delete c",
         "c",
         "Finalizing",

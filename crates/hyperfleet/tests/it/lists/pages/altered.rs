@@ -1,4 +1,4 @@
-//! Tokens that are not those of this list: altered, of another list, or made up.
+//! Page tokens that do not belong to this list: altered, of another list, or made up.
 
 use super::*;
 
@@ -96,7 +96,7 @@ async fn a_token_belongs_to_its_list(app: &App) {
                 refused(app, &path, &format!("{from} continued at {to}")).await;
             }
         }
-        let gone = app.get(&format!("/clusters/nobody/nodepools?pageToken={}", encoded(&token))).await;
+        let gone = app.get(&format!("/clusters/absent/nodepools?pageToken={}", encoded(&token))).await;
         assert!([400, 404].contains(&gone.status), "{gone}");
     }
     // One kind of all kinds is not that kind's own list, nor all kinds.
@@ -109,7 +109,7 @@ async fn a_token_belongs_to_its_list(app: &App) {
 
 async fn a_token_of_another_server_is_refused(app: &App) {
     filled(app).await;
-    let other = App::on_sqlite(CATALOG).await;
+    let other = App::sqlite(CATALOG).await;
     filled(&other).await;
     for list in ["/clusters", "/resources", "/networks"] {
         let theirs = token(&other, &format!("{list}?pageSize=1")).await;

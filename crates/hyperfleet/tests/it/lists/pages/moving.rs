@@ -1,5 +1,5 @@
-//! Lists that change while they are walked: what stays comes once, what is gone does not come, and what is new comes
-//! where it stands ahead.
+//! Lists that change while they are paged: a remaining resource comes once, a deleted one does not, and a new one comes
+//! if it is still ahead.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ async fn walked_while(app: &App, field: &str, way: &str, meanwhile: impl AsyncFn
     shown
 }
 
-async fn each_that_stays_comes_once_whatever_comes_and_goes(app: &App) {
+async fn each_remaining_resource_is_listed_once_while_others_come_and_go(app: &App) {
     for (field, way) in [
         ("name", "asc"),
         ("name", "desc"),
@@ -103,7 +103,7 @@ async fn each_that_stays_comes_once_whatever_comes_and_goes(app: &App) {
 }
 
 /// Deletions give a resource the very field that it is sorted by.
-async fn what_becomes_finalizing_moves_nobody_else(app: &App) {
+async fn a_resource_that_becomes_finalizing_moves_no_other(app: &App) {
     for way in ["asc", "desc"] {
         for (field, size) in [("deleted_time", 2), ("deleted_by", 2), ("deleted_time", 1)] {
             let mut made = Vec::new();
@@ -138,7 +138,7 @@ async fn what_becomes_finalizing_moves_nobody_else(app: &App) {
     }
 }
 
-async fn a_search_goes_on_although_its_boundary_is_not_found_any_more(app: &App) {
+async fn a_search_continues_after_its_boundary_stopped_matching(app: &App) {
     let mut made = Vec::new();
     for number in 0..7 {
         let labels = json!({"env": "dev"});
@@ -159,7 +159,7 @@ async fn a_search_goes_on_although_its_boundary_is_not_found_any_more(app: &App)
     }
 }
 
-async fn a_page_behind_which_all_is_gone_is_empty(app: &App) {
+async fn a_page_is_empty_when_the_rest_of_the_list_is_gone(app: &App) {
     let mut made = Vec::new();
     for number in 0..4 {
         made.push(app.create_named("/networks", "Network", &format!("n{number}")).await);
@@ -180,8 +180,8 @@ async fn a_page_behind_which_all_is_gone_is_empty(app: &App) {
 
 both_stores!(
     config = CATALOG;
-    each_that_stays_comes_once_whatever_comes_and_goes,
-    what_becomes_finalizing_moves_nobody_else,
-    a_search_goes_on_although_its_boundary_is_not_found_any_more,
-    a_page_behind_which_all_is_gone_is_empty,
+    each_remaining_resource_is_listed_once_while_others_come_and_go,
+    a_resource_that_becomes_finalizing_moves_no_other,
+    a_search_continues_after_its_boundary_stopped_matching,
+    a_page_is_empty_when_the_rest_of_the_list_is_gone,
 );

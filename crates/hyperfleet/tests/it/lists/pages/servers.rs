@@ -1,4 +1,4 @@
-//! A token is not bound to the process that gave it out: it works after a restart and on every server on the database.
+//! A page token works after a restart and on every server of the database.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use hyperfleet_testkit::Postgres;
 
 use super::*;
 
-async fn a_token_outlives_the_server_that_gave_it_out(mut app: App) {
-    filled(&app).await;
+async fn a_page_token_outlives_its_server(app: &mut App) {
+    filled(app).await;
     let lists = [
         "/resources?showDeleted=true&orderBy=deleted_time",
         "/clusters?orderBy=name",
@@ -33,7 +33,7 @@ async fn a_token_outlives_the_server_that_gave_it_out(mut app: App) {
 }
 
 #[test]
-fn a_token_works_on_every_server_of_the_database() {
+fn a_page_token_works_on_every_server_of_the_database() {
     run(async {
         let database = Arc::new(Postgres::shared().database().await);
         let launch = launch().config(CATALOG);
@@ -59,4 +59,4 @@ fn a_token_works_on_every_server_of_the_database() {
     });
 }
 
-both_stores!(owned, config = CATALOG; a_token_outlives_the_server_that_gave_it_out);
+both_stores!(config = CATALOG; a_page_token_outlives_its_server);

@@ -1,0 +1,7 @@
+//! How values lie in their columns, the same for both stores.
+
+pub(crate) mod ancestors;
+pub(crate) mod columns;
+pub(crate) mod compression;
+pub(crate) mod idempotency;
+pub(crate) mod report;

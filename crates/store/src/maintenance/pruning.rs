@@ -1,0 +1,55 @@
+//! Periodic work: pings, metrics of pending resources, and pruning in small steps.
+
+use std::time::Duration;
+
+use hyperfleet_core::{Error, IDEMPOTENCY_RETENTION, Timestamp};
+
+use crate::Store;
+use crate::read::{Reader, on_store};
+
+impl Store {
+    /// Sets the metrics of pending resources, and of those that have been pending for longer than `threshold`.
+    pub async fn measure_pending(&self, threshold: Duration) -> Result<(), Error> {
+        let now = Timestamp::now();
+        let threshold = i64::try_from(threshold.as_micros()).unwrap_or(i64::MAX);
+        let stuck_before = Timestamp::from_micros(now.micros().saturating_sub(threshold));
+        let pending = self
+            .call("pending", async { on_store!(&self.reader, |store| store.pending(stuck_before)) })
+            .await?;
+        self.metrics.fleet.show(&self.rulebook.catalog, &pending, now);
+        Ok(())
+    }
+
+    /// Pings the database, with its own timeout.
+    pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
+        let ping = async { on_store!(&self.reader, |store| store.ping()) };
+        let (open, in_use) = match &self.reader {
+            Reader::Sqlite(sqlite) => sqlite.connections(),
+            Reader::Postgres(postgres) => postgres.connections(),
+        };
+        self.metrics.connections_open.set(open as i64);
+        self.metrics.connections_in_use.set(in_use as i64);
+        self.observe("ping", timeout, ping).await
+    }
+
+    /// Removes a small number of changes older than `before`. Returns how many; 0 at the end.
+    pub async fn prune_history(&self, before: Timestamp) -> Result<u64, Error> {
+        let pruned = self
+            .call("prune_history", async { on_store!(&self.reader, |store| store.prune_history(before)) })
+            .await?;
+        self.metrics.feed.pruned.inc_by(pruned);
+        let (pruned_version, newest) = self.bounds().await?;
+        // Each version has its row.
+        self.metrics.feed.rows.set(newest.0 - pruned_version.0);
+        Ok(pruned)
+    }
+
+    /// Removes a small number of expired idempotency records. Returns how many.
+    pub async fn prune_idempotency_records(&self) -> Result<u64, Error> {
+        let before = Timestamp::from_micros(Timestamp::now().micros() - IDEMPOTENCY_RETENTION);
+        self.call("prune_idempotency_records", async {
+            on_store!(&self.reader, |store| store.prune_idempotency_records(before))
+        })
+        .await
+    }
+}

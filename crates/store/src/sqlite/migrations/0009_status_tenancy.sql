@@ -1,2 +1,0 @@
--- Nothing: what this step is for are policies, and SQLite has none.
-select 1;

@@ -1,2 +1,0 @@
--- Nothing: what this step saves is PostgreSQL's.
-select 1;
