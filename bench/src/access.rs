@@ -1,221 +1,146 @@
-//! What it costs to know who calls. The same requests go in turns to a server that lets everyone do everything and to
-//! one that checks tokens, tenants, roles and rates; and well-behaved callers are timed with and without one beside
-//! them who asks fifty times as much as it may.
+//! The cost of access control. The same requests go in turns to a server without access control and to one with tokens,
+//! tenants, roles and rate limits. And well-behaved callers are timed alone and beside one that floods the server.
 
 use std::sync::Arc;
 use std::thread;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail};
 use hyperfleet_auth::dev::{DevIssuer, Grant, ISSUER_URL};
 use hyperfleet_core::Timestamp;
-use hyperfleet_testkit::{Database, Launch, Postgres, Server, Store};
-use tempfile::TempDir;
+use hyperfleet_testkit::{Launch, Postgres};
 
-use crate::load::{Connection, Load, Outcome};
-use crate::reports::{ADAPTERS, Moves, Reports};
-use crate::toll::{Asked, Toll};
-use crate::workload::{CLUSTERS, Signature, Target, Verb, Workload, cluster};
+use crate::fleet::{self, Fleet, Plan, Reported};
+use crate::load::Load;
+use crate::options::Options;
+use crate::reports::{ADAPTERS, Change};
+use crate::results::Results;
+use crate::workload::{Signature, Workload};
 
 /// Clusters of each server.
-const FLEET: usize = 1_000;
-const LOADERS: usize = 32;
-/// Reads a second that a caller may make where one asks too much.
+const CLUSTERS: usize = 1_000;
+const CONNECTIONS: usize = 32;
+/// Reads a second that a caller may make on the server with the flood.
 const BUDGET: u32 = 100;
-/// How many times its budget that one asks.
+/// How many times its budget the flood requests.
 const EXCESS: f64 = 50.0;
-/// Callers beside it, each at half of its budget, over a connection of its own.
+/// Well-behaved callers, each at half of its budget over a connection of its own.
 const NEIGHBOURS: usize = 16;
-/// Connections of the one who asks too much.
-const NOISY: usize = 8;
-
-/// Whether anything of this is wanted on a store.
-pub(crate) fn wanted(only: &str, store: &str) -> bool {
-    format!("{store} access").contains(only)
-}
-
-/// Who may come in at a server.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Door {
-    /// Everyone, for everything.
-    Open,
-    /// Whoever has a token and a role, as often as they like.
-    Guarded,
-    /// The same within the budget.
-    Rationed,
-}
-
-/// A server with some clusters and reports on them.
-struct House {
-    server: Server,
-    ids: Arc<[String]>,
-    reports: Arc<Reports>,
-}
+const FLOOD_CONNECTIONS: usize = 8;
 
 /// The servers of one store.
-struct Street {
+struct Servers<'a> {
     store: &'static str,
-    open: House,
-    guarded: House,
-    rationed: House,
+    /// Without access control.
+    open: Fleet<'a>,
+    /// With access control and rate limits that nobody reaches.
+    guarded: Fleet<'a>,
+    /// With access control and [`BUDGET`].
+    limited: Fleet<'a>,
 }
 
-/// All servers, and what they have shown so far.
-pub(crate) struct Access {
-    issuer: DevIssuer,
-    streets: Vec<Street>,
-    /// They go with this value.
-    _databases: Vec<Database>,
-    _keys: TempDir,
-    pub(crate) found: Toll,
-}
-
-impl Access {
-    /// Starts the servers and fills them.
-    pub(crate) async fn start(stores: &[&'static str], launch: &Launch, postgres: &Postgres) -> Result<Self> {
-        let keys = tempfile::tempdir()?;
-        let issuer = DevIssuer::open(keys.path(), ISSUER_URL)?;
-        let (mut streets, mut databases) = (Vec::new(), Vec::new());
-        for &store in stores {
+/// Measures access control on the stores that are wanted.
+pub(crate) async fn measure(
+    options: &Options,
+    launch: &Launch,
+    postgres: &Postgres,
+    results: &mut Results,
+) -> Result<()> {
+    let keys = tempfile::tempdir()?;
+    let issuer = DevIssuer::open(keys.path(), ISSUER_URL)?;
+    let mut all = Vec::new();
+    for (store, postgres) in fleet::stores(postgres) {
+        if options.wants(&format!("{store} access")) {
             eprintln!("{store}: starting servers with and without access control");
-            let mut at = Vec::new();
-            for _ in 0..3 {
-                at.push(match store {
-                    "sqlite" => Store::Sqlite,
-                    _ => {
-                        databases.push(postgres.database().await);
-                        Store::Postgres(databases.last().context("a database")?.url())
-                    }
-                });
-            }
-            let mut house =
-                async |door| House::start(&issuer, launch, at.pop().context("a store")?, door).await;
-            streets.push(Street {
+            let open =
+                Plan { adapters: ADAPTERS.len(), reported: Reported::All, ..Plan::new(postgres, CLUSTERS) };
+            let guarded = |reads| {
+                let (config, headers) = (config(&issuer, reads), signed(&issuer, "bench")?);
+                anyhow::Ok(Plan { config, headers, ..open.clone() })
+            };
+            let jwt = launch.clone().env("HYPERFLEET_SERVER_JWT_ENABLED", "true");
+            all.push(Servers {
                 store,
-                open: house(Door::Open).await?,
-                guarded: house(Door::Guarded).await?,
-                rationed: house(Door::Rationed).await?,
+                open: Fleet::start(launch, &open).await?,
+                guarded: Fleet::start(&jwt, &guarded(UNREACHED)?).await?,
+                limited: Fleet::start(&jwt, &guarded(BUDGET)?).await?,
             });
         }
-        Ok(Self { issuer, streets, _databases: databases, _keys: keys, found: Toll::default() })
     }
+    for round in 1..=options.rounds {
+        for servers in &all {
+            eprintln!("{} access: round {round} of {}", servers.store, options.rounds);
+            servers.compare(&issuer, &options.load(CONNECTIONS), results)?;
+            servers.flood(&issuer, &options.load(NEIGHBOURS), results)?;
+        }
+    }
+    Ok(())
+}
 
-    /// One round of the same requests to the open door and to the guarded one.
-    pub(crate) fn round(&mut self, load: &Load) -> Result<()> {
-        let Self { issuer, streets, found, .. } = self;
-        let signature = Signature::of([signed(issuer, "bench@example.com")?]);
-        for street in streets {
-            for asked in [Asked::Get, Asked::Report] {
-                for (guarded, house) in [(false, &street.open), (true, &street.guarded)] {
-                    let signature = if guarded { signature.clone() } else { Signature::none() };
-                    let outcome = load.run(&house.target(asked, signature)?)?;
-                    complain(street.store, &outcome);
-                    found.add(street.store, asked, load.connections, guarded, &outcome);
-                }
+impl Servers<'_> {
+    /// The same requests without and with access control.
+    fn compare(&self, issuer: &DevIssuer, load: &Load, results: &mut Results) -> Result<()> {
+        let callers = [
+            ("no access control", &self.open, Signature::new([String::new()])),
+            ("access", &self.guarded, Signature::new([signed(issuer, "bench")?])),
+        ];
+        for request in ["get", "report changing"] {
+            for (name, fleet, signature) in &callers {
+                let workload = match request {
+                    "get" => Workload::Gets(Arc::clone(&fleet.ids)),
+                    _ => Workload::Reports(Change::Content, Arc::clone(&fleet.reports)),
+                };
+                let target = fleet.target(Workload::Signed(signature.clone(), Box::new(workload)))?;
+                let row = format!("{} {name} {request} @{CONNECTIONS}", self.store);
+                results.add_load(&row, &load.run(&target)?);
             }
         }
         Ok(())
     }
 
-    /// One round of neighbours by themselves, and beside the one who asks too much.
-    pub(crate) fn neighbours(&mut self, load: &Load) -> Result<()> {
-        let Self { issuer, streets, found, .. } = self;
-        let names = (0..NEIGHBOURS).map(|number| signed(issuer, &format!("neighbour-{number}@example.com")));
-        let neighbours = Signature::of(names.collect::<Result<Vec<_>>>()?);
-        let noisy = Signature::of([signed(issuer, "noisy@example.com")?]).or_refused();
-        let quiet_rate = NEIGHBOURS as f64 * f64::from(BUDGET) / 2.0;
-        let quiet = Load { connections: NEIGHBOURS, rate: Some(quiet_rate), ..*load };
-        let loud = Load { connections: NOISY, rate: Some(f64::from(BUDGET) * EXCESS), ..*load };
-        for Street { store, rationed, .. } in streets {
-            let alone = quiet.run(&rationed.target(Asked::Get, neighbours.clone())?)?;
-            let beside = rationed.target(Asked::Get, noisy.clone())?;
-            let (disturbed, noise) = thread::scope(|scope| {
-                let noise = scope.spawn(|| loud.run(&beside));
-                let disturbed = quiet.run(&rationed.target(Asked::Get, neighbours.clone())?)?;
-                match noise.join() {
-                    Ok(noise) => Ok((disturbed, noise?)),
-                    Err(_) => bail!("the thread of the one who asks too much panicked"),
-                }
-            })?;
-            [&alone, &disturbed, &noise].into_iter().for_each(|outcome| complain(store, outcome));
-            found.add_neighbours(store, &alone, &disturbed, &noise);
-        }
-        Ok(())
-    }
-}
-
-impl House {
-    async fn start(issuer: &DevIssuer, launch: &Launch, at: Store, door: Door) -> Result<Self> {
-        let mut launch = launch.clone().store(at).config(config(issuer, door));
-        let mut headers = String::new();
-        if door != Door::Open {
-            launch = launch.env("HYPERFLEET_SERVER_JWT_ENABLED", "true");
-            headers = signed(issuer, "bench@example.com")?;
-        }
-        let server = launch.start().await?;
-        let (ids, newest) = fill(&server, &headers).await?;
-        let reports = Arc::new(Reports::new(ids.clone(), &newest)?);
-        let house = Self { server, ids: ids.into(), reports };
-        house.report_first(&headers).await?;
-        Ok(house)
-    }
-
-    fn target(&self, asked: Asked, signature: Signature) -> Result<Target> {
-        let what = match asked {
-            Asked::Get => Workload::Clusters { verb: Verb::Get, ids: Arc::clone(&self.ids) },
-            Asked::Report => Workload::Reports { moves: Moves::Content, reports: Arc::clone(&self.reports) },
+    /// Well-behaved callers alone, then beside the flood.
+    fn flood(&self, issuer: &DevIssuer, load: &Load, results: &mut Results) -> Result<()> {
+        let target = |signature| {
+            let gets = Workload::Gets(Arc::clone(&self.limited.ids));
+            self.limited.target(Workload::Signed(signature, Box::new(gets)))
         };
-        let workload = Workload::Signed(signature, Box::new(what));
-        Ok(Target { address: self.server.api().authority().parse()?, process: None, workload })
-    }
-
-    /// Every adapter reports on every cluster, so that no measured report is the first of its kind.
-    async fn report_first(&self, headers: &str) -> Result<()> {
-        let address = self.server.api().authority().parse()?;
-        let loaders: Vec<_> = (0..LOADERS)
-            .map(|loader| {
-                let mut reporter = self.reports.reporter(Moves::Content, loader, LOADERS);
-                let signature = Signature::of([headers.to_owned()]);
-                tokio::spawn(async move {
-                    let mut connection = Connection::open(address).await?;
-                    let mut request = Vec::new();
-                    for pair in reporter.own() {
-                        signature.sign(loader, reporter.report(pair), &mut request);
-                        let status = connection.exchange(&request).await?;
-                        ensure!(status == 201, "a report: {}", connection.text());
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        for loader in loaders {
-            loader.await??;
+        let callers = (0..NEIGHBOURS).map(|number| signed(issuer, &format!("neighbour-{number}")));
+        let neighbours = target(Signature::new(callers.collect::<Result<Vec<_>>>()?))?;
+        let mut caller = Signature::new([signed(issuer, "flood")?]);
+        caller.may_exceed_rate_limit = true;
+        let flood = target(caller)?;
+        let rate = NEIGHBOURS as f64 * f64::from(BUDGET) / 2.0;
+        let quiet = Load { rate: Some(rate), ..*load };
+        let loud = Load { connections: FLOOD_CONNECTIONS, rate: Some(f64::from(BUDGET) * EXCESS), ..*load };
+        let alone = quiet.run(&neighbours)?;
+        let (beside, flood) = thread::scope(|scope| {
+            let flood = scope.spawn(|| loud.run(&flood));
+            let beside = quiet.run(&neighbours)?;
+            match flood.join() {
+                Ok(flood) => Ok((beside, flood?)),
+                Err(_) => bail!("the thread of the flood panicked"),
+            }
+        })?;
+        let store = self.store;
+        for (row, outcome) in
+            [("neighbours alone", alone), ("neighbours beside a flood", beside), ("flood", flood)]
+        {
+            results.add_load(&format!("{store} {row}"), &outcome);
         }
         Ok(())
     }
 }
 
-fn complain(store: &str, outcome: &Outcome) {
-    if let Some(error) = &outcome.first_error {
-        eprintln!("{store} access, first of {} errors: {error}", outcome.errors);
-    }
-}
+/// A rate limit that no load reaches.
+const UNREACHED: u32 = 1_000_000;
 
-/// The headers of a caller by that name.
-fn signed(issuer: &DevIssuer, identity: &str) -> Result<String> {
-    let token = issuer.mint(&Grant::new(identity), Timestamp::now())?;
+/// The headers of a caller with that name.
+fn signed(issuer: &DevIssuer, name: &str) -> Result<String> {
+    let token = issuer.mint(&Grant::new(format!("{name}@example.com")), Timestamp::now())?;
     Ok(format!("authorization: Bearer {token}\r\nx-org: bench\r\nx-project: access\r\n"))
 }
 
-/// The role is bound by a wildcard behind others that do not fit, as in a configuration that has grown.
-fn config(issuer: &DevIssuer, door: Door) -> String {
-    let adapters = ADAPTERS.join(", ");
-    let kinds =
-        format!("entities:\n  - {{kind: Cluster, plural: clusters, required_adapters: [{adapters}]}}\n");
-    let (reads, most) = match door {
-        Door::Open => return kinds,
-        Door::Guarded => (1_000_000, 1_000_000),
-        Door::Rationed => (BUDGET, 1_000_000),
-    };
+/// The binding that applies is a wildcard behind others that do not, as in a configuration that has grown.
+fn config(issuer: &DevIssuer, reads: u32) -> String {
     let access = format!(
         "  tenant:
     enabled: true
@@ -235,58 +160,9 @@ fn config(issuer: &DevIssuer, door: Door) -> String {
   rate_limit:
     enabled: true
     reads: {{per_second: {reads}, burst: {reads}}}
-    writes: {{per_second: {most}, burst: {most}}}
-    reports: {{per_second: {most}, burst: {most}}}
+    writes: {{per_second: {UNREACHED}, burst: {UNREACHED}}}
+    reports: {{per_second: {UNREACHED}, burst: {UNREACHED}}}
 "
     );
-    issuer.snippet(&Grant::new("bench"), None) + &access + &kinds
-}
-
-/// Makes the clusters; gives their ids, and when the newest was made.
-async fn fill(server: &Server, headers: &str) -> Result<(Vec<String>, String)> {
-    let address = server.api().authority().parse()?;
-    let loaders: Vec<_> = (0..LOADERS)
-        .map(|loader| {
-            let headers = headers.to_owned();
-            tokio::spawn(async move {
-                let mut connection = Connection::open(address).await?;
-                let mut made = Vec::new();
-                for number in (loader..FLEET).step_by(LOADERS) {
-                    let body = cluster(&format!("preloaded-{number}"));
-                    let request = format!(
-                        "POST {CLUSTERS} HTTP/1.1\r\nhost: bench\r\n{headers}content-type: application/json\r\n\
-                         content-length: {}\r\n\r\n{body}",
-                        body.len()
-                    );
-                    let status = connection.exchange(request.as_bytes()).await?;
-                    ensure!(status == 201, "loading a cluster: {}", connection.text());
-                    let body: serde_json::Value = serde_json::from_slice(connection.body())?;
-                    let text = |member: &str| body[member].as_str().map(str::to_owned).context("no text");
-                    made.push((text("created_time")?, text("id")?));
-                }
-                Ok(made)
-            })
-        })
-        .collect();
-    let mut made: Vec<(String, String)> = Vec::with_capacity(FLEET);
-    for loader in loaders {
-        made.extend(loader.await??);
-    }
-    let newest = made.iter().map(|(time, _)| time.clone()).max().context("no clusters")?;
-    Ok((made.into_iter().map(|(_, id)| id).collect(), newest))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_chosen_by_its_name_and_not_by_that_of_a_request() {
-        assert!(
-            wanted("", "sqlite") && wanted("access", "sqlite") && wanted("postgresql access", "postgresql")
-        );
-        assert!(
-            !wanted("sqlite access", "postgresql") && !wanted("get", "sqlite") && !wanted("report", "sqlite")
-        );
-    }
+    issuer.snippet(&Grant::new("bench"), None) + &access
 }

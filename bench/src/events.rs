@@ -1,215 +1,142 @@
-//! From a change to its event: how soon a subscriber hears of it, how many events go through the Sentinel in a second,
-//! and what a Sentinel takes that has nothing to do. The API on PostgreSQL, the Sentinel and the broker are the real
-//! ones, each in a process of its own; what differs from that is in the name of the broker.
+//! Events: how long a change takes to a subscriber, how many events a second the Sentinel publishes, and what an idle
+//! Sentinel costs. The API on PostgreSQL, the Sentinel and the broker run in processes of their own.
 //!
-//! How long an event took is counted from the `updated_time` of the change, which the API takes before it commits, to
-//! the moment at which the subscription hands it out.
+//! The delay of an event is counted from the `updated_time` of the change, which the API takes before it commits, to
+//! the moment at which the subscription delivers the event.
 
-mod carrier;
-mod found;
+mod brokers;
 mod sentinel;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use hdrhistogram::Histogram;
 use hyperfleet_core::Timestamp;
-use hyperfleet_events::{Options as Subscribing, Subscription};
-use hyperfleet_testkit::{Client, Database, Launch, Postgres, Server, Store};
-use serde_json::{Value, json};
+use hyperfleet_events::{Options as SubscriptionOptions, Subscription};
+use hyperfleet_testkit::{Client, Launch, Postgres};
+use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::fleet;
+use crate::fleet::{Fleet, Plan, Reported};
+use crate::load::{histogram, milliseconds};
 use crate::options::Options;
-use crate::subject;
+use crate::results::{Results, mebibytes};
 use crate::workload::CLUSTERS;
-use carrier::{Carrier, Kind};
-pub(crate) use found::Eventing;
-use found::Rest;
+use brokers::{Kind, RunningBroker};
 use sentinel::Sentinel;
 
-/// Changes a second while it is measured how soon events arrive.
+/// Changes a second while delays are measured.
 const RATE: u32 = 100;
-/// How long what is expected may take.
-const PATIENCE: Duration = Duration::from_secs(120);
-const PACE: Duration = Duration::from_millis(10);
+/// Concurrent changes where many clusters become due at once.
+const WRITERS: usize = 32;
+const TIMEOUT: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(10);
 /// How long a Sentinel is left alone before it counts as idle.
 const SETTLE: Duration = Duration::from_secs(5);
-/// Where the Sentinel publishes what is about clusters.
+/// Where the Sentinel publishes events about clusters.
 const TOPIC: &str = "hyperfleet-clusters";
 const PUBLISHED: &str =
     r#"hyperfleet_sentinel_events_published_total{resource_type="clusters",reason="new_generation"}"#;
 
-/// Whether this is wanted.
-pub(crate) fn wanted(only: &str) -> bool {
-    !Kind::wanted(only).is_empty()
-}
-
-/// How much of it: everything follows from the options that the other parts have too.
-struct Plan {
-    /// Reconciled clusters that a Sentinel looks after.
-    fleet: usize,
-    /// Clusters that are due at one time.
-    burst: usize,
-    window: Duration,
-    rounds: u64,
-    /// How long an idle Sentinel is watched: twice the time between two of its searches by default.
-    rest: Duration,
-}
-
-impl Plan {
-    fn of(options: &Options) -> Result<Self> {
-        let clusters = usize::try_from(options.clusters)?;
-        Ok(Self {
-            fleet: 10 * clusters,
-            burst: 2 * clusters,
-            window: Duration::from_secs(options.seconds),
-            rounds: options.rounds,
-            rest: Duration::from_secs(20 * options.seconds),
-        })
+/// Measures events over the brokers that are wanted.
+pub(crate) async fn measure(
+    options: &Options,
+    launch: &Launch,
+    postgres: &Postgres,
+    results: &mut Results,
+) -> Result<()> {
+    let mut brokers = Vec::new();
+    for kind in Kind::ALL.into_iter().filter(|kind| options.wants(&format!("events {}", kind.name()))) {
+        brokers.push(RunningBroker::start(kind).await?);
     }
-}
-
-/// A server with clusters in a database of its own.
-struct Place {
-    server: Server,
-    ids: Vec<String>,
-    _database: Database,
-}
-
-/// Measures all of it, if it is wanted.
-pub(crate) async fn measure(options: &Options, launch: &Launch, postgres: &Postgres) -> Result<Eventing> {
-    let mut found = Eventing::default();
-    if !wanted(&options.only) {
-        return Ok(found);
+    if brokers.is_empty() {
+        return Ok(());
     }
-    let plan = Plan::of(options)?;
     let binary = options.server()?;
-    let mut carriers = Vec::new();
-    for kind in Kind::wanted(&options.only) {
-        carriers.push(Carrier::start(kind).await?);
-    }
-    // What a Sentinel takes does not depend on the broker while there is nothing to publish.
-    let nats = carriers.iter().find(|carrier| carrier.kind == Kind::Nats);
-
-    eprintln!("events: loading {} clusters with a report each", plan.fleet);
-    let mut place = large(launch, postgres, plan.fleet).await?;
-    let api = place.server.api();
+    let clusters = 10 * options.clusters;
+    eprintln!("events: making {clusters} reconciled clusters");
+    let plan = Plan { reported: Reported::All, ..Plan::new(Some(postgres), clusters) };
+    let mut fleet = Fleet::start(launch, &plan).await?;
+    let mut ids: Vec<String> = fleet.ids.to_vec();
+    // Without events to publish the broker makes no difference.
+    let nats = brokers.iter().find(|broker| broker.kind == Kind::Nats);
     if let Some(nats) = nats {
-        let sentinel = Sentinel::start(&binary, &api, nats).await?;
-        eprintln!("events: watching an idle Sentinel for {:?}", plan.rest);
-        found.rests.push(rest(&place.server, &sentinel, plan.rest, "idle", plan.fleet).await?);
+        let sentinel = Sentinel::start(&binary, &fleet.api(0), nats).await?;
+        idle(options, &mut fleet, &sentinel, &format!("idle Sentinel of {clusters}"), results).await?;
         sentinel.stop().await?;
     }
-
-    for carrier in &carriers {
-        let mut ear = subscribe(carrier, "soon").await;
-        let sentinel = Sentinel::start(&binary, &api, carrier).await?;
-        tokio::time::sleep(SETTLE).await;
-        for round in 1..=plan.rounds {
-            eprintln!("events: round {round} of {} over {}", plan.rounds, carrier.name);
-            let wanted = usize::try_from(u64::from(RATE) * plan.window.as_secs())?;
-            ensure!(place.ids.len() >= wanted, "--clusters: too few for {wanted} changes");
-            let ids: Vec<String> = place.ids.drain(..wanted).collect();
-            let (told, errors) = soon(&api, &mut ear, &ids).await?;
-            found.add_delay(carrier.name, f64::from(RATE), &told, errors);
-        }
-        sentinel.stop().await?;
-        ear.drain().await;
+    for broker in &brokers {
+        delays(options, &binary, &fleet.api(0), broker, &mut ids, results).await?;
     }
-
     if let Some(nats) = nats {
-        let sentinel = Sentinel::start(&binary, &api, nats).await?;
+        let sentinel = Sentinel::start(&binary, &fleet.api(0), nats).await?;
         tokio::time::sleep(SETTLE).await;
-        let due = plan.fleet / 100;
-        eprintln!("events: {due} of {} clusters become due", plan.fleet);
-        let ids: Vec<String> = place.ids.drain(..due).collect();
-        change_at_once(&api, &ids).await?;
-        found.rests.push(rest(&place.server, &sentinel, plan.rest, "1 % due", plan.fleet).await?);
+        let due: Vec<String> = ids.drain(..clusters / 100).collect();
+        change_all(&fleet.api(0), &due).await?;
+        idle(options, &mut fleet, &sentinel, &format!("Sentinel with 1 % due of {clusters}"), results)
+            .await?;
         sentinel.stop().await?;
     }
-    drop(place);
+    drop(fleet);
 
-    eprintln!("events: loading {} clusters that are due", plan.burst);
-    let place = due_at_once(launch, postgres, plan.burst).await?;
-    for carrier in &carriers {
-        for round in 1..=plan.rounds {
-            eprintln!("events: burst {round} of {} over {}", plan.rounds, carrier.name);
-            let (rate, missing) = burst(&binary, &place, carrier).await?;
-            found.add_burst(carrier.name, plan.burst, rate, missing);
+    let clusters = 2 * options.clusters;
+    eprintln!("events: making {clusters} clusters that are due");
+    let fleet = Fleet::start(launch, &Plan::new(Some(postgres), clusters)).await?;
+    for broker in &brokers {
+        for round in 1..=options.rounds {
+            eprintln!("events: burst {round} of {} over {}", options.rounds, broker.kind.name());
+            burst(&binary, &fleet, broker, results).await?;
         }
     }
-    Ok(found)
-}
-
-/// A fleet that is reconciled, every cluster of it.
-async fn large(launch: &Launch, postgres: &Postgres, clusters: usize) -> Result<Place> {
-    let database = postgres.database().await;
-    let server = launch.clone().store(Store::Postgres(database.url())).start().await?;
-    let ids = fleet::fill(&server, clusters).await?;
-    let api = server.api();
-    // The fleet of the lists leaves a few without a report.
-    let query = format!("{CLUSTERS}?pageSize=100&search=status.conditions.Reconciled%3D'False'");
-    let silent = api.get(&query).send().await?.expect_status(200).json();
-    for one in silent["items"].as_array().context("a list without items")? {
-        reconcile(&api, one["id"].as_str().context("a cluster without id")?, 1).await?;
-    }
-    Ok(Place { server, ids, _database: database })
-}
-
-/// A fleet of which nothing is reconciled.
-async fn due_at_once(launch: &Launch, postgres: &Postgres, clusters: usize) -> Result<Place> {
-    let database = postgres.database().await;
-    let server = launch.clone().store(Store::Postgres(database.url())).start().await?;
-    let ids = subject::load(&server.api(), clusters).await?;
-    Ok(Place { server, ids, _database: database })
-}
-
-async fn subscribe(carrier: &Carrier, name: &str) -> Subscription {
-    let many = Subscribing { parallelism: 256, ..carrier.broker.options() };
-    let mut ear = carrier.broker.subscribe(TOPIC, name, many);
-    ear.ready().await;
-    ear
-}
-
-/// Reports that a cluster is as it should be.
-async fn reconcile(api: &Client, id: &str, generation: u64) -> Result<()> {
-    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "AsExpected"});
-    let conditions = ["Available", "Applied", "Health"].map(condition);
-    let report = json!({
-        "adapter": "validator", "observed_generation": generation, "observed_time": Timestamp::now().to_string(),
-        "conditions": conditions, "data": {},
-    });
-    let answer = api.put(&format!("{CLUSTERS}/{id}/statuses")).json(&report).send().await?;
-    ensure!(answer.status == 201, "a report: {answer}");
     Ok(())
 }
 
-/// A change as the API told of it.
+/// The processor time, the requests and the memory of a Sentinel over twice the time between two of its polls, unless
+/// `--seconds` says otherwise.
+async fn idle(
+    options: &Options,
+    fleet: &mut Fleet<'_>,
+    sentinel: &Sentinel,
+    row: &str,
+    results: &mut Results,
+) -> Result<()> {
+    let time = Duration::from_secs(20 * options.seconds);
+    eprintln!("events: {row} for {time:?}");
+    tokio::time::sleep(SETTLE).await;
+    let listener = fleet.server().metrics();
+    let requests = async || sentinel::metric(&listener, "hyperfleet_api_requests_total").await;
+    let (cpu_before, requests_before, since) = (sentinel.cpu_time()?, requests().await?, Instant::now());
+    tokio::time::sleep(time).await;
+    let seconds = since.elapsed().as_secs_f64();
+    let cpu = (sentinel.cpu_time()? - cpu_before).as_secs_f64();
+    results.add(row, "% of a core", cpu / seconds * 100.0);
+    results.add(row, "requests/s", (requests().await? - requests_before) / seconds);
+    results.add(row, "MiB", mebibytes(sentinel.resident()?));
+    Ok(())
+}
+
+/// A change as the API answered it.
 struct Change {
     id: String,
     generation: u64,
-    at: Timestamp,
+    time: Timestamp,
 }
 
-/// Gives a cluster another wish.
 async fn change(api: &Client, id: &str) -> Result<Change> {
     let path = format!("{CLUSTERS}/{id}");
-    let answer = api.patch(&path).json(&json!({"spec": {"nodes": 4}})).send().await?;
-    if answer.status != 200 {
-        bail!("PATCH {path}: {answer}");
-    }
-    let body = answer.json();
-    let at = body["updated_time"].as_str().and_then(Timestamp::parse).context("a cluster without time")?;
-    let generation = body["generation"].as_u64().context("a cluster without generation")?;
-    Ok(Change { id: id.to_owned(), generation, at })
+    let response = api.patch(&path).json(&json!({"spec": {"nodes": 4}})).send().await?;
+    ensure!(response.status == 200, "PATCH {path}: {response}");
+    let body = response.json();
+    let time = body["updated_time"].as_str().and_then(Timestamp::parse).context("no updated_time")?;
+    let generation = body["generation"].as_u64().context("no generation")?;
+    Ok(Change { id: id.to_owned(), generation, time })
 }
 
-/// Changes clusters as fast as it goes.
-async fn change_at_once(api: &Client, ids: &[String]) -> Result<()> {
-    for some in ids.chunks(subject::LOADERS) {
+/// Changes clusters as fast as possible.
+async fn change_all(api: &Client, ids: &[String]) -> Result<()> {
+    for some in ids.chunks(WRITERS) {
         let mut changes = JoinSet::new();
         for id in some {
             let (api, id) = (api.clone(), id.clone());
@@ -222,128 +149,157 @@ async fn change_at_once(api: &Client, ids: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// When which generation of which cluster was first heard of.
-type Heard = Arc<Mutex<HashMap<(String, u64), Timestamp>>>;
+/// Reports that a change is reconciled.
+async fn reconcile(api: &Client, change: &Change) -> Result<()> {
+    let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "AsExpected"});
+    let conditions = ["Available", "Applied", "Health"].map(condition);
+    let report = json!({
+        "adapter": "validator", "observed_generation": change.generation,
+        "observed_time": Timestamp::now().to_string(), "conditions": conditions, "data": {},
+    });
+    let path = format!("{CLUSTERS}/{}/statuses", change.id);
+    let response = api.put(&path).json(&report).send().await?;
+    ensure!(response.status == 201, "PUT {path}: {response}");
+    Ok(())
+}
 
-/// Changes these clusters one after the other, [`RATE`] a second, and listens. Gives how long each event took in
-/// microseconds, and how many never came.
-async fn soon(api: &Client, ear: &mut Subscription, ids: &[String]) -> Result<(Histogram<u64>, u64)> {
-    let heard = Heard::default();
-    let listening = listen(ear, &heard);
-    let changing = async {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1) / RATE);
-        let mut changes = JoinSet::new();
-        for id in ids {
-            ticks.tick().await;
-            let (api, id) = (api.clone(), id.clone());
-            changes.spawn(async move { change(&api, &id).await });
+async fn subscribe(broker: &RunningBroker, name: &str) -> Subscription {
+    let options = SubscriptionOptions { parallelism: 256, ..broker.broker.options() };
+    let mut subscription = broker.broker.subscribe(TOPIC, name, options);
+    subscription.ready().await;
+    subscription
+}
+
+/// When the first event of which generation of which cluster was delivered.
+type Deliveries = Mutex<HashMap<(String, u64), Timestamp>>;
+
+/// Measures delays over one broker. Every changed cluster is taken from `ids`.
+async fn delays(
+    options: &Options,
+    binary: &Path,
+    api: &Client,
+    broker: &RunningBroker,
+    ids: &mut Vec<String>,
+    results: &mut Results,
+) -> Result<()> {
+    let row = format!("events {}", broker.kind.name());
+    let mut subscription = subscribe(broker, "delays").await;
+    let sentinel = Sentinel::start(binary, api, broker).await?;
+    tokio::time::sleep(SETTLE).await;
+    for round in 1..=options.rounds {
+        eprintln!("{row}: round {round} of {}", options.rounds);
+        let count = RATE as usize * usize::try_from(options.seconds)?;
+        ensure!(ids.len() >= count, "--clusters: too few for {count} changes");
+        let changed: Vec<String> = ids.drain(..count).collect();
+        let deliveries = Deliveries::default();
+        let changes = tokio::select! {
+            changes = change_and_wait(api, &changed, &deliveries) => changes?,
+            ended = receive(&mut subscription, &deliveries) => bail!("the subscription ended: {ended:?}"),
+        };
+        let missing = count_missing(&changes, &deliveries);
+        if missing > 0 {
+            results.fail(&row, missing as u64, "an event was not delivered");
         }
-        let mut made = Vec::with_capacity(ids.len());
-        while let Some(change) = changes.join_next().await {
-            made.push(change??);
-        }
-        let end = Instant::now() + PATIENCE;
-        while missing(&heard, &made) > 0 && Instant::now() < end {
-            tokio::time::sleep(PACE).await;
-        }
-        anyhow::Ok(made)
-    };
-    let made = tokio::select! {
-        made = changing => made?,
-        ended = listening => bail!("the subscription ended: {ended:?}"),
-    };
-    let mut told = Histogram::new_with_bounds(1, 120_000_000, 3)?;
-    let errors = missing(&heard, &made);
-    {
-        let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-        for change in &made {
-            if let Some(at) = heard.get(&(change.id.clone(), change.generation)) {
-                told.saturating_record(u64::try_from(at.micros() - change.at.micros()).unwrap_or(0).max(1));
+        let deliveries = deliveries.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut delays = histogram();
+        for change in &changes {
+            if let Some(at) = deliveries.get(&(change.id.clone(), change.generation)) {
+                let delay = u64::try_from(at.micros() - change.time.micros()).unwrap_or(0);
+                delays.saturating_record(delay.max(1));
             }
+            // Nothing that is due is left to the measurements that follow.
+            reconcile(api, change).await?;
         }
+        results.add(&row, "p50 ms", milliseconds(&delays, 0.5));
+        results.add(&row, "p99 ms", milliseconds(&delays, 0.99));
     }
-    // Whoever goes on after this shall not meet what was left undone here.
-    for change in &made {
-        reconcile(api, &change.id, change.generation).await?;
-    }
-    Ok((told, errors))
+    sentinel.stop().await?;
+    subscription.drain().await;
+    Ok(())
 }
 
-fn missing(heard: &Heard, made: &[Change]) -> u64 {
-    let heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-    made.iter().filter(|change| !heard.contains_key(&(change.id.clone(), change.generation))).count() as u64
+/// Changes clusters at [`RATE`] and waits until all events are delivered or [`TIMEOUT`] is over.
+async fn change_and_wait(api: &Client, ids: &[String], deliveries: &Deliveries) -> Result<Vec<Change>> {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / RATE);
+    let mut running = JoinSet::new();
+    for id in ids {
+        ticks.tick().await;
+        let (api, id) = (api.clone(), id.clone());
+        running.spawn(async move { change(&api, &id).await });
+    }
+    let mut changes = Vec::with_capacity(ids.len());
+    while let Some(change) = running.join_next().await {
+        changes.push(change??);
+    }
+    let end = Instant::now() + TIMEOUT;
+    while count_missing(&changes, deliveries) > 0 && Instant::now() < end {
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(changes)
 }
 
-/// Takes what comes, for as long as it is asked to.
-async fn listen(ear: &mut Subscription, heard: &Heard) -> Result<()> {
-    while let Some(delivery) = ear.next().await {
-        let at = Timestamp::now();
-        if let Some((id, generation)) = about(&delivery.event.data) {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).entry((id, generation)).or_insert(at);
+fn count_missing(changes: &[Change], deliveries: &Deliveries) -> usize {
+    let deliveries = deliveries.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_missing = |change: &&Change| !deliveries.contains_key(&(change.id.clone(), change.generation));
+    changes.iter().filter(is_missing).count()
+}
+
+/// Receives events until the subscription ends.
+async fn receive(subscription: &mut Subscription, deliveries: &Deliveries) -> Result<()> {
+    while let Some(delivery) = subscription.next().await {
+        let (now, data) = (Timestamp::now(), &delivery.event.data);
+        if let (Some(id), Some(generation)) = (data["id"].as_str(), data["generation"].as_u64()) {
+            let mut deliveries = deliveries.lock().unwrap_or_else(PoisonError::into_inner);
+            deliveries.entry((id.to_owned(), generation)).or_insert(now);
         }
         delivery.acknowledge().await?;
     }
     Ok(())
 }
 
-fn about(data: &Value) -> Option<(String, u64)> {
-    Some((data["id"].as_str()?.to_owned(), data["generation"].as_u64()?))
-}
-
-/// What a Sentinel takes for some time.
-async fn rest(
-    server: &Server,
-    sentinel: &Sentinel,
-    time: Duration,
-    what: &'static str,
-    clusters: usize,
-) -> Result<Rest> {
-    tokio::time::sleep(SETTLE).await;
-    let requests = async || sentinel::metric(&server.metrics(), "hyperfleet_api_requests_total").await;
-    let ((cpu, _), asked, since) = (sentinel.takes()?, requests().await?, Instant::now());
-    tokio::time::sleep(time).await;
-    let seconds = since.elapsed().as_secs_f64();
-    let (cpu_then, bytes) = sentinel.takes()?;
-    Ok(Rest {
-        what,
-        clusters,
-        cores: (cpu_then - cpu).as_secs_f64() / seconds,
-        requests: (requests().await? - asked) / seconds,
-        bytes,
-    })
-}
-
-/// Starts a Sentinel on a fleet of which everything is due. Gives how many events a second the broker confirmed from
-/// the first to the last, and how many of them no subscriber got.
-async fn burst(binary: &std::path::Path, place: &Place, carrier: &Carrier) -> Result<(f64, u64)> {
-    // The subscription is there while nobody works on it: what is measured is the way to the broker.
-    subscribe(carrier, "burst").await.drain().await;
-    let all = place.ids.len() as f64;
-    let sentinel = Sentinel::begin(binary, &place.server.api(), carrier).await?;
-    let end = Instant::now() + PATIENCE;
+/// Starts a Sentinel on a fleet of which every cluster is due, and counts the events that the broker confirmed from the
+/// first to the last. Afterwards a subscription must deliver all of them.
+async fn burst(
+    binary: &Path,
+    fleet: &Fleet<'_>,
+    broker: &RunningBroker,
+    results: &mut Results,
+) -> Result<()> {
+    let row = format!("events {} burst", broker.kind.name());
+    // The subscription exists while nothing receives from it: the way to the broker is measured.
+    subscribe(broker, "burst").await.drain().await;
+    let all = fleet.ids.len() as f64;
+    let sentinel = Sentinel::spawn(binary, &fleet.api(0), broker).await?;
+    let end = Instant::now() + TIMEOUT;
     let mut first = None;
     let rate = loop {
         let (published, now) = (sentinel.metric(PUBLISHED).await?, Instant::now());
         ensure!(now < end, "{published} of {all} events were published");
         if published >= all {
-            let (count, since): (f64, Instant) = first.unwrap_or((0.0, now - PACE));
+            let (count, since): (f64, Instant) = first.unwrap_or((0.0, now - POLL));
             break (all - count) / (now - since).as_secs_f64();
         }
         if published > 0.0 && first.is_none() {
             first = Some((published, now));
         }
-        tokio::time::sleep(PACE).await;
+        tokio::time::sleep(POLL).await;
     };
     sentinel.stop().await?;
 
-    let mut ear = subscribe(carrier, "burst").await;
-    let mut wanted: HashSet<&str> = place.ids.iter().map(String::as_str).collect();
-    let end = Instant::now() + PATIENCE;
-    while !wanted.is_empty() {
-        let Ok(Some(delivery)) = tokio::time::timeout_at(end.into(), ear.next()).await else { break };
-        wanted.remove(delivery.event.data["id"].as_str().unwrap_or_default());
+    let mut subscription = subscribe(broker, "burst").await;
+    let mut missing: HashSet<&str> = fleet.ids.iter().map(String::as_str).collect();
+    let end = Instant::now() + TIMEOUT;
+    while !missing.is_empty() {
+        let Ok(Some(delivery)) = tokio::time::timeout_at(end.into(), subscription.next()).await else {
+            break;
+        };
+        missing.remove(delivery.event.data["id"].as_str().unwrap_or_default());
         delivery.acknowledge().await?;
     }
-    ear.drain().await;
-    Ok((rate, wanted.len() as u64))
+    subscription.drain().await;
+    if !missing.is_empty() {
+        results.fail(&row, missing.len() as u64, "an event was not delivered");
+    }
+    results.add(&row, "events/s", rate);
+    Ok(())
 }

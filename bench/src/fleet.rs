@@ -1,225 +1,261 @@
-//! A server with a fleet of one size, for lists. Almost all of it is reconciled by the reports of one adapter. It is
-//! made through the API, like any other: many clients at a time share commits, so that a hundred thousand clusters
-//! with a report each take seconds.
+//! Servers on one database that holds a fleet of clusters. The fleet is made through the API: many requests at a time
+//! share commits, so a hundred thousand clusters with four reports each take about a minute.
 
-use std::collections::HashSet;
+use std::fs;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use hyperfleet_testkit::{Launch, Server, Store};
+use anyhow::{Context as _, Result, ensure};
+use hyperfleet_testkit::{Client, Database, Launch, Postgres, Server, Store};
+use serde_json::Value;
 
-use crate::load::Connection;
-use crate::questions::{Asked, DEEP, Members, PAGE, Question, check, cluster, is_silent};
-use crate::workload::{CLUSTERS, Target, Workload};
+use crate::connection::Connection;
+use crate::pgbench;
+use crate::process;
+use crate::reports::{ADAPTERS, Change, Reports};
+use crate::workload::{CLUSTERS, Servers, Signature, Workload, cluster, request};
 
+/// Connections that make a fleet.
 const LOADERS: usize = 64;
-/// How many there are to a page of a scan: the most that the API gives.
-const SCANNED: usize = 500;
+/// Clusters with the label of few, and clusters without reports where there are some.
+pub(crate) const FEW: usize = 10;
 
-/// One store with a fleet.
-#[derive(Debug)]
-pub(crate) struct Fleet {
-    pub(crate) store: &'static str,
-    server: Server,
-    /// Each question with its requests, where the fleet is large enough for it.
-    questions: Vec<(Question, Arc<[Asked]>)>,
-    clusters: usize,
+/// What a fleet consists of.
+#[derive(Clone)]
+pub(crate) struct Plan<'a> {
+    /// The PostgreSQL server for a new database; SQLite without it.
+    pub(crate) postgres: Option<&'a Postgres>,
+    /// Servers on the database; SQLite has one.
+    pub(crate) replicas: usize,
+    pub(crate) clusters: usize,
+    /// How many of [`ADAPTERS`] a cluster needs.
+    pub(crate) adapters: usize,
+    pub(crate) reported: Reported,
+    /// More configuration.
+    pub(crate) config: String,
+    /// Headers of all requests that make the fleet.
+    pub(crate) headers: String,
 }
 
-impl Fleet {
-    /// Starts a server, fills it, and makes sure that every question gets the right answer.
-    pub(crate) async fn start(
-        store: &'static str,
-        launch: &Launch,
-        at: Store,
-        clusters: usize,
-    ) -> Result<Self> {
-        let server = launch.clone().store(at).start().await?;
-        let started = Instant::now();
-        let ids = fill(&server, clusters).await?;
-        eprintln!("{store}: {clusters} clusters with a report each in {:.0?}", started.elapsed());
-        let mut fleet = Self { store, server, questions: Vec::new(), clusters };
-        ensure!(fleet.ids().await? == ids.iter().cloned().collect(), "the list misses clusters");
-        let members = Members { deep: fleet.deep().await?, ids };
-        for question in Question::ALL {
-            let asked = question.asked(&members);
-            if !asked.is_empty() {
-                fleet.questions.push((question, asked.into()));
-            }
+/// The clusters on which all adapters have reported success.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reported {
+    None,
+    All,
+    /// All but [`FEW`].
+    Most,
+}
+
+/// The names of both stores, with PostgreSQL where it is the store.
+pub(crate) fn stores(postgres: &Postgres) -> [(&'static str, Option<&Postgres>); 2] {
+    [("sqlite", None), ("postgresql", Some(postgres))]
+}
+
+impl<'a> Plan<'a> {
+    pub(crate) fn new(postgres: Option<&'a Postgres>, clusters: usize) -> Self {
+        let (config, headers) = (String::new(), String::new());
+        Self { postgres, replicas: 1, clusters, adapters: 1, reported: Reported::None, config, headers }
+    }
+
+    fn is_reported(&self, number: usize) -> bool {
+        match self.reported {
+            Reported::None => false,
+            Reported::All => true,
+            Reported::Most => number % (self.clusters / FEW) != 2,
         }
+    }
+}
+
+/// A running fleet. The fields are dropped in this order: servers before their database.
+pub(crate) struct Fleet<'a> {
+    servers: Vec<Server>,
+    database: Option<Database>,
+    postgres: Option<&'a Postgres>,
+    pub(crate) ids: Arc<[String]>,
+    pub(crate) reports: Arc<Reports>,
+    /// The size on disk of the empty database.
+    empty: u64,
+    /// The size of the fleet on disk as its reports left it, and after VACUUM, in bytes.
+    pub(crate) size_before_vacuum: u64,
+    pub(crate) size_after_vacuum: u64,
+}
+
+impl<'a> Fleet<'a> {
+    /// Starts the servers and makes the fleet.
+    pub(crate) async fn start(launch: &Launch, plan: &Plan<'a>) -> Result<Self> {
+        let database = match plan.postgres {
+            Some(postgres) => Some(postgres.database().await),
+            None => None,
+        };
+        let store = database.as_ref().map_or(Store::Sqlite, |database| Store::Postgres(database.url()));
+        let adapters = ADAPTERS[..plan.adapters].join(", ");
+        let config = format!(
+            "{}entities:\n  - {{kind: Cluster, plural: clusters, required_adapters: [{adapters}]}}\n",
+            plan.config
+        );
+        let launch = launch.clone().store(store).config(config);
+        let mut servers = Vec::new();
+        // The first server migrates the database, so they start one after the other.
+        for _ in 0..plan.replicas {
+            servers.push(launch.clone().start().await?);
+        }
+        let nobody = Reports::new(Arc::default(), 0, NO_TIME, |_| false)?;
+        let mut fleet = Self {
+            servers,
+            database,
+            postgres: plan.postgres,
+            ids: Arc::default(),
+            reports: Arc::new(nobody),
+            empty: 0,
+            size_before_vacuum: 0,
+            size_after_vacuum: 0,
+        };
+        fleet.empty = fleet.size()?;
+        fleet.fill(plan).await?;
         Ok(fleet)
     }
 
-    pub(crate) fn size(&self) -> usize {
-        self.clusters
+    async fn fill(&mut self, plan: &Plan<'a>) -> Result<()> {
+        let mut clusters = self.create(plan).await?;
+        clusters.sort_unstable_by_key(|cluster| cluster.number);
+        let newest = clusters.iter().map(|cluster| cluster.created_time.clone()).max();
+        self.ids = clusters.into_iter().map(|cluster| cluster.id).collect();
+        let (ids, start) = (Arc::clone(&self.ids), newest.context("a fleet without clusters")?);
+        let is_reported = |number| plan.is_reported(number);
+        self.reports = Arc::new(Reports::new(ids, plan.adapters, &start, is_reported)?);
+        self.report_first(&plan.headers).await?;
+        self.size_before_vacuum = self.size()?;
+        if let Some((postgres, database)) = self.postgres.zip(self.database.as_ref()) {
+            pgbench::execute(postgres, database, "VACUUM ANALYZE")?;
+        }
+        self.size_after_vacuum = self.size()?;
+        Ok(())
     }
 
-    /// Where a question is measured, if the fleet is large enough for it.
-    pub(crate) fn target(&self, question: Question) -> Result<Option<Target>> {
-        let address = self.server.api().authority().parse()?;
-        let asked = self.questions.iter().find(|(known, _)| *known == question);
-        Ok(asked.map(|(_, asked)| Target {
-            address,
-            process: None,
-            workload: Workload::Asked(Arc::clone(asked)),
-        }))
+    async fn create(&self, plan: &Plan<'a>) -> Result<Vec<Created>> {
+        let addresses = self.addresses()?;
+        let loaders: Vec<_> = (0..LOADERS)
+            .map(|loader| {
+                let (address, total) = (addresses[loader % addresses.len()], plan.clusters);
+                let headers = plan.headers.clone();
+                tokio::spawn(async move {
+                    let mut connection = Connection::open(address).await?;
+                    let mut created = Vec::new();
+                    for number in (loader..total).step_by(LOADERS) {
+                        let (environment, team) = labels(number, total);
+                        let body = cluster(&name(number), environment, team);
+                        let request =
+                            request(&format!("POST {CLUSTERS}"), &headers, "application/json", &body);
+                        let status = connection.exchange(&request).await?;
+                        ensure!(status == 201, "creating a cluster: {}", connection.text());
+                        created.push(Created::parse(number, connection.body())?);
+                    }
+                    Ok(created)
+                })
+            })
+            .collect();
+        let mut created = Vec::with_capacity(plan.clusters);
+        for loader in loaders {
+            created.extend(loader.await??);
+        }
+        Ok(created)
     }
 
-    /// Asks every question once and reads the whole answer.
-    pub(crate) async fn check(&self) -> Result<()> {
-        let mut connection = self.connect().await?;
-        for (question, asked) in &self.questions {
-            let asked = asked.first().context("a question without requests")?;
-            let name = question.name();
-            let status = connection.exchange(&asked.request).await?;
-            ensure!(
-                status == 200 && asked.is_answered_by(connection.body()),
-                "{name}: {}",
-                connection.text()
-            );
-            check(*question, connection.body()).with_context(|| name)?;
+    /// Sends the first report of every pair, so that no measured report is the first of its kind.
+    async fn report_first(&self, headers: &str) -> Result<()> {
+        let addresses = self.addresses()?;
+        let signature = Signature::new([headers.to_owned()]);
+        let loaders: Vec<_> = (0..LOADERS)
+            .map(|loader| {
+                let mut reporter = self.reports.reporter(Change::Content, loader, LOADERS);
+                let (address, signature) = (addresses[loader % addresses.len()], signature.clone());
+                tokio::spawn(async move {
+                    let mut connection = Connection::open(address).await?;
+                    let mut request = Vec::new();
+                    for pair in reporter.pairs() {
+                        signature.sign(loader, reporter.report(pair), &mut request);
+                        let status = connection.exchange(&request).await?;
+                        ensure!(status == 201, "a first report: {}", connection.text());
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        for loader in loaders {
+            loader.await??;
         }
         Ok(())
     }
 
-    /// Reads all clusters page by page; gives how many a second.
-    pub(crate) async fn scan(&self) -> Result<f64> {
-        let mut connection = self.connect().await?;
-        let started = Instant::now();
-        let (mut found, mut token) = (0, None);
-        loop {
-            token = page(&mut connection, SCANNED, token.as_deref()).await?;
-            let size = number(connection.body(), b"\"size\":").context("a page without size")?;
-            found += size;
-            if token.is_none() {
-                break;
-            }
-        }
-        let took = started.elapsed();
-        ensure!(found == self.clusters, "a scan found {found} of {}", self.clusters);
-        Ok(found as f64 / took.as_secs_f64())
+    /// A client of a replica; numbers go round the replicas.
+    pub(crate) fn api(&self, number: usize) -> Client {
+        self.servers[number % self.servers.len()].api()
     }
 
-    /// The ids of all clusters, by a scan.
-    async fn ids(&self) -> Result<HashSet<String>> {
-        let mut connection = self.connect().await?;
-        let (mut ids, mut token) = (HashSet::new(), None);
-        loop {
-            token = page(&mut connection, SCANNED, token.as_deref()).await?;
-            let body: serde_json::Value = serde_json::from_slice(connection.body())?;
-            for item in body["items"].as_array().context("a page without items")? {
-                let id = item["id"].as_str().context("a cluster without id")?;
-                ensure!(ids.insert(id.to_owned()), "a scan shows {id} twice");
-            }
-            if token.is_none() {
-                return Ok(ids);
-            }
-        }
+    pub(crate) fn addresses(&self) -> Result<Vec<SocketAddr>> {
+        self.servers.iter().map(|server| Ok(server.api().authority().parse()?)).collect()
     }
 
-    /// What continues the list at page [`DEEP`], where it has one.
-    async fn deep(&self) -> Result<Option<String>> {
-        if self.clusters < DEEP * PAGE {
-            return Ok(None);
-        }
-        let mut connection = self.connect().await?;
-        let mut token = None;
-        for _ in 1..DEEP {
-            token = page(&mut connection, PAGE, token.as_deref()).await?;
-            ensure!(token.is_some(), "the list ends too early");
-        }
-        Ok(token)
+    pub(crate) async fn connect(&self) -> Result<Connection> {
+        Connection::open(self.addresses()?[0]).await
     }
 
-    async fn connect(&self) -> Result<Connection> {
-        Connection::open(self.server.api().authority().parse()?).await
+    /// All replicas as the target of a load.
+    pub(crate) fn target(&self, workload: Workload) -> Result<Servers> {
+        let processes = self.servers.iter().map(|server| server.pid().context("the server has ended"));
+        Ok(Servers { addresses: self.addresses()?, processes: processes.collect::<Result<_>>()?, workload })
+    }
+
+    /// The first replica.
+    pub(crate) fn server(&mut self) -> &mut Server {
+        &mut self.servers[0]
+    }
+
+    /// The memory of all replicas, in bytes.
+    pub(crate) fn resident(&self) -> Result<u64> {
+        let pids = self.servers.iter().map(|server| server.pid().context("the server has ended"));
+        pids.map(|pid| process::resident(pid?)).sum()
+    }
+
+    /// The size on disk without that of the empty database, in bytes.
+    fn size(&self) -> Result<u64> {
+        let size = match self.postgres.zip(self.database.as_ref()) {
+            Some((postgres, database)) => pgbench::size(postgres, database)?,
+            None => fs::metadata(self.servers[0].directory().join("hyperfleet.db"))?.len(),
+        };
+        Ok(size.saturating_sub(self.empty))
     }
 }
 
-/// Fetches a page; gives the token of the next one.
-async fn page(connection: &mut Connection, size: usize, token: Option<&str>) -> Result<Option<String>> {
-    let more = token.map(|token| format!("&pageToken={token}")).unwrap_or_default();
-    let request = format!("GET {CLUSTERS}?pageSize={size}&total=none{more} HTTP/1.1\r\nhost: bench\r\n\r\n");
-    if connection.exchange(request.as_bytes()).await? != 200 {
-        bail!("a page: {}", connection.text());
+/// A time for reports on no clusters.
+const NO_TIME: &str = "2000-01-01T00:00:00.000000Z";
+
+/// A new cluster.
+struct Created {
+    number: usize,
+    id: String,
+    created_time: String,
+}
+
+impl Created {
+    fn parse(number: usize, body: &[u8]) -> Result<Self> {
+        let body: Value = serde_json::from_slice(body)?;
+        let text =
+            |member: &str| body[member].as_str().map(str::to_owned).with_context(|| format!("no {member}"));
+        Ok(Self { number, id: text("id")?, created_time: text("created_time")? })
     }
-    Ok(next_token(connection.body()))
 }
 
-/// The token stands behind the items, near the end of the page.
-fn next_token(body: &[u8]) -> Option<String> {
-    const NAME: &[u8] = b"\"next_page_token\":\"";
-    let tail = &body[body.len().saturating_sub(4096)..];
-    let start = tail.windows(NAME.len()).rposition(|window| window == NAME)? + NAME.len();
-    let token = tail[start..].split(|byte| *byte == b'"').next()?;
-    String::from_utf8(token.to_vec()).ok()
+/// The name of the cluster with this number.
+pub(crate) fn name(number: usize) -> String {
+    format!("cluster-{number}")
 }
 
-/// The first number behind `name`.
-fn number(body: &[u8], name: &[u8]) -> Option<usize> {
-    let start = body.windows(name.len()).position(|window| window == name)? + name.len();
-    let digits = body[start..].split(|byte| !byte.is_ascii_digit()).next()?;
-    str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// The first text behind `name`.
-fn text<'a>(body: &'a [u8], name: &[u8]) -> Option<&'a str> {
-    let start = body.windows(name.len()).position(|window| window == name)? + name.len();
-    str::from_utf8(body[start..].split(|byte| *byte == b'"').next()?).ok()
-}
-
-/// Makes the clusters and reports on them; gives their ids.
-pub(crate) async fn fill(server: &Server, clusters: usize) -> Result<Vec<String>> {
-    let address = server.api().authority().parse()?;
-    let loaders: Vec<_> = (0..LOADERS)
-        .map(|loader| {
-            tokio::spawn(async move {
-                let mut connection = Connection::open(address).await?;
-                let mut ids = Vec::new();
-                for number in (loader..clusters).step_by(LOADERS) {
-                    let body = cluster(number, clusters);
-                    send(&mut connection, &format!("POST {CLUSTERS}"), &body).await?;
-                    let id = text(connection.body(), b"\"id\":\"").context("no id")?.to_owned();
-                    let time = text(connection.body(), b"\"created_time\":\"").context("no time")?.to_owned();
-                    if !is_silent(number, clusters) {
-                        let target = format!("PUT {CLUSTERS}/{id}/statuses");
-                        send(&mut connection, &target, &report(&time)).await?;
-                    }
-                    ids.push(id);
-                    if number % 50_000 == 0 && number > 0 {
-                        eprintln!("  {number} of {clusters}");
-                    }
-                }
-                anyhow::Ok(ids)
-            })
-        })
-        .collect();
-    let mut ids = Vec::with_capacity(clusters);
-    for loader in loaders {
-        ids.extend(loader.await??);
-    }
-    Ok(ids)
-}
-
-async fn send(connection: &mut Connection, target: &str, body: &str) -> Result<()> {
-    let request = format!(
-        "{target} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    if connection.exchange(request.as_bytes()).await? != 201 {
-        bail!("{target}: {}", connection.text());
-    }
-    Ok(())
-}
-
-/// The report of the one adapter that a cluster needs by default.
-fn report(time: &str) -> String {
-    let condition = |kind: &str| format!(r#"{{"type":"{kind}","status":"True","reason":"AsExpected"}}"#);
-    let conditions = ["Available", "Applied", "Health"].map(condition).join(",");
-    format!(
-        r#"{{"adapter":"validator","observed_generation":1,"observed_time":"{time}","conditions":[{conditions}],"data":{{}}}}"#
-    )
+/// A quarter of the clusters has the environment `production`, [`FEW`] have the team `few`.
+fn labels(number: usize, clusters: usize) -> (&'static str, &'static str) {
+    let environment = if number.is_multiple_of(4) { "production" } else { "staging" };
+    let team = if number % (clusters / FEW).max(1) == 1 { "few" } else { "fleet" };
+    (environment, team)
 }
 
 #[cfg(test)]
@@ -227,10 +263,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_read_by_its_ends() {
-        let body = br#"{"kind":"ClusterList","page":3,"size":500,"items":[{"size":7}],"next_page_token":"a-b_c","version":9}"#;
-        assert_eq!(next_token(body).as_deref(), Some("a-b_c"));
-        assert_eq!(number(body, b"\"size\":"), Some(500));
-        assert_eq!(next_token(br#"{"size":1,"items":[],"version":9}"#), None);
+    fn a_fleet_has_as_many_of_each_label_and_without_reports_as_its_queries_expect() {
+        for clusters in [10_000, 100_000] {
+            let plan = Plan { reported: Reported::Most, ..Plan::new(None, clusters) };
+            let count =
+                |matches: &dyn Fn(usize) -> bool| (0..clusters).filter(|number| matches(*number)).count();
+            assert_eq!(count(&|number| labels(number, clusters).0 == "production"), clusters / 4);
+            assert_eq!(count(&|number| labels(number, clusters).1 == "few"), FEW);
+            assert_eq!(count(&|number| !plan.is_reported(number)), FEW);
+        }
     }
 }

@@ -1,31 +1,164 @@
-//! What was promised beside what was measured, as one table in Markdown: printed at the end of every run for what that
-//! run measured, and by `hyperfleet-bench goals` for the runs of some files together, also into a document. So no figure
-//! in the documentation is copied by hand.
+//! Every comparison and every goal in one table, and the same table in Markdown with what runs measured.
 
-use std::fmt::{self, Display, Write as _};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::findings::verdict;
-use crate::promises::{Is, PROMISES, Promise};
-use crate::spread::{Measured, grouped, number};
+use crate::results::Figures;
+use crate::run;
+use crate::stats::{median, number, spread};
+
+/// On which side of a number the median of a figure must be.
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+    /// The figure is shown without a goal.
+    None,
+}
+
+use Bound::{AtLeast, AtMost};
+
+/// One line of the table.
+#[derive(Debug)]
+struct Goal {
+    /// The figures that it is about, as `row: column`. `*` stands for any text; of several figures the worst decides.
+    figure: &'static str,
+    /// The figure that each is divided by, round by round; empty for none. `*` stands for the same texts.
+    compared_with: &'static str,
+    bound: Bound,
+}
+
+const fn goal(figure: &'static str, compared_with: &'static str, bound: Bound) -> Goal {
+    Goal { figure, compared_with, bound }
+}
+
+const BEST: &str = "pgbench update best: /s";
+
+#[rustfmt::skip]
+const GOALS: &[Goal] = &[
+    goal("postgresql report time only @256: /s", BEST, AtLeast(1.5)),
+    goal("postgresql report changing @256: /s", BEST, AtLeast(0.9)),
+    goal("postgresql x3 report time only @256: /s", BEST, Bound::None),
+    goal("postgresql x3 report changing @256: /s", BEST, Bound::None),
+    goal("postgresql of 100000 report time only @256: /s", "postgresql report time only @256: /s", Bound::None),
+    goal("postgresql of 100000 report changing @256: /s", "postgresql report changing @256: /s", Bound::None),
+    goal("postgresql patch @32: /s", "pgbench update @32: /s", AtLeast(0.6)),
+    goal("postgresql create @32: /s", "pgbench update @32: /s", AtLeast(0.6)),
+    goal("postgresql get @32: /s", "baseline get @32: /s", AtLeast(0.6)),
+    goal("postgresql x3 get @32: /s", "baseline get @32: /s", Bound::None),
+    goal("postgresql page of 20 @32: /s", "baseline page of 20 @32: /s", AtLeast(0.5)),
+    goal("postgresql any page of 20 @32: /s", "baseline page of 20 @32: /s", AtLeast(0.5)),
+    goal("sqlite get @32: /s", "postgresql get @32: /s", AtLeast(1.0)),
+    goal("sqlite page of 20 @32: /s", "postgresql page of 20 @32: /s", AtLeast(1.0)),
+    goal("sqlite any page of 20 @32: /s", "postgresql any page of 20 @32: /s", AtLeast(1.0)),
+    goal("sqlite report * @256: /s", "postgresql report * @256: /s", AtLeast(0.5)),
+    goal("* report * @256: p99 ms", "* report * @256: p50 ms", AtMost(10.0)),
+    goal("postgresql steady fleet of 100000: clusters", "", AtLeast(5_000_000.0)),
+    goal("* list * of 100000: p50 ms", "* list * of 10000: p50 ms", AtMost(2.0)),
+    goal("* list page 1000 of 100000: p50 ms", "* list everything of 100000: p50 ms", AtMost(1.2)),
+    goal("* list nothing due of 100000: p50 ms", "* read by id of 100000: p50 ms", AtMost(2.0)),
+    goal("sqlite list scan of 100000: clusters/s", "", AtLeast(100_000.0)),
+    goal("postgresql list scan of 100000: clusters/s", "", AtLeast(50_000.0)),
+    goal("postgresql fleet of 1000000: MiB", "", AtMost(150.0)),
+    goal("postgresql fleet of 100000: bytes a cluster", "", AtMost(4_096.0)),
+    goal("postgresql fleet of 100000: bytes before VACUUM", "", AtMost(4_096.0)),
+    goal("* access * @32: /s", "* no access control * @32: /s", AtLeast(0.85)),
+    goal("* neighbours beside a flood: p99 ms", "* neighbours alone: p99 ms", AtMost(1.5)),
+    goal("* watch by *: p99 ms", "", AtMost(50.0)),
+    goal("* idle watcher: KiB", "", AtMost(32.0)),
+    goal("events nats: p99 ms", "", AtMost(100.0)),
+    goal("events nats burst: events/s", "", AtLeast(5_000.0)),
+    goal("idle Sentinel of 100000: % of a core", "", AtMost(1.0)),
+    goal("idle Sentinel of 100000: requests/s", "", AtMost(1.0)),
+    goal("Sentinel with 1 % due of 100000: % of a core", "", Bound::None),
+    goal("* idle server: MiB", "", AtMost(30.0)),
+    goal("* idle server: ms to ready", "", AtMost(300.0)),
+    goal("server binary: MB", "", AtMost(40.0)),
+    // Near 1 it is the load generator that is measured.
+    goal("sqlite *: generator", "", AtMost(0.9)),
+    goal("postgresql *: generator", "", AtMost(0.9)),
+];
+
+impl Goal {
+    /// The rounds of each of its figures, divided by those of the figure that it is compared with.
+    fn measured(&self, figures: &Figures) -> Vec<Vec<f64>> {
+        let one = |(name, rounds): (&String, &Vec<f64>)| {
+            let texts = captures(self.figure, name)?;
+            if self.compared_with.is_empty() {
+                return Some(rounds.clone());
+            }
+            let others = figures.get(&fill(self.compared_with, &texts))?;
+            Some(rounds.iter().zip(others).map(|(rate, other)| rate / other).collect())
+        };
+        figures.iter().filter_map(one).filter(|rounds: &Vec<f64>| !rounds.is_empty()).collect()
+    }
+
+    /// The line of the table. Median and result are empty if no figure was measured.
+    fn line(&self, figures: &Figures) -> String {
+        let Self { figure, compared_with, bound } = self;
+        let measured = self.measured(figures);
+        let medians: Vec<f64> = measured.iter().map(|rounds| median(rounds)).collect();
+        let shown = match (measured.as_slice(), medians.as_slice()) {
+            (_, []) => String::new(),
+            ([rounds], [median]) if rounds.len() > 1 => format!("{} ({})", number(*median), spread(rounds)),
+            (_, [median]) => number(*median),
+            _ => spread(&medians),
+        };
+        let (goal, met) = match *bound {
+            AtLeast(least) => (format!("≥ {}", number(least)), medians.iter().all(|median| *median >= least)),
+            AtMost(most) => (format!("≤ {}", number(most)), medians.iter().all(|median| *median <= most)),
+            Bound::None => (String::new(), true),
+        };
+        let is_met = match met {
+            _ if goal.is_empty() || medians.is_empty() => "",
+            true => "ok",
+            false => "MISS",
+        };
+        let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+        let (figure, compared_with) = (code(figure), code(compared_with));
+        format!("| {figure} | {compared_with} | {goal} | {shown} | {is_met} |\n")
+    }
+}
+
+/// The texts that the stars of `pattern` stand for in `name`, each as short as possible.
+fn captures<'a>(pattern: &str, name: &'a str) -> Option<Vec<&'a str>> {
+    let Some((before, rest)) = pattern.split_once('*') else { return (pattern == name).then(Vec::new) };
+    let name = name.strip_prefix(before)?;
+    let mut ends = name.char_indices().map(|(place, _)| place).chain([name.len()]);
+    ends.find_map(|end| {
+        let mut texts = captures(rest, &name[end..])?;
+        texts.insert(0, &name[..end]);
+        Some(texts)
+    })
+}
+
+fn fill(pattern: &str, texts: &[&str]) -> String {
+    texts.iter().fold(pattern.to_owned(), |name, text| name.replacen('*', text, 1))
+}
+
+/// The whole table, or the lines that were measured; empty without any.
+pub(crate) fn table(figures: &Figures, whole: bool) -> String {
+    let shown = GOALS.iter().filter(|goal| whole || !goal.measured(figures).is_empty());
+    let lines: String = shown.map(|goal| goal.line(figures)).collect();
+    match lines.is_empty() {
+        true => lines,
+        false => format!(
+            "| Row: column | Compared with | Goal | Median (lowest–highest) | |\n|---|---|---|---|---|\n{lines}"
+        ),
+    }
+}
 
 /// Lines of a document between which the table stands.
 const BEGIN: &str = "<!-- goals: filled by hyperfleet-bench goals -->";
 const END: &str = "<!-- end of goals -->";
 
-/// What a row says that no run has a figure for, and one that has its figure from an earlier table.
-const UNMEASURED: &str = "| not measured |";
-const EARLIER: &str = ", earlier";
-
-/// What is put together.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Asked {
-    /// Results of earlier runs; a figure that several have is taken from the last
+pub(crate) struct GoalsArgs {
+    /// Results of earlier runs; of a figure that several have, the last counts
     #[arg(required = true, value_name = "RESULT.json")]
     files: Vec<PathBuf>,
     /// Also put the table into this document, between the lines that mark its place
@@ -33,262 +166,109 @@ pub(crate) struct Asked {
     into: Option<PathBuf>,
 }
 
-/// Prints the table of some runs, keeps their figures in one file, and fills a document.
-pub(crate) fn run(asked: &Asked, json: Option<&Path>) -> Result<()> {
-    let mut runs = Runs::default();
-    for file in &asked.files {
-        let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-        let run = serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-        runs.add(&run).with_context(|| file.display().to_string())?;
-    }
-    let table = format!("{}\n{}", Goals::all(&runs.figures), runs);
-    println!("{table}");
-    if let Some(file) = json {
-        let text = format!("{:#}\n", runs.json());
-        fs::write(file, text).with_context(|| file.display().to_string())?;
-    }
-    if let Some(file) = &asked.into {
+/// Prints the whole table with the figures of several runs, with what each run was made on, and fills a document.
+pub(crate) fn run(args: &GoalsArgs) -> Result<()> {
+    let mut figures = Figures::new();
+    let mut origins = String::new();
+    for file in &args.files {
         let name = || file.display().to_string();
         let text = fs::read_to_string(file).with_context(name)?;
-        fs::write(file, filled(&text, &table).with_context(name)?).with_context(name)?;
+        let mut run: Value = serde_json::from_str(&text).with_context(name)?;
+        let measured: Figures = serde_json::from_value(run["figures"].take()).with_context(name)?;
+        figures.extend(measured);
+        origins += &format!("- {}\n", run::origin(&run));
+    }
+    let text = format!("{}\n{origins}", table(&figures, true));
+    println!("{text}");
+    if let Some(file) = &args.into {
+        let name = || file.display().to_string();
+        let document = fs::read_to_string(file).with_context(name)?;
+        fs::write(file, replace_table(&document, &text).with_context(name)?).with_context(name)?;
     }
     Ok(())
 }
 
-/// The document with another table. Rows that these runs say nothing about stay, marked as older than the runs below.
-fn filled(document: &str, table: &str) -> Result<String> {
-    let (before, rest) = document.split_once(BEGIN).context("no place for the table")?;
-    let (old, after) = rest.split_once(END).context("the place for the table has no end")?;
-    ensure!(!after.contains(BEGIN), "more than one place for the table");
-    let rows = table.trim().lines().map(|row| kept(row, old).unwrap_or_else(|| row.to_owned()));
-    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", rows.collect::<Vec<_>>().join("\n")))
-}
-
-/// What an older table has in place of a row without a figure.
-fn kept(row: &str, old: &str) -> Option<String> {
-    let (what, _) = row.split_once(" | ").filter(|_| row.contains(UNMEASURED))?;
-    let older = old.lines().find(|line| line.split_once(" | ").is_some_and(|(other, _)| other == what))?;
-    let mut cells: Vec<String> = older.split(" | ").map(str::to_owned).collect();
-    let measured = cells.get_mut(2).filter(|cell| !UNMEASURED.contains(cell.as_str()))?;
-    if !measured.ends_with(EARLIER) {
-        measured.push_str(EARLIER);
-    }
-    Some(cells.join(" | "))
-}
-
-/// What several runs measured, and on what.
-#[derive(Debug, Default)]
-struct Runs {
-    runs: Vec<Value>,
-    figures: Vec<Measured>,
-}
-
-impl Runs {
-    /// One more, or what was put together of several before.
-    fn add(&mut self, run: &Value) -> Result<()> {
-        let measured = run["measured"].as_array().context("no list of measured figures")?;
-        for figure in measured {
-            let figure = Measured::parse(figure).with_context(|| format!("not a figure: {figure}"))?;
-            self.figures.retain(|known| known.name != figure.name);
-            self.figures.push(figure);
-        }
-        match run["runs"].as_array() {
-            Some(runs) => self.runs.extend(runs.iter().cloned()),
-            None => self.runs.push(json!({"machine": run["machine"], "settings": run["settings"]})),
-        }
-        Ok(())
-    }
-
-    fn json(&self) -> Value {
-        let figures: Vec<Value> = self.figures.iter().map(Measured::json).collect();
-        json!({"runs": self.runs, "measured": figures})
-    }
-}
-
-/// What each run was made on.
-impl Display for Runs {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for run in &self.runs {
-            let fact = |part: &str, name: &str| match &run[part][name] {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            let machine = |name| fact("machine", name);
-            writeln!(
-                out,
-                "- {}: {}, {} cores, {} MiB, Linux {}, load {} before, {}, {} ({}); windows of {} s, {} rounds{}",
-                machine("time"),
-                machine("cpu"),
-                machine("cores"),
-                machine("memory_mib"),
-                machine("kernel"),
-                machine("load_average"),
-                machine("postgresql"),
-                machine("server"),
-                machine("profile"),
-                fact("settings", "seconds"),
-                fact("settings", "rounds"),
-                settings(&run["settings"])
-            )?;
-        }
-        Ok(())
-    }
-}
-
-/// What it was told to measure, and whatever else it was told.
-fn settings(settings: &Value) -> String {
-    let only = settings["only"].as_str().filter(|only| !only.is_empty());
-    let all = ["environment", "postgres"].into_iter().filter_map(|name| settings[name].as_array());
-    let settings = all.flatten().filter_map(Value::as_str);
-    let only = only.map_or_else(String::new, |only| format!(", `--only \"{only}\"`"));
-    settings.fold(only, |text, setting| text + ", " + setting)
-}
-
-/// The table.
-#[derive(Debug)]
-pub(crate) struct Goals<'a> {
-    figures: &'a [Measured],
-    /// Whether what was not measured is shown too.
-    whole: bool,
-}
-
-impl<'a> Goals<'a> {
-    pub(crate) fn all(figures: &'a [Measured]) -> Self {
-        Self { figures, whole: true }
-    }
-
-    /// Only what these figures tell something about.
-    pub(crate) fn measured(figures: &'a [Measured]) -> Self {
-        Self { figures, whole: false }
-    }
-
-    fn cells(&self, promise: &Promise) -> Option<(String, &'static str)> {
-        let found = promise.found(self.figures);
-        let worst = promise.worst(&found)?;
-        let mut text = match found.as_slice() {
-            [one] => match one.rounds.len() {
-                0 | 1 => number(worst),
-                _ => format!("{} ({})", number(worst), spread(one)),
-            },
-            many => {
-                let medians: Vec<f64> = many.iter().map(|figure| figure.spread().median).collect();
-                spread(&Measured::new("", "", many[0].better, &medians))
-            }
-        };
-        if !promise.unit.is_empty() {
-            let _ = write!(text, " {}", promise.unit);
-        }
-        let mut met = verdict(promise.is.met(worst));
-        if let Some((size, enough)) = promise.size(&found) {
-            let _ = write!(text, " with {}", grouped(&size.to_string()));
-            met = if enough { met } else { "" };
-        }
-        Some((text, met))
-    }
-}
-
-fn spread(figure: &Measured) -> String {
-    let spread = figure.spread();
-    format!("{}–{}", number(spread.low), number(spread.high))
-}
-
-impl Display for Goals<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows: Vec<_> = PROMISES.iter().map(|promise| (promise, self.cells(promise))).collect();
-        if !self.whole && rows.iter().all(|(_, cells)| cells.is_none()) {
-            return Ok(());
-        }
-        writeln!(out, "| What | Goal | Measured | | Command |\n|---|---|---|---|---|")?;
-        for (promise, cells) in rows.into_iter().filter(|(_, cells)| self.whole || cells.is_some()) {
-            let Promise { what, is, unit, command, .. } = promise;
-            let (sign, goal) = match is {
-                Is::AtLeast(goal) => ('≥', goal),
-                Is::AtMost(goal) => ('≤', goal),
-            };
-            let goal = grouped(&goal.to_string());
-            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-            let (measured, verdict) = cells.unwrap_or_else(|| ("not measured".to_owned(), ""));
-            writeln!(out, "| {what} | {sign} {goal}{unit} | {measured} | {verdict} | `{command}` |")?;
-        }
-        Ok(())
-    }
+fn replace_table(document: &str, table: &str) -> Result<String> {
+    let (before, rest) = document.split_once(BEGIN).with_context(|| format!("no line {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("no line {END}"))?;
+    ensure!(!after.contains(BEGIN), "more than one line {BEGIN}");
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", table.trim()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spread::Better;
 
-    fn figures() -> Vec<Measured> {
-        vec![
-            Measured::new("postgresql get @32 / bare get", "", Better::More, &[0.7, 0.5, 0.65]),
-            Measured::new("postgresql memory with 1000", "MiB", Better::Less, &[20.0]),
-            Measured::new("postgresql memory with 1000000", "MiB", Better::Less, &[170.0]),
-            Measured::new("sqlite: list done, 100000 / 10000 clusters", "", Better::Less, &[1.25]),
-            Measured::new("postgresql: list name, 100000 / 10000 clusters", "", Better::Less, &[0.75]),
-            Measured::new(
-                "postgresql fleet: largest, played on 99",
-                "clusters",
-                Better::More,
-                &[5_123_456.0],
-            ),
-        ]
-    }
-
-    fn line<'a>(text: &'a str, part: &str) -> &'a str {
-        text.lines().find(|line| line.contains(part)).unwrap()
+    fn figures(all: &[(&str, &[f64])]) -> Figures {
+        all.iter().map(|(name, rounds)| ((*name).to_owned(), rounds.to_vec())).collect()
     }
 
     #[test]
-    fn a_goal_is_shown_with_what_was_measured_and_whether_it_is_met_where_that_can_be_told() {
-        let text = Goals::all(&figures()).to_string();
-        assert!(line(&text, "get by id, 32").contains("| ≥ 0.6 | 0.65 (0.50–0.70) | ok |"), "{text}");
-        assert!(line(&text, "memory of the server").contains("| 170 MiB with 1,000,000 | MISS |"), "{text}");
-        assert!(line(&text, "100,000 against 10,000").contains("| ≤ 2 | 0.75–1.25 | ok |"), "{text}");
-        assert!(line(&text, "steady fleet").contains("| 5,123,456 clusters with 99 |  |"), "{text}");
-        assert!(line(&text, "patch, 32").contains("| not measured |  |"), "{text}");
+    fn a_ratio_is_taken_round_by_round() {
+        let figures = figures(&[
+            ("postgresql get @32: /s", &[50.0, 80.0, 21.0]),
+            ("baseline get @32: /s", &[100.0, 100.0, 30.0]),
+        ]);
+        let table = table(&figures, false);
+        assert!(table.contains("| ≥ 0.60 | 0.70 (0.50–0.80) | ok |"), "{table}");
     }
 
     #[test]
-    fn a_run_shows_only_the_goals_that_it_measured() {
-        let text = Goals::measured(&figures()[..1]).to_string();
-        assert_eq!(text.lines().count(), 3, "{text}");
-        assert_eq!(Goals::measured(&[]).to_string(), "");
+    fn a_figure_without_its_counterpart_has_no_ratio() {
+        assert_eq!(table(&figures(&[("postgresql get @32: /s", &[50.0])]), false), "");
     }
 
     #[test]
-    fn of_several_runs_the_last_counts_and_what_was_put_together_can_be_again() {
-        let run = |value: f64| {
-            let figure = Measured::new("get", "/s", Better::More, &[value]).json();
-            json!({"machine": {"cores": 2, "time": "now"}, "settings": {"rounds": 1}, "measured": [figure]})
-        };
-        let mut runs = Runs::default();
-        runs.add(&run(1.0)).unwrap();
-        runs.add(&run(2.0)).unwrap();
-        let mut again = Runs::default();
-        again.add(&runs.json()).unwrap();
-        assert_eq!((again.runs.len(), again.figures.len()), (2, 1));
-        assert_eq!(again.figures[0].rounds, [2.0]);
-        assert!(again.to_string().starts_with("- now: null, 2 cores"), "{again}");
-        assert!(Runs::default().add(&json!({})).is_err());
+    fn the_worst_of_several_figures_decides() {
+        let figures = figures(&[
+            ("sqlite list name of 10000: p50 ms", &[1.0]),
+            ("sqlite list name of 100000: p50 ms", &[1.5]),
+            ("postgresql list done of 10000: p50 ms", &[1.0]),
+            ("postgresql list done of 100000: p50 ms", &[2.5]),
+        ]);
+        let table = table(&figures, false);
+        assert!(table.contains("| ≤ 2.00 | 1.50–2.50 | MISS |"), "{table}");
     }
 
     #[test]
-    fn a_document_keeps_the_rows_that_no_run_has_a_figure_for() {
-        let row = |what: &str, cell: &str| format!("| {what} | ≤ 1 | {cell} | ok | `x` |");
-        let new = [row("a", "not measured"), row("b", "2"), row("c", "not measured")].join("\n");
-        let old = [row("a", "7"), row("b", "1"), row("c", "not measured")].join("\n");
-        let document = filled(&format!("{BEGIN}\n{old}\n{END}\n"), &new).unwrap();
-        let expected = [row("a", "7, earlier"), row("b", "2"), row("c", "not measured")].join("\n");
-        assert_eq!(document, format!("{BEGIN}\n{expected}\n{END}\n"));
-        assert_eq!(filled(&document, &new).unwrap(), document);
+    fn stars_stand_for_the_same_texts_in_the_counterpart() {
+        let texts = captures("* list * of 100000: p50 ms", "sqlite list not done of 100000: p50 ms").unwrap();
+        assert_eq!(fill("* list * of 10000: p50 ms", &texts), "sqlite list not done of 10000: p50 ms");
+        assert_eq!(captures("* list *", "sqlite get"), None);
+    }
+
+    #[test]
+    fn a_goal_that_was_not_measured_keeps_its_line_without_median_and_result() {
+        let figures = figures(&[("postgresql get @32: /s", &[50.0]), ("baseline get @32: /s", &[100.0])]);
+        let whole = table(&figures, true);
+        assert_eq!(whole.lines().count(), 2 + GOALS.len());
+        assert!(whole.contains("| `baseline get @32: /s` | ≥ 0.60 | 0.50 | MISS |"), "{whole}");
+        assert!(whole.contains("| `* idle watcher: KiB` |  | ≤ 32.0 |  |  |"), "{whole}");
+        assert_eq!(table(&figures, false).lines().count(), 2 + 1);
+    }
+
+    /// The cells of a line that do not depend on a run: what is measured, and the goal.
+    fn goal_of(line: &str) -> Option<[&str; 3]> {
+        let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+        let [figure, compared_with, goal, ..] = cells.as_slice() else { return None };
+        Some([figure, compared_with, goal].map(|cell| cell.trim()))
+    }
+
+    #[test]
+    fn the_page_about_performance_lists_every_goal() {
+        let page = include_str!("../../docs/explanation/performance.md");
+        let (_, rest) = page.split_once(BEGIN).unwrap();
+        let (shown, _) = rest.split_once(END).unwrap();
+        let whole = table(&Figures::new(), true);
+        let goals = |text| -> Vec<[&str; 3]> { str::lines(text).filter_map(goal_of).collect() };
+        assert_eq!(goals(shown), goals(&whole));
     }
 
     #[test]
     fn a_document_keeps_everything_but_the_table() {
         let document = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-        let new = filled(&document, "new\n").unwrap();
-        assert_eq!(new, format!("before\n{BEGIN}\nnew\n{END}\nafter\n"));
-        assert!(filled("nothing", "new").is_err() && filled(BEGIN, "new").is_err());
+        let filled = replace_table(&document, "new\n").unwrap();
+        assert_eq!(filled, format!("before\n{BEGIN}\nnew\n{END}\nafter\n"));
+        assert!(replace_table("nothing", "new").is_err());
     }
 }

@@ -1,29 +1,24 @@
-//! The limit of writes: PostgreSQL's own `pgbench`, one row by key per transaction, on the server that HyperFleet
-//! writes to and with as many clients.
+//! The limit of writes: PostgreSQL's own `pgbench`, which updates one row by its key in each durable transaction, on the
+//! PostgreSQL server of the run.
 
 use std::fs;
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use hyperfleet_testkit::{Database, Postgres};
 use tempfile::TempDir;
 
 use crate::options::Options;
-use crate::processor::Mark;
-use crate::samples::Ran;
 
 const UPDATE: &str = "\\set id random(1, :rows)\nUPDATE limits SET nodes = nodes + 1 WHERE id = :id;\n";
-const SELECT: &str = "\\set id random(1, :rows)\nSELECT filler FROM limits WHERE id = :id;\n";
 
-/// Numbers of clients among which the best for updates is looked for.
-pub(crate) const CLIENTS: [usize; 5] = [1, 8, 32, 64, 256];
+/// Numbers of clients among which the best is looked for.
+pub(crate) const CLIENTS: [usize; 4] = [8, 32, 64, 256];
 
 /// Clients that connect within a second even on a busy machine.
 const CONNECTED_PER_SECOND: u64 = 64;
 
-/// PostgreSQL with durable settings, those that the run was told to try, and room for this many clients.
+/// Starts PostgreSQL with durable settings, those of `--postgres`, and room for this many clients.
 pub(crate) async fn postgres(options: &Options, clients: usize) -> Result<Postgres> {
     let postgres = Postgres::durable().await?;
     let database = postgres.database().await;
@@ -52,7 +47,6 @@ impl<'a> Pgbench<'a> {
         let database = postgres.database().await;
         let scripts = tempfile::tempdir()?;
         fs::write(scripts.path().join("update.sql"), UPDATE)?;
-        fs::write(scripts.path().join("select.sql"), SELECT)?;
         execute(
             postgres,
             &database,
@@ -65,64 +59,34 @@ impl<'a> Pgbench<'a> {
         Ok(Self { postgres, database, rows, scripts })
     }
 
-    /// Single-row updates.
-    pub(crate) fn update(&self, clients: usize, seconds: u64) -> Result<Ran> {
-        self.run("update.sql", clients, seconds)
-    }
-
-    /// Single-row selects.
-    pub(crate) fn select(&self, clients: usize, seconds: u64) -> Result<Ran> {
-        self.run("select.sql", clients, seconds)
-    }
-
-    fn run(&self, script: &str, clients: usize, seconds: u64) -> Result<Ran> {
-        // Its time includes that for connecting, though its rate does not. Where the machine was so busy that it was over
-        // before all were connected, it gets more.
+    /// Updates of single rows per second.
+    pub(crate) fn update(&self, clients: usize, seconds: u64) -> Result<f64> {
+        // The time includes that for connecting, though the rate does not. On a busy machine it may be over before all
+        // clients are connected; then pgbench gets more.
         let connecting = (clients as u64).div_ceil(CONNECTED_PER_SECOND);
-        let run = |times| self.try_for(times * connecting, times * seconds, script, clients);
-        run(1).or_else(|_| run(4))
+        self.run(connecting + seconds, clients).or_else(|_| self.run(4 * (connecting + seconds), clients))
     }
 
-    fn try_for(&self, connecting: u64, seconds: u64, script: &str, clients: usize) -> Result<Ran> {
+    fn run(&self, seconds: u64, clients: usize) -> Result<f64> {
         let threads =
             std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).clamp(1, clients);
-        let pgbench = Command::new(self.postgres.program("pgbench"))
+        let output = Command::new(self.postgres.program("pgbench"))
             .args(["-M", "prepared", "-n", "--random-seed=1", "-U", "postgres", "-h"])
             .arg(self.postgres.socket_directory())
-            .args(["-f".as_ref(), self.scripts.path().join(script).as_os_str()])
-            .args(["-D", &format!("rows={}", self.rows), "-T", &(connecting + seconds).to_string()])
+            .args(["-f".as_ref(), self.scripts.path().join("update.sql").as_os_str()])
+            .args(["-D", &format!("rows={}", self.rows), "-T", &seconds.to_string()])
             .args(["-c", &clients.to_string(), "-j", &threads.to_string(), self.database.name()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
+            .output()
             .context("pgbench is missing: run `make setup`")?;
-        // From when its clients should be connected nearly to its end.
-        let busy = busy_after(Duration::from_secs(connecting), Duration::from_secs(seconds).mul_f64(0.9));
-        let output = pgbench.wait_with_output()?;
         let text = String::from_utf8_lossy(&output.stdout);
         match tps(&text) {
-            Some(rate) if output.status.success() => Ok(Ran { rate, busy: Some(busy?) }),
+            Some(rate) if output.status.success() => Ok(rate),
             _ => bail!("pgbench: {}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr)),
         }
     }
 }
 
-/// How many cores do something after a pause, for so long; blocks its thread.
-fn busy_after(pause: Duration, time: Duration) -> Result<f64> {
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        runtime.block_on(async {
-            tokio::time::sleep(pause).await;
-            let mark = Mark::now()?;
-            tokio::time::sleep(time).await;
-            mark.busy()
-        })
-    })
-    .join()
-    .unwrap_or_else(|_| bail!("the thread that watches the processor panicked"))
-}
-
-/// Runs SQL text in a database of the server; gives what it prints.
+/// Runs SQL statements in a database of the server and returns their output.
 pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Result<String> {
     let output = Command::new(postgres.program("psql"))
         .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"])
@@ -137,7 +101,7 @@ pub(crate) fn execute(postgres: &Postgres, database: &Database, sql: &str) -> Re
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What a database takes on disk, in bytes.
+/// The size of a database on disk, in bytes.
 pub(crate) fn size(postgres: &Postgres, database: &Database) -> Result<u64> {
     let text = execute(postgres, database, "SELECT pg_database_size(current_database())")?;
     text.trim().parse().with_context(|| format!("no size: {text}"))
@@ -150,7 +114,7 @@ fn tps(output: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_rate_is_found_in_what_pgbench_prints() {
+    fn the_rate_is_found_in_the_output_of_pgbench() {
         let output = "initial connection time = 2.1 ms\ntps = 24012.345 (without initial connection time)\n";
         assert_eq!(super::tps(output), Some(24012.345));
     }

@@ -1,32 +1,33 @@
-//! The reports that are measured: four adapters on many clusters, as bytes ready to send.
+//! Reports as bytes ready to send.
 //!
-//! A report must always be newer than the one before it of the same adapter on the same cluster, or the server
-//! rightly drops it. So each of these pairs belongs to one worker while a load runs, and all times come from one
-//! clock. What was sent last is kept, to repeat it and to check afterwards that it is there. Nothing is rendered
-//! while measuring: the texts that change have a fixed width and are written over the last ones.
+//! A report must be newer than the one before it of the same adapter on the same cluster, or the server rightly drops
+//! it. So each pair of cluster and adapter belongs to one worker while a load runs, and all times come from one clock.
+//! The last report of each pair is kept, to be repeated and to be looked for afterwards. Nothing is rendered while
+//! measuring: the parts that change have a fixed width and are written over the last ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
+use fastrand::Rng;
 
-use crate::random::Random;
 use crate::workload::CLUSTERS;
 
-/// The adapters that every cluster needs.
+/// The adapters that a cluster needs; a fleet may need the first of them alone.
 pub(crate) const ADAPTERS: [&str; 4] = ["validator", "dns", "network", "provisioner"];
 
-/// What a report moves.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Moves {
-    /// A message and a value in `data`, and the time.
-    Content,
-    /// Nothing but the time.
-    Time,
-}
+/// Of a hundred reports of [`Change::Mixed`], those that change content.
+const CHANGING_PERCENT: usize = 3;
 
-impl Moves {
-    pub(crate) const ALL: [Self; 2] = [Self::Content, Self::Time];
+/// What a report changes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Change {
+    /// A message, a value in `data`, and the time.
+    Content,
+    /// The time alone.
+    Time,
+    /// As in a steady fleet: every pair in turn, nearly always the time alone.
+    Mixed,
 }
 
 /// One adapter on one cluster.
@@ -36,20 +37,21 @@ pub(crate) struct Pair {
     pub(crate) adapter: usize,
 }
 
-/// All pairs with what was last sent for each.
+/// All pairs with the last report of each.
 #[derive(Debug)]
 pub(crate) struct Reports {
-    ids: Vec<String>,
-    sent: Vec<Sent>,
+    ids: Arc<[String]>,
+    adapters: usize,
+    last: Vec<Last>,
     /// The pairs in the order in which they are dealt out to workers.
     dealt: Vec<Pair>,
     clock: Clock,
     runs: AtomicU64,
 }
 
-/// The last report of a pair; 0 before there was one.
+/// The last report of a pair; 0 before the first.
 #[derive(Debug, Default)]
-struct Sent {
+struct Last {
     micros: AtomicU64,
     run: AtomicU64,
 }
@@ -58,98 +60,109 @@ struct Sent {
 const FIRST_RUN: u64 = 1_000_000_000;
 
 impl Reports {
-    /// Reports on clusters with these ids, observed from `start` on, a time as the server prints it.
-    pub(crate) fn new(ids: Vec<String>, start: &str) -> Result<Self> {
+    /// Reports of the first `adapters` on the clusters with these ids that `is_reported` chooses by their number. They
+    /// are observed from `start` on, a time as the server prints it.
+    pub(crate) fn new(
+        ids: Arc<[String]>,
+        adapters: usize,
+        start: &str,
+        is_reported: impl Fn(usize) -> bool,
+    ) -> Result<Self> {
         ensure!(ids.iter().all(|id| id.len() == ID.len()), "an id of another form than {ID}");
-        let adapters = 0..ADAPTERS.len();
-        let mut dealt: Vec<Pair> = (0..ids.len())
-            .flat_map(|cluster| adapters.clone().map(move |adapter| Pair { cluster, adapter }))
+        let clusters = (0..ids.len()).filter(|cluster| is_reported(*cluster));
+        let mut dealt: Vec<Pair> = clusters
+            .flat_map(|cluster| (0..adapters).map(move |adapter| Pair { cluster, adapter }))
             .collect();
-        Random::seeded(0).shuffle(&mut dealt);
-        let sent = dealt.iter().map(|_| Sent::default()).collect();
-        Ok(Self { ids, sent, dealt, clock: Clock::starting(start)?, runs: AtomicU64::new(FIRST_RUN) })
+        Rng::with_seed(0).shuffle(&mut dealt);
+        let last = (0..ids.len() * adapters).map(|_| Last::default()).collect();
+        let clock = Clock::starting(start)?;
+        Ok(Self { ids, adapters, last, dealt, clock, runs: AtomicU64::new(FIRST_RUN) })
     }
 
-    pub(crate) fn ids(&self) -> &[String] {
-        &self.ids
+    pub(crate) fn adapters(&self) -> usize {
+        self.adapters
     }
 
-    /// How many workers can have a pair of their own.
-    pub(crate) fn pairs(&self) -> usize {
-        self.dealt.len()
-    }
-
-    /// One of `workers` that share the pairs.
-    pub(crate) fn reporter(self: &Arc<Self>, moves: Moves, worker: usize, workers: usize) -> Reporter {
+    /// One of `workers` that share the pairs; there must be at least as many pairs.
+    pub(crate) fn reporter(self: &Arc<Self>, change: Change, worker: usize, workers: usize) -> Reporter {
         Reporter {
             reports: Arc::clone(self),
-            moves,
+            change,
             worker,
             workers,
-            random: Random::seeded(worker as u64 + 1),
+            turn: 0,
+            random: Rng::with_seed(worker as u64 + 1),
             texts: ADAPTERS.map(Text::new),
         }
     }
 
-    /// The time of the last report of a pair, and the number of the run that it told of.
+    /// The time of the last report of a pair and the number of its run.
     pub(crate) fn last(&self, pair: Pair) -> (String, u64) {
-        let Sent { micros, run } = &self.sent[pair.index()];
+        let Last { micros, run } = self.at(pair);
         let time = self.clock.print(micros.load(Ordering::Relaxed));
         (String::from_utf8_lossy(&time).into_owned(), run.load(Ordering::Relaxed))
     }
-}
 
-impl Pair {
-    fn index(self) -> usize {
-        self.cluster * ADAPTERS.len() + self.adapter
+    fn at(&self, pair: Pair) -> &Last {
+        &self.last[pair.cluster * self.adapters + pair.adapter]
     }
 }
 
-/// An endless row of reports.
+/// An endless series of reports.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     reports: Arc<Reports>,
-    moves: Moves,
+    change: Change,
     worker: usize,
     workers: usize,
-    random: Random,
+    turn: usize,
+    random: Rng,
     texts: [Text; ADAPTERS.len()],
 }
 
 impl Reporter {
     /// All pairs of this worker.
-    pub(crate) fn own(&self) -> impl Iterator<Item = Pair> + use<> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> + use<> {
         let (reports, workers) = (Arc::clone(&self.reports), self.workers);
-        (self.worker..reports.pairs()).step_by(workers).map(move |place| reports.dealt[place])
+        (self.worker..reports.dealt.len()).step_by(workers).map(move |place| reports.dealt[place])
     }
 
-    /// A report for one of its pairs. There must be as many pairs as workers.
+    /// A report for one of its pairs.
     pub(crate) fn next(&mut self) -> &[u8] {
-        let own = (self.reports.pairs() - self.worker).div_ceil(self.workers);
-        let place = self.worker + self.workers * self.random.below(own);
-        self.report(self.reports.dealt[place])
+        let own = (self.reports.dealt.len() - self.worker).div_ceil(self.workers);
+        let choice = match self.change {
+            Change::Mixed => self.turn % own,
+            Change::Content | Change::Time => self.random.usize(..own),
+        };
+        self.turn += 1;
+        self.report(self.reports.dealt[self.worker + self.workers * choice])
     }
 
     /// The next report for this pair.
     pub(crate) fn report(&mut self, pair: Pair) -> &[u8] {
-        let Self { reports, moves, texts, .. } = self;
-        let sent = &reports.sent[pair.index()];
-        // A pair is in one hand at a time, and hands change between loads: no ordering to ask for.
-        let run = match moves {
-            Moves::Content => reports.runs.fetch_add(1, Ordering::Relaxed),
-            Moves::Time => sent.run.load(Ordering::Relaxed),
+        let Self { reports, change, random, texts, .. } = self;
+        let is_changing = match change {
+            Change::Content => true,
+            Change::Time => false,
+            Change::Mixed => random.usize(..100) < CHANGING_PERCENT,
+        };
+        let last = reports.at(pair);
+        // Only one worker has the pair, and pairs change hands between loads, so no ordering is needed.
+        let run = match is_changing {
+            true => reports.runs.fetch_add(1, Ordering::Relaxed),
+            false => last.run.load(Ordering::Relaxed),
         };
         let micros = reports.clock.tick();
-        sent.run.store(run, Ordering::Relaxed);
-        sent.micros.store(micros, Ordering::Relaxed);
+        last.run.store(run, Ordering::Relaxed);
+        last.micros.store(micros, Ordering::Relaxed);
         let text = &mut texts[pair.adapter];
         text.fill(&reports.ids[pair.cluster], &reports.clock.print(micros), run);
         &text.bytes
     }
 }
 
-/// A clock that moves by a microsecond for each report and so is never ahead of the real one. It stays within the
-/// day that it started on.
+/// A clock that moves by a microsecond for each report, so that it is never ahead of the real one. It stays within the
+/// day on which it started.
 #[derive(Debug)]
 struct Clock {
     start: [u8; TIME.len()],
@@ -172,7 +185,7 @@ impl Clock {
         Ok(Self { start: start.as_bytes().try_into().with_context(malformed)?, micros: micros.into() })
     }
 
-    /// A time after all that it gave before, in microseconds of its day.
+    /// A time later than all before it, in microseconds of the day.
     fn tick(&self) -> u64 {
         self.micros.fetch_add(1, Ordering::Relaxed)
     }
@@ -196,12 +209,12 @@ fn put(text: &mut [u8], mut number: u64) {
     }
 }
 
-/// What stands in a new text for what is filled in.
+/// Placeholders in a new text.
 const ID: &str = "00000000-0000-0000-0000-000000000000";
 const TIME: &str = "0000-00-00T00:00:00.000000Z";
 const RUN: &str = "1000000000";
 
-/// The whole request of one adapter, and where in it the parts are that change.
+/// The whole request of one adapter, with the places of the parts that change.
 #[derive(Debug)]
 struct Text {
     bytes: Vec<u8>,
@@ -246,7 +259,7 @@ mod tests {
 
     fn reports(clusters: usize) -> Arc<Reports> {
         let ids = (0..clusters).map(|number| format!("{number:036}")).collect();
-        Arc::new(Reports::new(ids, START).unwrap())
+        Arc::new(Reports::new(ids, ADAPTERS.len(), START, |_| true).unwrap())
     }
 
     fn body(request: &[u8]) -> Value {
@@ -257,13 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_new_content_differs_from_the_last_one_and_a_report_of_time_alone_repeats_it() {
+    fn a_changing_report_differs_from_the_last_one_and_a_report_of_time_alone_repeats_it() {
         let reports = reports(3);
         let pair = Pair { cluster: 2, adapter: 1 };
-        let first = body(reports.reporter(Moves::Content, 0, 1).report(pair));
-        let changed = body(reports.reporter(Moves::Content, 0, 1).report(pair));
-        let mut repeated = body(reports.reporter(Moves::Time, 0, 1).report(pair));
-        assert_eq!(first["adapter"], "dns");
+        let first = body(reports.reporter(Change::Content, 0, 1).report(pair));
+        let changed = body(reports.reporter(Change::Content, 0, 1).report(pair));
+        let mut repeated = body(reports.reporter(Change::Time, 0, 1).report(pair));
         assert_ne!(first["data"], changed["data"]);
         assert_ne!(first["conditions"][0]["message"], changed["conditions"][0]["message"]);
         assert_eq!(changed["observed_time"], "2026-01-31T22:59:59.999999Z");
@@ -274,35 +286,19 @@ mod tests {
     }
 
     #[test]
-    fn a_request_goes_to_the_statuses_of_its_cluster() {
-        let reports = reports(3);
-        let mut reporter = reports.reporter(Moves::Content, 0, 1);
-        let request = reporter.report(Pair { cluster: 2, adapter: 0 }).to_vec();
-        let line = format!("PUT {CLUSTERS}/{:036}/statuses HTTP/1.1\r\n", 2);
-        assert!(request.starts_with(line.as_bytes()));
-    }
-
-    #[test]
     fn every_pair_belongs_to_exactly_one_worker() {
         let reports = reports(5);
         let mut seen = HashSet::new();
         for worker in 0..7 {
-            let own: Vec<usize> = reports.reporter(Moves::Time, worker, 7).own().map(Pair::index).collect();
-            assert!(own.iter().all(|pair| seen.insert(*pair)));
-            let mut reporter = reports.reporter(Moves::Content, worker, 7);
-            for _ in 0..50 {
-                reporter.next();
-            }
+            let pairs = reports.reporter(Change::Time, worker, 7).pairs();
+            assert!(pairs.map(|pair| (pair.cluster, pair.adapter)).all(|pair| seen.insert(pair)));
         }
         assert_eq!(seen.len(), 20);
-        let untouched = reports.sent.iter().filter(|sent| sent.run.load(Ordering::Relaxed) == 0);
-        assert_eq!(untouched.count(), 0);
     }
 
     #[test]
     fn the_clock_leaves_room_before_the_day_ends() {
         let clock = Clock::starting("2026-01-31T23:59:59.999999Z").unwrap();
         assert_eq!(&clock.print(clock.tick()), b"2026-01-31T23:00:00.000000Z");
-        assert!(Clock::starting("2026-01-31T23:59:59Z").is_err());
     }
 }
