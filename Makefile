@@ -4,13 +4,11 @@ SHELL := /bin/bash
 CARGO ?= cargo
 # Arguments for the program that a target runs: make run ARGS="--help"
 ARGS ?=
-# Where a measurement is kept, and an earlier one that it is held against: make bench COMPARE=earlier.json
+# The file that keeps what `make bench` measures
 RESULT ?= bench/results/latest.json
-COMPARE ?=
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 
-# A build from nothing that nobody goes on with takes a third less without what is kept for the next one, and without the
-# line numbers of backtraces.
+# In CI nothing is built twice: without incremental data and line numbers a build takes a third less time.
 ifdef CI
 export CARGO_INCREMENTAL := 0
 export CARGO_PROFILE_DEV_DEBUG := false
@@ -33,7 +31,7 @@ build: ## Build the release binary
 
 test: ## Run all tests, on every database and broker (ARGS="-p hyperfleet-core" narrows)
 	@scripts/setup build postgres brokers guides terminal
-	$(CARGO) test --locked --no-fail-fast $(or $(ARGS),--workspace)
+	@CARGO="$(CARGO)" scripts/test --locked $(or $(ARGS),--workspace)
 
 lint: ## Check format, lints and dependencies; warnings are errors
 	@scripts/setup build lint
@@ -41,10 +39,10 @@ lint: ## Check format, lints and dependencies; warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	@CARGO="$(CARGO)" scripts/dependencies
 
-bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1", COMPARE=earlier.json)
+bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --rounds 1 --clusters 1000")
 	@scripts/setup build postgres brokers
 	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-bench
-	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS) --json $(RESULT) $(if $(COMPARE),--compare $(COMPARE))
+	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS) --json $(RESULT)
 
 clean: ## Remove what was built (databases stay)
 	$(CARGO) clean
