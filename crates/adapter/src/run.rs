@@ -27,10 +27,10 @@ const MAX_DEPTH: usize = 16;
 /// Concurrent requests to the API.
 const MAX_CALLS: usize = 32;
 
-/// What an adapter is made of.
+/// The parts of an adapter.
 #[derive(Debug)]
 pub struct Parts {
-    /// What it simulates.
+    /// The simulation.
     pub simulation: Simulation,
     /// The client of the API.
     pub client: Client,

@@ -46,7 +46,7 @@ pub struct LastRun {
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What it reports.
+    /// The report.
     pub report: NewReport,
     /// The run, for the next one.
     pub last: LastRun,
@@ -73,7 +73,7 @@ impl Simulation {
         last.failing_since.is_none() && last.generation >= generation && is_within(FRESH, last.reported, now)
     }
 
-    /// What it reports after its work.
+    /// The report after the work.
     pub fn outcome(&self, resource: &Resource, name: &str, last: Option<LastRun>, now: Timestamp) -> Outcome {
         let generation = resource.generation();
         let known = last.filter(|last| last.generation == generation);

@@ -58,7 +58,7 @@ pub struct Server {
     pub hostname: String,
     /// Time that clients get.
     pub timeouts: Timeouts,
-    /// How much is taken on.
+    /// Limits beyond which work is refused.
     pub limits: Limits,
     /// OpenAPI document with the schemas of specs.
     pub openapi_schema_path: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub struct Timeouts {
     pub write: Duration,
 }
 
-/// How much is taken on before work is refused.
+/// Limits beyond which work is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Largest request body.
@@ -149,19 +149,19 @@ pub struct Health {
     pub db_ping_timeout: Duration,
 }
 
-/// The past that is kept.
+/// The history of resources.
 #[derive(Debug, Clone, Copy)]
 pub struct History {
     /// How long changes are kept.
     pub retention: Duration,
 }
 
-/// Living beside older parts.
+/// Compatibility with older clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Compatibility {
-    /// Whose contract the API keeps.
+    /// The contract that the API follows.
     pub contract: Contract,
-    /// Whether the conditions of the first API revision are there too.
+    /// Whether the conditions of the first API revision are added.
     pub legacy_conditions: bool,
 }
 

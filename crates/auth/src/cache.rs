@@ -39,7 +39,7 @@ pub(crate) struct Accepted {
 /// A value derived from a token. The code that derived it knows its type and whether it is still valid.
 pub(crate) type Conclusion = Box<dyn Any + Send + Sync>;
 
-/// What an entry is found by.
+/// The key of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 

@@ -55,7 +55,7 @@ impl Default for IssuerConfig {
 /// One thing that is wrong with the issuers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFault {
-    /// The issuer's place in the list.
+    /// The issuer's index in the list.
     pub index: usize,
     /// The name of its member.
     pub field: &'static str,

@@ -29,7 +29,7 @@ const JWKS_FILE: &str = "dev-issuer.jwks.json";
 /// The default issuer of development tokens.
 pub const ISSUER_URL: &str = "http://localhost/hyperfleet-dev";
 
-/// What the issuer writes itself.
+/// The claims that the issuer sets itself.
 const OWN_CLAIMS: [&str; 5] = ["iss", "sub", "aud", "iat", "exp"];
 
 /// Why there is no development token.
@@ -70,7 +70,7 @@ pub struct DevIssuer {
     directory: PathBuf,
 }
 
-/// What a token shall say.
+/// The claims of a token.
 #[derive(Debug, Clone)]
 pub struct Grant {
     /// The caller's name.
@@ -231,7 +231,7 @@ fn write_private(file: &Path, content: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?.write_all(content)
 }
 
-/// Whole at every moment: a server may be looking.
+/// The file is never half written, because a server may read it at any time.
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let fresh = file.with_extension(format!("{}.tmp", std::process::id()));
     fs::write(&fresh, content)?;

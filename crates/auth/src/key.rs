@@ -24,7 +24,7 @@ pub(crate) struct Key {
     verifying: DecodingKey,
 }
 
-/// What makes two keys the same.
+/// The public key itself, by which two keys are compared.
 #[derive(Debug, PartialEq, Eq)]
 enum Material {
     Rsa {

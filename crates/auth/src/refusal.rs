@@ -12,7 +12,7 @@ pub enum RefusalKind {
     Invalid,
     /// A token that was good once.
     Expired,
-    /// Something that is no token.
+    /// The header holds no token.
     Malformed,
 }
 

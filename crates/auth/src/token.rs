@@ -108,14 +108,14 @@ pub(crate) fn public_key_algorithm(name: &str) -> Option<Algorithm> {
     })
 }
 
-/// A moment in a token, in microseconds since 1970.
+/// A time in a token, in microseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NumericDate(i64);
 
 const LEEWAY_MICROS: i64 = LEEWAY.as_micros() as i64;
 
 impl NumericDate {
-    /// As an end: the first moment after it is past, give or take the leeway.
+    /// As an end: the first time after it is past, give or take the leeway.
     pub(crate) fn is_past(self, now: Timestamp) -> bool {
         now.micros() >= self.0.saturating_add(LEEWAY_MICROS)
     }

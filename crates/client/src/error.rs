@@ -39,7 +39,7 @@ pub enum Error {
     Malformed {
         /// Method and URL of the request.
         url: String,
-        /// What is wrong with it.
+        /// The fault of the answer.
         why: String,
     },
     /// The server has no watches.
@@ -104,19 +104,19 @@ pub struct Problem {
     pub status: u16,
     /// Such as `HYPERFLEET-CNF-002`; empty if the answer had none.
     pub code: String,
-    /// What kind of thing is wrong.
+    /// The title of the problem.
     pub title: String,
-    /// What is wrong, in a sentence.
+    /// The detail of the problem, in a sentence.
     pub detail: String,
     /// Every fault, for validation.
     pub errors: Vec<FieldError>,
-    /// What to search for in the server's log.
+    /// The trace id, by which the server's log is searched.
     pub trace_id: Option<String>,
-    /// When to ask again.
+    /// `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// The version that the call was bound to.
+    /// The version in the call's `If-Match`.
     pub expected_version: Option<u64>,
-    /// The version that there is.
+    /// The current version.
     pub actual_version: Option<u64>,
     /// The problem body as it came.
     pub body: Map<String, Value>,
@@ -127,16 +127,16 @@ pub struct Problem {
 pub struct FieldError {
     /// A path in the body, or the name of a parameter.
     pub field: String,
-    /// What is wrong there.
+    /// The message.
     pub message: String,
     /// The rule that it breaks.
     pub constraint: Option<String>,
-    /// What was given.
+    /// The value in the request.
     pub value: Option<Value>,
 }
 
 impl Problem {
-    /// What an answer that is no success means.
+    /// The problem of an answer that is no success.
     pub(crate) fn of(answer: &Response) -> Self {
         let body = match serde_json::from_slice(&answer.body) {
             Ok(Value::Object(body)) => body,
@@ -202,11 +202,11 @@ pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
         return Some(Duration::from_secs(seconds));
     }
     let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
-    // A moment that has passed means now.
+    // A time that has passed means now.
     Some((at.to_utc() - Timestamp::now().utc()).to_std().unwrap_or_default())
 }
 
-/// Text of a stranger, fit to be shown: bounded, and without what would steer a terminal. A search's fault spans lines.
+/// Untrusted text made safe for a terminal: bounded, without control characters. A fault of a search spans lines.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || *c == '\n').take(MAX_TEXT).collect()
 }

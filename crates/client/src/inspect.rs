@@ -38,14 +38,14 @@ pub struct TimelineEntry {
     pub time: Timestamp,
     /// The version that the resource got by it.
     pub version: u64,
-    /// Who did it.
+    /// The identity that made the change.
     pub actor: String,
-    /// By which request.
+    /// The id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What kind of thing, such as `spec_changed`.
+    /// The action, such as `spec_changed`.
     pub action: String,
-    /// What was different afterwards.
+    /// The changed members.
     #[serde(default)]
     pub changes: Vec<Change>,
     /// The reporting adapter.
@@ -68,12 +68,12 @@ pub struct TimelineEntry {
 /// One member that differs; an absent side is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// Which member.
+    /// The path of the member.
     pub path: String,
-    /// What it was.
+    /// The value before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Value>,
-    /// What it became.
+    /// The value after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Value>,
 }
@@ -81,7 +81,7 @@ pub struct Change {
 /// What differs between two generations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diff {
-    /// Of which resource.
+    /// The id of the resource.
     pub id: String,
     /// From the end of this generation.
     pub from: i64,
@@ -96,13 +96,13 @@ pub struct Diff {
 pub struct Explanation {
     /// `Reconciled`, `Reconciling`, `Degraded`, `Finalizing` or `Stuck`.
     pub phase: String,
-    /// In a sentence.
+    /// The summary in a sentence.
     pub summary: String,
-    /// What it waits for, worst first.
+    /// The blockers, worst first.
     pub blockers: Vec<Blocker>,
 }
 
-/// Something that a resource waits for.
+/// A blocker of a resource.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Blocker {
     /// `adapter`, `child` or `reference`.
@@ -112,13 +112,13 @@ pub struct Blocker {
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What is wrong.
+    /// How it blocks.
     pub detail: String,
-    /// What a person can do.
+    /// The action that helps.
     pub action: String,
 }
 
-/// Who the server takes the caller for.
+/// The caller's identity, as the server sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WhoAmI {
     /// The name, if there is one.
@@ -137,9 +137,9 @@ pub struct WhoAmI {
 /// Whether something is allowed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Whether it is.
+    /// Whether the action is allowed.
     pub allowed: bool,
-    /// By what.
+    /// The role that allows it.
     pub rule: String,
 }
 
@@ -155,7 +155,7 @@ pub struct Metadata {
     /// The versions of the API that it serves.
     #[serde(default)]
     pub api_versions: Vec<String>,
-    /// What it was built from.
+    /// The commit of the build.
     #[serde(default)]
     pub git_sha: String,
     /// When it was built.
@@ -225,7 +225,7 @@ impl Client {
         self.ask(Request::diff(item, from, to)).await?.json()
     }
 
-    /// Who the server takes us for.
+    /// The client's identity, as the server sees it.
     pub async fn whoami(&self) -> Result<WhoAmI, Error> {
         self.ask(Request::get("/whoami")).await?.json()
     }

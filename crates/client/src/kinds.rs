@@ -15,7 +15,7 @@ pub struct Kind {
     pub kind: String,
     /// Its name in paths.
     pub plural: String,
-    /// What it belongs to.
+    /// The kind of its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_kind: Option<String>,
 }

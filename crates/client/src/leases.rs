@@ -19,7 +19,7 @@ const PAGE: u64 = 100;
 /// A lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// What is leased.
+    /// The name of the lease.
     pub name: String,
     /// The holder.
     pub holder: String,

@@ -13,7 +13,7 @@ use crate::path::Collection;
 use crate::request::{Request, Response};
 use crate::resource::Resource;
 
-/// What of a list is wanted, and how.
+/// The parameters of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListQuery {
     /// The filter language.
@@ -41,7 +41,7 @@ pub struct ListQuery {
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The resources of the page.
     pub items: Vec<T>,
     /// How many there are on all pages, if that was asked for.
     pub total: Option<u64>,
@@ -115,7 +115,7 @@ impl Client {
         Page::read(&self.ask(Request::list(collection, query)).await?)
     }
 
-    /// Everything of a list that is small enough to be held at once.
+    /// Every item of a list that is small enough to fit in memory.
     pub(crate) async fn whole<T: DeserializeOwned>(&self, request: Request) -> Result<Vec<T>, Error> {
         let mut paging = Paging::default();
         let (mut all, mut turned) = (Vec::new(), request.clone());

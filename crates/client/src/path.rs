@@ -44,7 +44,7 @@ impl ItemPath {
         (segments.len().is_multiple_of(2) && segments.iter().all(plain)).then(|| Self(path.to_owned()))
     }
 
-    /// What of a kind is below it.
+    /// The list of a kind below this resource.
     #[must_use]
     pub fn below(&self, plural: &str) -> Collection {
         Collection(format!("{}/{}", self.0, encoded(plural)))

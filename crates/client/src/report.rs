@@ -21,7 +21,7 @@ pub struct AdapterReport(Map<String, Value>);
 /// A report to send.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NewReport {
-    /// Who reports.
+    /// The name of the adapter.
     pub adapter: String,
     /// On which generation.
     pub observed_generation: i64,
@@ -41,7 +41,7 @@ pub struct NewReport {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NewCondition {
-    /// What is claimed: `Available`, `Applied` and `Health` must be there.
+    /// The type: `Available`, `Applied` and `Health` must be there.
     #[serde(rename = "type")]
     pub kind: String,
     /// Whether it holds.
@@ -57,7 +57,7 @@ pub struct NewCondition {
 /// The outcome of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reported {
-    /// It was stored.
+    /// The report was stored.
     Stored(AdapterReport),
     /// The server has a newer one, or cannot use it.
     Discarded,
@@ -71,7 +71,7 @@ impl NewCondition {
 }
 
 impl AdapterReport {
-    /// Who reported.
+    /// The name of the adapter.
     pub fn adapter(&self) -> &str {
         text(&self.0, "adapter")
     }
@@ -107,7 +107,7 @@ impl AdapterReport {
         time(self.0.get("created_time"))
     }
 
-    /// When it last did.
+    /// When the adapter last reported.
     pub fn last_report_time(&self) -> Option<Timestamp> {
         time(self.0.get("last_report_time"))
     }

@@ -79,7 +79,7 @@ impl Request {
         self.header(CONTENT_TYPE, HeaderValue::from_static(media_type))
     }
 
-    /// Binds it to a version.
+    /// Sets `If-Match` to a version.
     pub(crate) fn if_match(self, version: Option<u64>) -> Self {
         match version.map(|version| HeaderValue::try_from(format!("\"{version}\""))) {
             Some(Ok(tag)) => self.header(IF_MATCH, tag),
@@ -155,7 +155,7 @@ impl Response {
         }
     }
 
-    /// The body as what it should be.
+    /// The body, parsed as `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_slice(&self.body).map_err(|fault| self.malformed(fault.to_string()))
     }

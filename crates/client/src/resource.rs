@@ -27,18 +27,18 @@ pub struct Owner {
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
-    /// It is unknown.
+    /// Whether the condition holds is unknown.
     Unknown,
 }
 
 /// A condition of a resource, or of an adapter's report. What the answer does not say is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// What is claimed, such as `Reconciled`.
+    /// The type, such as `Reconciled`.
     pub kind: String,
     /// Whether it holds.
     pub status: Status,
@@ -46,7 +46,7 @@ pub struct Condition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
-    /// The generation that this speaks about.
+    /// The generation that the condition is about.
     pub observed_generation: Option<i64>,
     /// When the condition first appeared.
     pub created_time: Option<Timestamp>,
@@ -163,12 +163,12 @@ impl Resource {
         time(self.members.get("deleted_time"))
     }
 
-    /// Who made it.
+    /// The identity that created the resource.
     pub fn created_by(&self) -> &str {
         text(&self.members, "created_by")
     }
 
-    /// Who changed it last.
+    /// The identity that changed the resource last.
     pub fn updated_by(&self) -> &str {
         text(&self.members, "updated_by")
     }

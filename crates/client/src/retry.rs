@@ -15,7 +15,7 @@ use crate::settings::Retry;
 pub(crate) enum Repetition {
     /// Sending it twice has the effect of sending it once.
     Safe,
-    /// It may be retried only if it was not executed.
+    /// The request may be retried only if it was not executed.
     Unsafe,
 }
 
@@ -54,7 +54,7 @@ fn was_rejected_before_execution(answer: &Response) -> bool {
 pub(crate) enum Outcome {
     /// The request did not reach the server.
     NotSent(Error),
-    /// It may or may not have been executed.
+    /// The request may or may not have been executed.
     Lost(Error),
     /// There is an answer of any status.
     Answered(Response),

@@ -19,8 +19,8 @@ use crate::transport::Body;
 const MAX_BODY: usize = 64 << 20;
 
 impl Client {
-    /// Sends a request and brings the answer, whatever its status. It is repeated as the settings say, after failures
-    /// that leave no doubt that repeating does no harm.
+    /// Sends a request and returns the answer, whatever its status. A failed attempt is repeated as the settings say if
+    /// repeating is safe.
     pub async fn send(&self, request: Request) -> Result<Response, Error> {
         self.send_within(&request, self.shared.timeout).await
     }
@@ -130,7 +130,7 @@ impl Client {
         })
     }
 
-    /// Everything that is sent along: what is configured, then what the call is part of, then what the request says.
+    /// The headers: the configured ones, those of the call's context, then those of the request.
     pub(crate) fn headers(&self, request: &Request, token: Option<HeaderValue>) -> HeaderMap {
         let mut headers = self.shared.headers.clone();
         headers
@@ -161,7 +161,7 @@ pub(crate) fn asked(request: &Request, url: &str) -> String {
     format!("{} {}", request.method, url.split('?').next().unwrap_or_default())
 }
 
-/// What is behind an error, innermost last, each said once.
+/// The causes of an error, innermost last, without repetitions.
 pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -28,7 +28,7 @@ const CHECK_EVERY: Duration = Duration::from_secs(1);
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes it.
+    /// Wraps a secret.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -51,11 +51,11 @@ impl fmt::Debug for Secret {
 /// Where the token comes from.
 #[derive(Debug, Clone)]
 pub enum Token {
-    /// This one.
+    /// A fixed token.
     Fixed(Secret),
     /// A file, which may be renewed.
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
         /// How long it is kept without being read again, even if it does not seem to have changed.
         ttl: Duration,
@@ -266,7 +266,7 @@ mod tests {
         tokens.cached.lock().await.as_mut().unwrap().checked_at = long_ago;
         assert_eq!(sent(&tokens).await, "Bearer three");
 
-        // A file that is gone for a moment costs nothing.
+        // A file that is missing while it is replaced costs nothing.
         fs::remove_file(&path).unwrap();
         tokens.cached.lock().await.as_mut().unwrap().checked_at = long_ago;
         assert_eq!(sent(&tokens).await, "Bearer three");

@@ -84,7 +84,7 @@ pub enum WatchEvent {
     },
     /// Everything up to this version was delivered.
     Bookmark {
-        /// Which.
+        /// The version.
         version: u64,
     },
     /// The server no longer keeps the last version. The current state follows, as [`Self::Added`].
@@ -99,7 +99,7 @@ pub struct Watch {
     _task: JoinSet<()>,
 }
 
-/// How the connection is.
+/// The state of the connection.
 #[derive(Debug, Clone)]
 enum Link {
     Opening,

@@ -25,9 +25,9 @@ pub enum Action {
     ConditionChanged,
     /// Its deletion was requested.
     DeletionRequested,
-    /// It was removed, because its deletion was complete.
+    /// The resource was removed, because its deletion was complete.
     Deleted,
-    /// It was removed by a force-delete.
+    /// The resource was removed by a force-delete.
     ForceDeleted,
 }
 

@@ -36,9 +36,9 @@ const TIMES: usize = UP_TO_UPDATED + PRINTED + LAST_TRANSITION.len() + PRINTED +
 /// Whether a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
 }
 
@@ -59,7 +59,7 @@ impl Status {
 /// One entry of `status.conditions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
-    /// What is claimed, such as `Reconciled`.
+    /// The type, such as `Reconciled`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Whether it holds.
@@ -68,7 +68,7 @@ pub struct Condition {
     pub reason: String,
     /// Why, for people.
     pub message: String,
-    /// The generation this speaks about.
+    /// The generation that the condition is about.
     pub observed_generation: i64,
     /// When the condition first appeared.
     pub created_time: Timestamp,

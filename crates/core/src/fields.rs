@@ -153,7 +153,7 @@ pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
     }
 }
 
-/// What a path means of the element at a place of a list.
+/// What a path selects of the element at an index of a list.
 fn within(path: &[String], place: usize) -> Option<&[String]> {
     match path[0].parse::<usize>() {
         Ok(number) => (number == place).then(|| &path[1..]),

@@ -18,12 +18,12 @@ pub const MANDATORY: [&str; 3] = ["Available", "Applied", "Health"];
 const AVAILABLE: &str = "Available";
 const FINALIZED: &str = "Finalized";
 
-/// What an adapter says of one type.
+/// The status of one condition of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReportedStatus {
-    /// It holds.
+    /// The condition holds.
     True,
-    /// It does not.
+    /// The condition does not hold.
     False,
     /// The adapter cannot tell.
     Unknown,

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RawJson, ResourceId, Tenant, Timestamp, Version};
 
-/// Who did something, and when.
+/// An identity, and when it acted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// When.
     pub at: Timestamp,
-    /// Who.
+    /// The identity.
     pub by: String,
 }
 
@@ -67,9 +67,9 @@ pub struct Resource {
     pub labels: RawJson,
     /// A JSON object: ref type → ids.
     pub references: RawJson,
-    /// Who made it.
+    /// The creator, and when.
     pub created: Stamp,
-    /// Who last changed it.
+    /// The author of the last change, and when.
     pub updated: Stamp,
     /// Where it is in its life.
     pub phase: Phase,

@@ -6,7 +6,7 @@ use std::fmt;
 use chrono::{DateTime, Datelike, NaiveDate, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The length of every printed moment: `2026-01-31T23:59:59.000000Z`. Years have four digits, because
+/// The length of every printed time: `2026-01-31T23:59:59.000000Z`. Years have four digits, because
 /// [`Timestamp::parse`] takes no others.
 pub(crate) const PRINTED: usize = 27;
 
@@ -26,7 +26,7 @@ impl Timestamp {
         self.0.timestamp_micros()
     }
 
-    /// From microseconds since 1970; moments out of range become the nearest that exists.
+    /// From microseconds since 1970; a time out of range becomes the nearest that exists.
     pub fn from_micros(micros: i64) -> Self {
         Self(DateTime::from_timestamp_micros(micros).unwrap_or(if micros < 0 {
             DateTime::<Utc>::MIN_UTC
@@ -40,7 +40,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Reads RFC 3339, cut to microseconds. `None` for anything else, and for a moment whose year in UTC
+    /// Reads RFC 3339, cut to microseconds. `None` for anything else, and for a time whose year in UTC
     /// has no four digits.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(time) = Self::parse_printed(text.as_bytes()) {

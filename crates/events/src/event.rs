@@ -13,7 +13,7 @@ const TYPE_SUFFIX: &str = ".reconcile";
 pub struct Event {
     /// Unique among the events of its source.
     pub id: String,
-    /// Who published it.
+    /// The publisher.
     pub source: String,
     /// Its `type`, such as `com.redhat.hyperfleet.cluster.reconcile`.
     pub event_type: String,
@@ -21,13 +21,13 @@ pub struct Event {
     pub time: Option<Timestamp>,
     /// The trace that it continues.
     pub traceparent: Option<String>,
-    /// What it is about.
+    /// The data: the resource that the event is about.
     pub data: Value,
     /// Other members of the envelope.
     pub extensions: Map<String, Value>,
 }
 
-/// The resource that an event is about, as far as its data tells.
+/// The resource that an event is about, as far as its data names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     /// Its id.

@@ -28,9 +28,9 @@ const MAX_VALUE_DEPTH: usize = 256;
 /// Why an evaluation has no value.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It failed here; `||`, `&&`, `exists` and `all` may still have an answer.
+    /// The evaluation failed here; `||`, `&&`, `exists` and `all` may still have an answer.
     Failed(Cow<'static, str>),
-    /// It is over.
+    /// The evaluation ends.
     Exhausted,
 }
 

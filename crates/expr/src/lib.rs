@@ -43,14 +43,14 @@ pub struct Expression {
     root: Arc<Node>,
 }
 
-/// What an expression came to.
+/// The result of an expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// A truth value.
     Bool(bool),
     /// A text.
     Text(String),
-    /// Something else, by the name of its type.
+    /// Another value, by the name of its type.
     Other(&'static str),
 }
 
@@ -73,7 +73,7 @@ impl Expression {
         &self.source
     }
 
-    /// Evaluates it to a JSON value; moments and durations become text.
+    /// Evaluates it to a JSON value; times and durations become text.
     pub fn evaluate_json(&self, scope: &Scope<'_>) -> Result<serde_json::Value, String> {
         let mut run = Evaluation::new(self.memory(scope)?);
         let mut json = String::new();

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use crate::value::{List, Map, Text, Value};
 
-/// What a secret reads as, whatever it was.
+/// The replacement for every secret.
 pub const REDACTED: &str = "***REDACTED***";
 
 /// A key that contains one of these, in any case and with any punctuation between the letters, holds a
@@ -66,7 +66,7 @@ impl<'a> Scope<'a> {
         self
     }
 
-    /// Adds a variable that is a moment, in microseconds since 1970.
+    /// Adds a variable that is a time, in microseconds since 1970.
     #[must_use]
     pub fn with_time(mut self, name: &'a str, micros: i64) -> Self {
         self.variables.push((name, Given::Time(micros)));

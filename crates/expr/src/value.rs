@@ -19,9 +19,9 @@ pub(crate) enum Value<'s> {
     UInt(u64),
     Double(f64),
     Text(Text<'s>),
-    /// A moment, in microseconds since 1970.
+    /// A time, in microseconds since 1970.
     Time(i64),
-    /// The microseconds between two moments.
+    /// The microseconds between two times.
     Span(i64),
     List(List<'s>),
     Map(Map<'s>),

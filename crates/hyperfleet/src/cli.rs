@@ -1,4 +1,4 @@
-//! The command line: every command by its name. What a command's flags are is beside what it does, in `commands/`.
+//! The command line: every command by its name. The flags of a command are beside its code, in `commands/`.
 
 pub(crate) mod configuration;
 #[cfg(test)]

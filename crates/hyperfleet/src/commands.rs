@@ -48,11 +48,11 @@ pub(crate) enum Exit {
     Usage = 2,
     /// The resource does not exist.
     NotFound = 3,
-    /// The state is another than it needs: a name that is taken, a version that has moved, a deletion under way.
+    /// The state conflicts with the command: a name that is taken, a version that has moved, a deletion under way.
     Conflict = 4,
     /// Not logged in, or not allowed.
     NotAllowed = 5,
-    /// The server cannot be reached or has no room; the same may work later.
+    /// The server cannot be reached or is overloaded; a retry may succeed.
     Unreachable = 6,
     /// A wait timed out.
     TimedOut = 7,
@@ -75,14 +75,14 @@ impl From<Exit> for ExitCode {
 /// Why a command ends without success.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// For the person.
+    /// The message for the user.
     pub(crate) text: String,
     /// The exit code.
     pub(crate) code: u8,
 }
 
 impl Failure {
-    /// Something did not work.
+    /// A failure with the general exit code.
     pub(crate) fn new(text: impl std::fmt::Display) -> Self {
         Self::with(Exit::Failed, text)
     }

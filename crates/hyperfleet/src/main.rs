@@ -1,6 +1,6 @@
 //! The one binary: the server roles and the tools around them.
 //!
-//! Data goes to stdout, talk to stderr. Exit codes: 0 done, 2 wrong usage or configuration, 128 + n ended by signal n
+//! Data goes to stdout, messages to stderr. Exit codes: 0 done, 2 wrong usage or configuration, 128 + n ended by signal n
 //! while starting or by a second signal; the others are [`commands::Exit`].
 #![forbid(unsafe_code)]
 

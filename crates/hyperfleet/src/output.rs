@@ -1,4 +1,4 @@
-//! How the binary speaks: data to stdout, talk to stderr, colours only where a person reads. Everything that a
+//! The output of the binary: data to stdout, messages to stderr, colours only where a person reads. Everything that a
 //! server said passes [`text::clean`] on its way to a terminal; nothing else in the binary writes to either stream.
 
 pub(crate) mod age;
@@ -37,7 +37,7 @@ pub(crate) fn choose_colours(choice: Colours) {
     let _ = COLOURS.set(choice);
 }
 
-/// Prints data. A closed pipe is the reader's choice and no error of ours.
+/// Prints data. A closed pipe is no error.
 pub(crate) fn data(text: &str) {
     let _ = data_is_read(text);
 }
@@ -49,18 +49,18 @@ pub(crate) fn data_is_read(text: &str) -> bool {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
 }
 
-/// Prints a line of talk.
+/// Prints a message on stderr.
 pub(crate) fn talk(text: &str) {
     bar::clear();
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Whether data is read by a person.
+/// Whether stdout is a terminal.
 pub(crate) fn data_on_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Whether talk is read by a person.
+/// Whether stderr is a terminal.
 pub(crate) fn talk_on_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
@@ -70,12 +70,12 @@ pub(crate) fn data_colours() -> bool {
     colours(data_on_terminal())
 }
 
-/// Whether talk may have colours.
+/// Whether messages may have colours.
 pub(crate) fn talk_colours() -> bool {
     colours(talk_on_terminal())
 }
 
-/// `--color`, over `NO_COLOR`, over `CLICOLOR_FORCE`, over what is at the other end.
+/// `--color`, over `NO_COLOR`, over `CLICOLOR_FORCE`, over whether the stream is a terminal.
 fn colours(terminal: bool) -> bool {
     let environment = settings::environment();
     let set = |name: &str| environment.get(name).is_some_and(|value| !value.is_empty() && value != "0");
@@ -88,17 +88,17 @@ fn colours(terminal: bool) -> bool {
     }
 }
 
-/// Red talk, for what went wrong.
+/// A red message, for an error.
 pub(crate) fn red(text: &str) -> String {
     paint::paint(text, Tone::Failure, talk_colours())
 }
 
-/// Bold talk, for what matters.
+/// A bold message, for emphasis.
 pub(crate) fn bold(text: &str) -> String {
     paint::paint(text, Tone::Strong, talk_colours())
 }
 
-/// Dim talk, for what explains.
+/// A dim message, for explanations.
 pub(crate) fn dim(text: &str) -> String {
     paint::paint(text, Tone::Faint, talk_colours())
 }

@@ -50,7 +50,7 @@ pub enum Reason {
     Stale,
     /// The configured decision said so.
     MessageDecision,
-    /// A person requested it; the Sentinel did not decide it.
+    /// An operator requested the event; the Sentinel did not decide it.
     Requested,
 }
 
@@ -82,7 +82,7 @@ pub enum Decision {
     Wait {
         /// When.
         until: Timestamp,
-        /// What the reason will be.
+        /// The reason of the event.
         reason: Reason,
         /// Why not now.
         skip: Skip,

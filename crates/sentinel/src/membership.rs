@@ -24,9 +24,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The ranges of this replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// It owns these.
+    /// The replica owns these ranges.
     Owns(Ranges),
-    /// It could not renew in time, and other replicas may own its ranges.
+    /// The replica could not renew in time, and other replicas may own its ranges.
     Lapsed,
 }
 
@@ -198,7 +198,7 @@ impl Membership {
         self.grants.iter().map(|grant| grant.until).filter(|until| *until > now && !self.alone).min()
     }
 
-    /// How many ranges have no known owner: those that this replica will own, or all while nothing is known.
+    /// How many ranges have no known owner: those that this replica will own, or all before the first list of leases.
     pub fn uncovered(&self, now: Timestamp) -> u8 {
         match self.waiting {
             _ if self.alone => 0,

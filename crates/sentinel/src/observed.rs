@@ -41,9 +41,9 @@ pub struct Observed {
 /// Whether the resource is reconciled at its generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reconciled {
-    /// It is not, or that is unknown.
+    /// Not reconciled, or unknown.
     No,
-    /// It is, as of the last confirmation.
+    /// Reconciled, as of the last confirmation.
     Yes {
         /// `last_updated_time` of the condition.
         confirmed: Option<Timestamp>,

@@ -19,7 +19,7 @@ use crate::metrics::Metrics;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What a Sentinel is made of.
+/// The parts of a Sentinel.
 #[derive(Debug)]
 pub struct Parts {
     /// The source of events, and the group of replicas.

@@ -23,9 +23,9 @@ pub enum AuthoritiesError {
     /// A configured file cannot be used.
     #[error("cannot read the certificates of authorities in {}: {reason}", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The fault of the file.
         reason: String,
     },
     /// The system has none either.

@@ -25,9 +25,9 @@ use crate::problem::Members;
 pub enum Check {
     /// Not state yet.
     Pending,
-    /// It works.
+    /// The component works.
     Ok,
-    /// It fails, with the reason.
+    /// The component fails, with the reason.
     Failing(String),
 }
 

@@ -33,7 +33,7 @@ static WRITER: OnceLock<BackgroundWriter> = OnceLock::new();
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// It was started before.
+    /// Logging was started before.
     #[error("logging was started before")]
     Twice(#[from] SetGlobalDefaultError),
     /// There is no thread for it.

@@ -29,7 +29,7 @@ pub const NO_EFFECT: &str = "Accepted for compatibility; has no effect.";
 pub struct Key {
     /// Dotted path in the file, such as `server.port`.
     pub path: &'static str,
-    /// What values it takes.
+    /// The form of its values.
     pub form: Form,
     /// The default, written as an environment variable would be.
     pub default: &'static str,

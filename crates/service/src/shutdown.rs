@@ -39,7 +39,7 @@ impl Shutdown {
 pub enum Signal {
     /// SIGTERM: how service supervisors ask.
     Terminate,
-    /// SIGINT: how a person at a terminal asks.
+    /// SIGINT, as by Ctrl-C at a terminal.
     Interrupt,
 }
 

@@ -123,7 +123,7 @@ fn is_defect(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// Connection trouble, a server that starts or stops, one without room, or one that takes no writes.
+/// A broken connection, or a server that starts, stops, has no free connections or disk space, or takes no writes.
 fn is_outage(code: &str) -> bool {
     code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") || code == "25006"
 }

@@ -54,7 +54,7 @@ fn summary(entity: &Arc<Entity>) -> Value {
     summary
 }
 
-/// The names by which a pattern speaks of its kind.
+/// The names that a pattern uses for its kind.
 struct KindNames {
     kind: &'static str,
     /// The kind in the plural.

@@ -13,7 +13,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// What to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// What.
+    /// The condition or the deletion to wait for.
     pub(crate) awaited: Awaited,
     /// For how long.
     pub(crate) timeout: Duration,
@@ -22,7 +22,7 @@ pub(crate) struct Wait {
 /// The condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// That a condition has a status.
+    /// A condition with a status.
     Condition(String, Status),
     /// The removal of the resource.
     Deleted,

@@ -1,4 +1,4 @@
-//! Splits a query into tokens with their byte ranges, so that a fault can point at its place. Text that is no token
+//! Splits a query into tokens with their byte ranges, so that a fault can point at its position. Text that is no token
 //! becomes a token that carries the fault; the parser reports it when it gets there, so the first fault of a query is
 //! the one reported.
 

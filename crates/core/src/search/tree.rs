@@ -82,7 +82,7 @@ pub enum Field {
     Text(TextColumn),
     /// The resource's generation.
     Generation,
-    /// A moment in the resource's life.
+    /// A time of the resource, such as its creation.
     Time(TimeColumn),
     /// The label with this key.
     Label(String),
@@ -160,7 +160,7 @@ impl TextColumn {
     ];
 }
 
-/// The moments of a resource.
+/// The times of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the member of the resource that it is named after")]
 pub enum TimeColumn {

@@ -103,7 +103,7 @@ impl Row {
     }
 }
 
-/// What every command has is described in the guide to the command line.
+/// Arguments of every command are described in the guide to the command line.
 fn is_shown(arg: &Arg) -> bool {
     !arg.is_hide_set()
         && arg.get_help_heading().is_none()

@@ -1,4 +1,4 @@
-//! `hyperfleet adapter simulate`: an adapter that pretends, against any broker and any API.
+//! `hyperfleet adapter simulate`: a simulated adapter, against any broker and any API.
 
 use std::process::ExitCode;
 use std::time::Duration;

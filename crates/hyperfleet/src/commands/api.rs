@@ -78,7 +78,7 @@ impl Api {
     }
 }
 
-/// The body as it came for programs; for people indented and without what a terminal would act on.
+/// The unchanged body for programs; on a terminal indented and without control characters.
 fn shown(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     if !output::data_on_terminal() {

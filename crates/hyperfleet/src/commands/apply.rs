@@ -88,7 +88,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// What needs nothing of each other, side by side.
+    /// Applies documents that do not depend on each other, concurrently.
     async fn level(&mut self, steps: Vec<Step>) -> Result<(), Failure> {
         let (session, options) = (self.session, self.options);
         // Lookups change nothing, so the first signal ends them.
@@ -114,7 +114,7 @@ impl Run<'_> {
                     Some(done) => done,
                     None => return Ok(()),
                 },
-                // The first signal lets what was sent come to its end, and nothing new begins; the second does not wait.
+                // The first signal lets requests in flight finish, and starts no others; the second does not wait.
                 signal = self.signals.next() => match self.interrupted.replace(signal) {
                     None => {
                         self.progress.interrupt(signal);

@@ -1,6 +1,6 @@
 //! Completion. The scripts are a few lines for each shell that ask `hyperfleet __complete`; what can come next is
 //! decided here, for all shells alike: commands, flags and their values from the command line's own table, kinds and
-//! names from the server. A server that is slow or not there costs a moment and completes nothing.
+//! names from the server. A slow or absent server completes nothing.
 
 mod candidates;
 
@@ -16,7 +16,7 @@ use crate::output::text::clean;
 use crate::remote::Session;
 use candidates::{Candidate, Expected, Question};
 
-/// A person has a finger on the key.
+/// A user waits for the completion.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 const BASH: &str = include_str!("complete/bash.sh");
@@ -64,7 +64,7 @@ pub(crate) struct Complete {
 }
 
 impl Complete {
-    /// Prints what can come next, one candidate per line with its meaning behind a tab. It never fails: a person who presses
+    /// Prints what can come next, one candidate per line with its meaning behind a tab. It never fails: a user who presses
     /// a key expects no error.
     pub(crate) fn run(self) -> Result<ExitCode, Failure> {
         let mut whole = Cli::command();

@@ -28,7 +28,7 @@ impl Config {
     }
 }
 
-/// The same for every role: what may not serve yet is printed too, so that one sees why.
+/// The same for every role. A configuration that cannot serve is printed too, to show why.
 pub(super) fn print(settings: &Settings) -> ExitCode {
     output::data(&settings.to_yaml());
     ExitCode::SUCCESS

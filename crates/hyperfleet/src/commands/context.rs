@@ -88,7 +88,7 @@ fn token(context: &contexts::Context) -> String {
     match (&context.token_file, context.token_command.as_slice()) {
         (Some(file), _) => format!("file {}", file.display()),
         (None, []) => "none".to_owned(),
-        // What a command is given may be a secret.
+        // Arguments of a command may be secrets.
         (None, _) => "command".to_owned(),
     }
 }

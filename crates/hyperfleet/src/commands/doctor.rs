@@ -59,7 +59,7 @@ pub(crate) fn run(remote: &Remote<Doctor>) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The server, and what chose it and the token.
+/// The server, and the sources of its URL and of the token.
 fn origin(session: &Session, connection: &Connection) -> String {
     let set = |name: &str| settings::environment().get(name).is_some_and(|value| !value.is_empty());
     let contexts = Contexts::load().unwrap_or_default();
@@ -81,7 +81,7 @@ fn origin(session: &Session, connection: &Connection) -> String {
     format!("{} by {by}; token: {token}", session.client.base_url())
 }
 
-/// Everything about the server. What cannot be known without something that failed is left out.
+/// The checks of the server. A check that depends on one that failed is left out.
 async fn examine(session: &Session) -> Vec<Check> {
     let mut checks = Vec::new();
     let answer = match session.fetch(Request::get(METADATA)).await {

@@ -91,7 +91,7 @@ impl Edit {
                     print_outcome(&answer.resource()?, "changed", format)?;
                     return Ok(ExitCode::SUCCESS);
                 }
-                // What is wrong with the text can be put right in it.
+                // The user can correct the text in the editor.
                 Err(error) if error.status() == Some(400) => complaint = Some(error.into()),
                 Err(error) => return Err(refused(&found, error, &mut draft)),
             }
@@ -122,7 +122,7 @@ fn refused(found: &FoundResource, error: Error, draft: &mut Draft) -> Failure {
     failure
 }
 
-/// The person's editor, as a shell reads it.
+/// The user's editor, as a shell command.
 fn editor() -> String {
     let environment = settings::environment();
     let named = ["VISUAL", "EDITOR"].iter().filter_map(|name| environment.get(*name));

@@ -17,7 +17,7 @@ use crate::output;
 use crate::output::text::clean;
 use crate::remote::{Remote, Session};
 
-/// A person waits: a broker that does not answer within this time is an error.
+/// A broker that does not answer within this time is an error.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PACE: Duration = Duration::from_millis(50);
 

@@ -98,7 +98,7 @@ impl Get {
         })
     }
 
-    /// Resources that were named, each found already.
+    /// Named resources, each looked up already.
     async fn show(
         &self,
         session: &Session,
@@ -300,8 +300,8 @@ impl<'a> Display<'a> {
     }
 }
 
-/// What to say of a resource that left a list: it does not fit any more, it is gone, or its deletion has begun, which
-/// its own state tells.
+/// The message for a resource that left a list: it no longer matches, it is gone, or, by its own state, it is
+/// finalizing.
 fn end(resource: &Resource, shows_deleted: bool) -> Option<&'static str> {
     match (resource.is_finalizing(), shows_deleted) {
         (false, _) => Some("Left"),

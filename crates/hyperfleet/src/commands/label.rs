@@ -44,7 +44,7 @@ impl Label {
             output::talk("nothing found");
         }
         let format = self.output.as_ref();
-        // Many are one list, as `get` has them, and not documents that run into each other.
+        // Several resources are printed as one list, as by `get`.
         let list = format.filter(|format| format.is_data() && (found.len() > 1 || self.selection.is_given()));
         let (mut failures, mut labelled) = (Vec::new(), Vec::new());
         for one in &found {
@@ -72,7 +72,7 @@ impl Label {
     }
 }
 
-/// The resource as it is then, and what became of it; `None` if the request was printed instead.
+/// The resource afterwards, and the outcome; `None` if the request was printed instead.
 async fn label(
     session: &Session,
     found: &FoundResource,

@@ -1,4 +1,4 @@
-//! `hyperfleet login`: remembers a server by a name, with where its token is found, after trying that it works.
+//! `hyperfleet login`: saves a server and the source of its token under a name, after a test connection.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -62,7 +62,7 @@ impl Patch {
     }
 }
 
-/// What became of a resource that differs now.
+/// The outcome for a changed resource.
 pub(crate) fn verb(dry_run: bool) -> &'static str {
     if dry_run { "would be changed (dry run)" } else { "changed" }
 }

@@ -1,4 +1,4 @@
-//! `hyperfleet report`: plays an adapter, for trying things out and for adapters that are shell scripts.
+//! `hyperfleet report`: reports as an adapter would, for trials and for adapters that are shell scripts.
 
 use std::process::ExitCode;
 

@@ -38,7 +38,7 @@ impl Timeline {
     pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
         let item = match self.target.find(session, Prefer::Active).await {
             Ok(found) => found.item(),
-            // The timeline of what is gone is still there, by its id alone.
+            // The timeline of a removed resource can be read by id.
             Err(failure) => gone(session, &self.target.words).await?.ok_or(failure)?,
         };
         let query = TimelineQuery { page_size: Some(self.limit.min(PAGE)), ..TimelineQuery::default() };
@@ -77,7 +77,7 @@ async fn gone(session: &Session, words: &[String]) -> Result<Option<hyperfleet_c
 
 /// Entries as rows.
 pub(crate) fn table(entries: &[TimelineEntry], now: Timestamp) -> Table {
-    // What changed may be long, so it comes last.
+    // The changes may be long, so their column is the last.
     let mut table = Table::new(&["age", "action", "by", "what"]);
     for entry in entries {
         let by = entry
@@ -132,7 +132,7 @@ fn what(entry: &TimelineEntry) -> String {
     parts.join("; ")
 }
 
-/// A value in short; of a condition what matters.
+/// A shortened value; of a condition its status and reason.
 fn value_text(value: &Value) -> String {
     match (value.get("status").and_then(Value::as_str), value.get("reason").and_then(Value::as_str)) {
         (Some(status), Some(reason)) => format!("{status} ({})", text::clean(reason)),

@@ -1,4 +1,4 @@
-//! `hyperfleet top`: the fleet as it moves. A watch feeds a model, the model gives views, and a view is drawn some times
+//! `hyperfleet top`: the fleet as it changes. A watch feeds a model, the model gives views, and a view is drawn some times
 //! a second; without a terminal the present view is printed once.
 
 mod controls;
@@ -26,11 +26,11 @@ use crate::remote::{Session, selector};
 use controls::{Controls, Flow};
 use model::{Model, Phase, View, ViewOptions};
 
-/// What the view needs of a resource.
+/// The fields of a resource that the view needs.
 const FIELDS: &str = "id,kind,name,generation,deleted_time,owner_references,status.conditions";
 /// Rows of the view that is printed once.
 const PRINTED_ROWS: usize = 20;
-/// Between two pictures.
+/// The time between two frames.
 const FRAME: Duration = Duration::from_millis(250);
 /// How soon the thread that reads keys notices that its receiver is gone.
 const KEYS_LOOK: Duration = Duration::from_millis(100);
@@ -158,7 +158,7 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
     let mut frames = tokio::time::interval(FRAME);
     frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut controls = Controls::default();
-    // In a pause the fleet stays as it was at its moment; how it is looked at does not.
+    // A pause keeps the fleet as it was; sorting and filters still change.
     let mut held: Option<(Model, Timestamp)> = None;
     let server = session.client.base_url();
     loop {

@@ -1,5 +1,5 @@
-//! `hyperfleet tree`: a resource with everything below it, each with its adapters, so that one look shows what is not
-//! well and where.
+//! `hyperfleet tree`: a resource with everything below it, each with its adapters, to show which of them is
+//! not reconciled.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::remote::Session;
 use crate::remote::resources::standing;
 use crate::remote::target::{self, FoundResource, Prefer, display_name};
 
-/// As many of a kind are shown below one owner.
+/// The most resources of a kind that are shown below one owner.
 const MAX_SIBLINGS: usize = 1_000;
 
 /// Show a resource with everything below it and its adapters
@@ -65,7 +65,7 @@ fn branch<'a>(
     })
 }
 
-/// What of a kind is below a resource, being deleted or not.
+/// The resources of a kind below a resource, finalizing ones included.
 pub(crate) async fn children(
     session: &Session,
     owner: &FoundResource,

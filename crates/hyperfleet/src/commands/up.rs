@@ -1,4 +1,4 @@
-//! `hyperfleet up`: everything in one process on an embedded database, for the first five minutes and for development.
+//! `hyperfleet up`: everything in one process on an embedded database, for trials and development.
 //! Loopback only, because callers are not authenticated, or can mint their own tokens.
 
 mod demo;
@@ -115,7 +115,7 @@ impl Up {
         })
     }
 
-    /// The usual sources, with defaults that fit one person at one machine.
+    /// The usual sources, with defaults for a single user on one machine.
     fn sources(&self) -> Result<Sources, Failure> {
         let mut sources = self.configuration.sources();
         let mut preset = |key, value: &str| sources.presets.push((key, value.to_owned()));

@@ -50,7 +50,7 @@ pub(crate) struct Timeout {
     pub(crate) timeout: Duration,
 }
 
-/// What to wait for.
+/// The awaited condition or deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Awaited {
     Condition(String, String),
@@ -91,7 +91,7 @@ impl Wait {
         let (awaited, timeout) = (&self.awaited, self.timeout.timeout);
         let found = match target::named(session, &self.words, &self.within, Prefer::Active).await {
             Ok(found) => found,
-            // What is not there is as gone as it can be.
+            // A resource that does not exist counts as deleted.
             Err(failure) if *awaited == Awaited::Deletion && failure.code == u8::from(Exit::NotFound) => {
                 output::talk(&failure.text);
                 return Ok(ExitCode::SUCCESS);
@@ -123,7 +123,7 @@ fn doubt(one: &FoundResource, kind: &str) {
     }
 }
 
-/// The condition that was most likely meant. What all adapters' conditions end in makes no two of them alike.
+/// The condition that was most likely meant. The common suffix of adapters' conditions does not count as similarity.
 fn meant<'a>(kind: &str, known: &[&'a str]) -> Option<&'a str> {
     if known.contains(&kind) {
         return None;

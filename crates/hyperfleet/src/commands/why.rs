@@ -61,7 +61,7 @@ impl Why {
     }
 }
 
-/// The blockers, worst first, each with what to do.
+/// The blockers, worst first, each with its action.
 pub(crate) fn blockers(explanation: &Explanation, advice: &Advice<'_>, now: Timestamp) -> String {
     let colours = output::data_colours();
     explanation

@@ -1,4 +1,4 @@
-//! How long ago something was, the way people say it: two figures at most, coarser the longer it is.
+//! Ages for people: two figures at most, coarser the longer ago.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 const YEAR: u64 = 365 * DAY;
 
-/// The time from an RFC 3339 moment to `now`. A moment ahead of `now` (clocks differ) is `0s`; what is no moment
-/// stays as it is.
+/// The age at `now` of an RFC 3339 time. A time ahead of `now` (clocks differ) is `0s`; a text that is no time is
+/// returned unchanged.
 pub(crate) fn age(moment: &str, now: Timestamp) -> String {
     match Timestamp::parse(moment) {
         Some(then) => {

@@ -18,7 +18,7 @@ pub(crate) enum Format {
     Json,
     /// YAML.
     Yaml,
-    /// `kind/name` per line, to hand on to another command.
+    /// `kind/name` per line, as an argument of another command.
     Name,
     /// The parts that a template picks.
     JsonPath(Template),

@@ -1,6 +1,6 @@
 //! The part of JSONPath that people know from `kubectl`: text with `{…}` in it, where each picks values:
 //! members, indexes, slices, wildcards, unions, filters by one comparison, `..`, literals, and `{range}` to `{end}`.
-//! What is not there picks nothing. No template and no document makes it panic or run without a bound.
+//! An absent member picks nothing. No template and no document makes it panic or run without a bound.
 
 mod evaluate;
 mod parse;
@@ -18,7 +18,7 @@ pub(crate) struct Template(Vec<Part>);
 enum Part {
     /// Printed as it is.
     Text(String),
-    /// What the path picks, with a space between.
+    /// The values that the path picks, with a space between.
     Pick(Path),
     /// The parts once for each value that the path picks.
     Range(Path, Vec<Part>),
@@ -56,7 +56,7 @@ enum Choice {
     Index(i64),
 }
 
-/// What a filter asks.
+/// The condition of a filter.
 #[derive(Debug, Clone, PartialEq)]
 struct Test {
     left: Operand,
@@ -81,7 +81,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// Why a template was refused, or what it found was.
+/// Why a template or its result was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault(String);
 
@@ -98,7 +98,7 @@ impl Template {
         parse::template(&whole).map(Self)
     }
 
-    /// What it makes of the document.
+    /// The output for a document.
     pub(crate) fn apply(&self, document: &Value) -> Result<String, Fault> {
         evaluate::apply(&self.0, document)
     }

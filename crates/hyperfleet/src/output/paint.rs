@@ -1,20 +1,20 @@
 //! Colours with a meaning: a tone says what a text is about, and only here does it become an escape sequence.
 
-/// What a text is about.
+/// The meaning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tone {
     /// Nothing special.
     #[default]
     Plain,
-    /// As it should be.
+    /// Good.
     Good,
-    /// Not as it should be.
+    /// Bad.
     Bad,
-    /// Under way, or worth a look.
+    /// In progress, or a warning.
     Pending,
     /// Explains something else.
     Faint,
-    /// Matters.
+    /// Important.
     Strong,
     /// An error of this very command.
     Failure,
@@ -51,7 +51,7 @@ pub(crate) fn paint(text: &str, tone: Tone, colours: bool) -> String {
     }
 }
 
-/// The text without any tone, for where it is not shown but kept.
+/// The text without any tone, for text that is stored and not shown.
 pub(crate) fn unpainted(text: &str) -> String {
     let mut parts = text.split("\x1b[");
     let first = parts.next().unwrap_or_default().to_owned();

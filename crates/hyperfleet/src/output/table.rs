@@ -55,7 +55,7 @@ impl Table {
         Self { is_headless: true, ..self }
     }
 
-    /// Keeps room in a column for values that are not there yet.
+    /// Sets a least width for a column whose values come later.
     pub(crate) fn widen(&mut self, column: usize, width: usize) {
         if let Some(known) = self.widths.get_mut(column) {
             *known = (*known).max(width);
@@ -95,7 +95,7 @@ impl Table {
         lines
     }
 
-    /// One line: padding stands outside the colours, and nothing stands behind the last value.
+    /// One line: padding is outside the colours, and nothing follows the last value.
     fn line(&self, cells: &[Cell], colours: bool) -> String {
         let mut line = String::new();
         let mut padding = 0;

@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthStr as _;
 
-/// The text on one line: everything that a terminal would act on, or that would hide what is there, is spelt out.
+/// The text on one line: characters that a terminal would act on, or that hide text, are escaped.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().any(acts) { Cow::Owned(escaped(text, |_| false)) } else { Cow::Borrowed(text) }
 }
 
-/// The same, but lines stay lines.
+/// The same, but line feeds are kept.
 pub(crate) fn clean_lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| c == '\n' || c == '\t';
     if text.chars().any(|c| acts(c) && !stays(c)) {
@@ -38,7 +38,7 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Control characters, and format characters that reorder or hide what stands around them.
+/// Control characters, and format characters that reorder or hide the text around them.
 pub(crate) fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c,

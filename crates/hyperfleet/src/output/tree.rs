@@ -2,12 +2,12 @@
 
 use super::paint::{Tone, paint};
 
-/// A line of a tree, already cleaned and painted, with what hangs below it.
+/// A line of a tree, already cleaned and painted, with the lines below it.
 #[derive(Debug, Default)]
 pub(crate) struct Branch {
-    /// What the line says.
+    /// The text of the line.
     pub(crate) text: String,
-    /// What is below.
+    /// The lines below.
     pub(crate) below: Vec<Branch>,
 }
 

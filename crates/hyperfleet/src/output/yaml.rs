@@ -31,14 +31,14 @@ pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
     let options = serde_saphyr::options! {
         strict_booleans: true,
         with_snippet: false,
-        // A fleet is as large as it is. What aliases multiply has bounds of its own.
+        // The size of a fleet is not bounded here. Expansion of aliases has its own bounds.
         budget: serde_saphyr::budget! {
             max_documents: 10_000_000,
             max_nodes: 100_000_000,
             max_events: 200_000_000,
             max_total_scalar_bytes: 256 << 20,
         },
-        // Whether a number is too large is for JSON to say.
+        // The JSON parser decides whether a number is too large.
         non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::PassThrough,
     };
     let documents: Vec<Spanned<exact::Node>> =
@@ -47,7 +47,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Value>, String> {
     values.filter(|value| !matches!(value, Ok(Value::Null))).collect()
 }
 
-/// Where a node stands: it decides what comes before a block.
+/// The position of a node, which decides what precedes a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Context {
     Start,
@@ -63,7 +63,7 @@ fn node(out: &mut String, value: &Value, indent: usize, context: Context) {
                 out.push('\n');
             }
             for (at, (name, value)) in members.iter().enumerate() {
-                // The first member stands behind its dash.
+                // The first member follows its dash.
                 if at > 0 || context != Context::BehindDash {
                     out.push_str(&pad);
                 }
@@ -118,12 +118,12 @@ fn behind_key(out: &mut String, value: &Value, indent: usize) {
     if !block {
         out.push(' ');
     }
-    // A list stands at the indent of its key, as people write it.
+    // A list has the indent of its key, as is common.
     let deeper = if value.is_array() { indent } else { indent + 2 };
     node(out, value, deeper, Context::BehindKey);
 }
 
-/// `|` or `|-` where a text of several lines can stand as it is.
+/// `|` or `|-` where a text of several lines needs no escapes.
 fn literal(text: &str) -> Option<&'static str> {
     let plain_lines = text.lines().count() > 1
         && !text.starts_with([' ', '\n', '\t'])
@@ -143,7 +143,7 @@ fn scalar(text: &str) -> String {
         && text.chars().all(|c| safe(c) || c == ' ')
         && !text.ends_with(' ')
         && !RESERVED.contains(&text.to_ascii_lowercase().as_str());
-    // A JSON string is a YAML string, once what YAML does not allow to stand raw is escaped.
+    // A JSON string is a YAML string, once characters that YAML does not allow raw are escaped.
     if plain { text.to_owned() } else { super::json::compact(&Value::from(text)) }
 }
 

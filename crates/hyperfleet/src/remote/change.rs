@@ -14,7 +14,7 @@ const MAX_OPERATIONS: usize = 1_000;
 /// Attempts on a resource that changes concurrently.
 const MAX_TRIES: usize = 4;
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Debug)]
 pub(crate) enum Changed {
     /// The resource already had these values.
@@ -59,7 +59,7 @@ pub(crate) async fn carry_out(
     Err(Failure::with(Exit::Conflict, "the resource keeps changing; try again"))
 }
 
-/// What a merge patch would do to a resource.
+/// The operations that equal a merge patch on a resource.
 fn merging(resource: &Resource, patch: &Map<String, Value>) -> Value {
     let before: Map<String, Value> =
         patch.keys().map(|member| (member.clone(), present(resource, member))).collect();
@@ -87,7 +87,7 @@ pub(crate) fn present(resource: &Resource, member: &str) -> Value {
     value
 }
 
-/// What leads from one document to another, member by member. A list is replaced as a whole.
+/// The operations from one document to another, member by member. A list is replaced as a whole.
 pub(crate) fn operations(before: &Map<String, Value>, after: &Map<String, Value>) -> Value {
     let mut all = Vec::new();
     members(&mut all, "", before, after);

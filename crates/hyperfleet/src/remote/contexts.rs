@@ -1,5 +1,5 @@
-//! The servers that a person works with, by name, in one file: `$HYPERFLEET_CONTEXTS`, else `hyperfleet/config.yaml`
-//! below `$XDG_CONFIG_HOME` or `~/.config`. It names where a token is found, and never holds one.
+//! The servers that a user works with, by name, in one file: `$HYPERFLEET_CONTEXTS`, else `hyperfleet/config.yaml`
+//! below `$XDG_CONFIG_HOME` or `~/.config`. It names the source of a token, and never holds one.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::commands::Failure;
 use crate::output::yaml;
 
-/// One server, and how to be known to it.
+/// One server, and the credentials for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Context {
     pub(crate) server: String,
@@ -45,7 +45,7 @@ pub(crate) fn path() -> Result<PathBuf, Failure> {
 }
 
 impl Contexts {
-    /// What the file holds; no file holds nothing.
+    /// The content of the file; empty without a file.
     pub(crate) fn load() -> Result<Self, Failure> {
         let Ok(path) = path() else { return Ok(Self::default()) };
         match std::fs::read_to_string(&path) {

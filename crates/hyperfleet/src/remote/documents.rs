@@ -1,5 +1,5 @@
 //! Documents that describe resources: files, directories and stdin, JSON or YAML, many to a file. What `get -o yaml`
-//! prints is a document too: members that the server manages are left aside, and unknown ones are named.
+//! prints is a document too: members that the server manages are ignored, and unknown ones are errors.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use serde_json::{Map, Value};
 use crate::commands::Failure;
 use crate::output::yaml;
 
-/// More than this is no document of a fleet.
+/// The largest file.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// One document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Document {
-    /// Where it was read, for errors.
+    /// The file, for errors.
     pub(crate) source: String,
     /// As it was written: any name of the kind.
     pub(crate) kind: String,
@@ -31,7 +31,7 @@ pub(crate) struct Document {
 /// Another resource: its kind, and the names (or the id) that lead to it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Pointer {
-    /// Empty where the place says which kind it must be.
+    /// Empty where the context decides the kind.
     pub(crate) kind: String,
     pub(crate) path: Vec<String>,
 }

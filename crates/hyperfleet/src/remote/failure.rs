@@ -1,4 +1,4 @@
-//! A refusal of the server, or a server that is not there, as a person reads it and as a script does.
+//! A refusal of the server, or an unreachable server, as a message for users and an exit code for scripts.
 
 use hyperfleet_client::{Error, FieldError, Problem};
 use serde_json::Value;

@@ -5,12 +5,12 @@ use hyperfleet_client::Kind;
 
 use crate::commands::Failure;
 
-/// What the server offers; never empty in practice, but nothing relies on it.
+/// The kinds of a server; never empty in practice, but nothing relies on it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    /// Those of a server.
+    /// Reads the kinds of a server.
     pub(crate) fn new(kinds: Vec<Kind>) -> Self {
         Self(kinds)
     }
@@ -44,7 +44,7 @@ impl Kinds {
         self.0.iter().find(|known| known.kind == kind)
     }
 
-    /// What it belongs to.
+    /// The kind of its owner.
     pub(crate) fn parent(&self, kind: &Kind) -> Option<&Kind> {
         self.named(kind.parent_kind.as_deref()?)
     }
@@ -55,7 +55,7 @@ impl Kinds {
     }
 }
 
-/// What a kind is called in front of a name: `nodepool`.
+/// The prefix of a kind before a name: `nodepool`.
 pub(crate) fn singular(kind: &str) -> String {
     kind.to_lowercase()
 }

@@ -1,4 +1,4 @@
-//! The names of owners, and of others: a resource knows them by id, people by name. They are asked for together, some
+//! The names of owners, and of others: a resource knows them by id, people by name. They are read together, some
 //! dozens to a request, up to the root.
 
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use super::target::quoted;
 use crate::commands::Failure;
 use crate::output::text::clean;
 
-/// As many ids fit into one search with room to spare.
+/// The number of ids in one search, well below its limit.
 const AT_ONCE: usize = 80;
 /// Ownership nests no deeper than kinds do; a server that says otherwise is not followed for ever.
 const MAX_DEPTH: usize = 32;
@@ -78,7 +78,7 @@ impl Owners {
         })
     }
 
-    /// `cluster/prod-1`, or the owner's id if its name is not known; empty for what belongs to nothing.
+    /// `cluster/prod-1`, or the owner's id if its name was not found; empty without an owner.
     pub(crate) fn owner_of(&self, resource: &Resource) -> String {
         match resource.owner() {
             Some(owner) => match self.0.get(&owner.id) {

@@ -14,7 +14,7 @@ use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, json};
 
-/// How a resource is doing, in a word.
+/// The state of a resource in one word.
 pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
     let reconciled = resource.condition("Reconciled");
     match reconciled {
@@ -26,12 +26,12 @@ pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
     }
 }
 
-/// How long ago a moment was.
+/// How long ago a time was.
 pub(crate) fn since(moment: Option<Timestamp>, now: Timestamp) -> String {
     moment.map(|moment| age(&moment.to_string(), now)).unwrap_or_default()
 }
 
-/// Which columns there are.
+/// The columns.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     /// Resources of several kinds: names carry their kind.
@@ -109,7 +109,7 @@ impl Columns {
     }
 }
 
-/// How many of the adapters that have reported are well.
+/// How many of the adapters that have reported are available.
 fn adapters(resource: &Resource) -> Cell {
     let conditions = resource.conditions();
     let reported: Vec<_> = conditions.iter().filter(|one| one.kind.ends_with("Successful")).collect();
@@ -197,7 +197,7 @@ pub(crate) fn print_outcome(resource: &Resource, verb: &str, format: Option<&For
     Ok(())
 }
 
-/// A JSON value as a person reads it in the middle of a sentence, cut where it gets long.
+/// A JSON value for the middle of a sentence, shortened.
 pub(crate) fn brief(value: &Value) -> String {
     const LONGEST: usize = 60;
     let text = match value {
@@ -211,7 +211,7 @@ pub(crate) fn brief(value: &Value) -> String {
     format!("{cut}…")
 }
 
-/// A moment with how long ago it was.
+/// A time, and how long ago it was.
 pub(crate) fn moment(time: Option<Timestamp>, now: Timestamp) -> String {
     match time {
         Some(time) => {

@@ -1,4 +1,4 @@
-//! `-l`: labels selected the way that `kubectl` knows it, turned into the filter language of the server.
+//! `-l`: labels selected as with `kubectl`, turned into the filter language of the server.
 
 use super::target::quoted;
 use crate::commands::Failure;

@@ -78,7 +78,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// By the flags, over the environment, over the contexts.
+    /// Chooses the server by flags, then environment, then contexts.
     pub(crate) fn open(connection: &Connection) -> Result<Self, Failure> {
         let mut settings = chosen(connection.server.as_deref(), connection.context.as_deref())?;
         if let Some(path) = connection.token_file.clone() {
@@ -87,7 +87,7 @@ impl Session {
         settings.ca_file = connection.ca_file.clone().or(settings.ca_file);
         settings.headers.extend(connection.header.iter().cloned());
         settings.timeout = connection.request_timeout;
-        // A person waits, so a server that does not answer is an error after some seconds.
+        // A user waits, so a server that does not answer is an error after some seconds.
         settings.retry = Retry { attempts: 4, within: Duration::from_secs(10), ..Retry::default() };
         warn_of_open_token(&settings);
         Ok(Self::new(settings, connection.verbose, connection.curl)?)

@@ -1,5 +1,5 @@
-//! What a person means by the words that they type: `clusters`, `cluster prod-1`, `nodepool/prod-1/workers`, an id in
-//! place of any name, `--in clusters/prod-1`.
+//! Parses the words that name resources: `clusters`, `cluster prod-1`, `nodepool/prod-1/workers`, an id instead of any
+//! name, `--in clusters/prod-1`.
 
 mod find;
 pub(crate) mod selection;
@@ -21,14 +21,14 @@ pub(crate) struct Wanted {
     pub(crate) path: Vec<String>,
 }
 
-/// Which one is meant when an active resource and finalizing ones have a name in common.
+/// Which resource is chosen when an active and finalizing ones share a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefer {
     Active,
     Finalizing,
 }
 
-/// A resource, with its kind and its place.
+/// A resource, with its kind and its path.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundResource {
     pub(crate) kind: Kind,
@@ -89,7 +89,7 @@ impl Within {
     }
 }
 
-/// What the words mean.
+/// The meaning of the words.
 pub(crate) fn parse(kinds: &Kinds, words: &[String]) -> Result<Vec<Wanted>, Failure> {
     let Some((first, names)) = words.split_first() else {
         return Err(Failure::usage("specify a kind and a name"));

@@ -67,7 +67,7 @@ struct Entry {
     value: usize,
 }
 
-/// What a thread keeps from line to line.
+/// The buffers that a thread reuses.
 #[derive(Default)]
 struct Scratch {
     own: Fields,
@@ -160,7 +160,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Lines {
         own.append_to(fields, &[]);
         for span in ctx.event_scope(event).into_iter().flatten() {
             if let Some(outer) = span.extensions().get::<Fields>() {
-                // What an event or an inner span has said is not said again.
+                // A field of the event or of an inner span wins.
                 if seen.is_empty() {
                     seen.extend(own.names());
                 }

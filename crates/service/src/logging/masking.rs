@@ -80,7 +80,7 @@ impl Masking {
         Cow::Owned(masked)
     }
 
-    /// The secret that the mark at this place announces.
+    /// The secret that follows the marker at this position.
     fn secret_at(&self, text: &str, mark: usize) -> Option<Range<usize>> {
         let (before, after) = (&text[..mark], &text[mark + 1..]);
         if text[mark..].starts_with("://") {

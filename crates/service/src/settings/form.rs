@@ -12,7 +12,7 @@ const LONGEST: Duration = Duration::from_secs(36_500 * 24 * 60 * 60);
 
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
-/// What values a key takes.
+/// The form of the values of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// Any text; empty means not set.

@@ -73,8 +73,8 @@ pub(super) enum Begin {
     NothingAt(Version),
 }
 
-/// Reads the counts that tell which table to begin with. Often one is zero, and the list is empty. The counts are those of
-/// all tenants and are shown to none.
+/// Reads the counts that decide which table to begin with. Often one is zero, and the list is empty. The counts are
+/// those of all tenants and are shown to none.
 pub(super) async fn begin(client: &deadpool_postgres::Client, plan: &mut Plan<'_>) -> Result<Begin, Failure> {
     let (statement, values) = numbers_statement(plan);
     let statement = client.prepare_cached(&statement).await?;

@@ -60,7 +60,7 @@ pub(super) struct AnyOf {
     pub(super) overlap: bool,
 }
 
-/// The phases of the resources, as far as top-level parts tell.
+/// The phases of the resources, as far as top-level parts determine them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phases {
     All,

@@ -121,7 +121,7 @@ impl Location {
     }
 }
 
-/// SQLite does not wait for another process that switches the same file at the same moment; an exclusive transaction
+/// SQLite does not wait for another process that switches the same file at the same time; an exclusive transaction
 /// does, and afterwards there is nothing left to switch.
 fn switch_to_wal(connection: &Connection) -> Result<(), rusqlite::Error> {
     let started = Instant::now();
@@ -206,7 +206,7 @@ impl Sqlite {
         .await
     }
 
-    /// A read that takes a moment.
+    /// A short read.
     async fn short_read<T: Send + 'static>(
         self: &Arc<Self>,
         read: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,

@@ -40,7 +40,7 @@ fn decide_one(
     Ok(outcome)
 }
 
-/// A rule that fails costs its condition, not the report. Only the log and a metric tell.
+/// A rule that fails costs its condition, not the report. The failure is logged and counted.
 fn log_skipped_conditions(set: &WorkingSet) {
     for skipped in set.skipped_conditions() {
         tracing::warn!(

@@ -53,7 +53,7 @@ fn silent(context: &ExplainContext<'_>, adapter: &Adapter<'_>, report: Option<&R
             format!("Wait for its next report, or read the logs of adapter {name}."),
         ),
         (Some(report), Some(_)) => (
-            // Its generation was the present one up to a moment between its last report and the last change.
+            // Its generation was the current one until some time between its last report and the last change.
             context.pending_since.max(report.last_report_time).min(context.facts.changed),
             format!(
                 "Silent since {}, behind by {}: its last report is on generation {} of {generation}{}",
@@ -88,7 +88,7 @@ fn unfinished(context: &ExplainContext<'_>, adapter: &Adapter<'_>, report: &Repo
     }
     let since = context.deleted();
     let detail = format!("Has not reported Finalized=True at generation {generation}");
-    // Whatever is taken down is not available, so that alone is no complaint here.
+    // In a deletion `Available=False` is expected, so it alone is no failure.
     if says(report, "Health", ReportedStatus::False).is_some() {
         let detail =
             format!("{detail}, and is unhealthy: {}.", conditions_text(report, &["Finalized", "Health"]));

@@ -80,7 +80,7 @@ impl Surroundings {
 pub struct Explanation {
     /// How it is doing.
     pub phase: Progress,
-    /// That in one sentence.
+    /// The phase and its cause in one sentence.
     pub summary: String,
     /// The blockers, worst first.
     pub blockers: Vec<Blocker>,
@@ -95,9 +95,9 @@ pub enum Progress {
     Reconciling,
     /// A required adapter says that something is wrong.
     Degraded,
-    /// It is being deleted.
+    /// The resource is being deleted.
     Finalizing,
-    /// It has been unreconciled for too long.
+    /// The resource has been unreconciled for too long.
     Stuck,
 }
 
@@ -112,7 +112,7 @@ pub struct Blocker {
     pub since: Timestamp,
     /// How it blocks.
     pub detail: String,
-    /// What a person can do.
+    /// The action that helps.
     pub action: String,
 }
 
@@ -151,13 +151,13 @@ pub enum BlockerKind {
 /// How bad a blocker is, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
-    /// It says itself that something is wrong.
+    /// The blocker itself reports a failure.
     Failing,
-    /// It stays until a person does something.
+    /// The blocker remains until a person acts.
     Lasting,
-    /// Nothing was heard of it for the present generation.
+    /// The adapter has not reported on the current generation.
     Silent,
-    /// It works, and has not finished.
+    /// The blocker is at work and has not finished.
     Unfinished,
 }
 

@@ -60,7 +60,7 @@ pub(crate) async fn desired(
     Ok(Desired { body, planned })
 }
 
-/// What a printed request has in place of the id that an earlier one will bring.
+/// The placeholder in a printed request for the id that an earlier request will return.
 fn stand_in(kind: &Kind, path: &[String]) -> String {
     format!("ID_OF_{}", display_name(&kind.kind, &path.join("/")).replace('/', "_"))
 }
@@ -88,7 +88,7 @@ pub(crate) fn collection(step: &Step, owner: Option<&Lookup>) -> Collection {
     }
 }
 
-/// Where something is that documents name; asked for once. A request that is only printed needs nothing to be there.
+/// Looks up a resource that documents name, once. A request that is only printed needs nothing to be there.
 pub(super) async fn lookup(
     session: &Session,
     lookups: &RefCell<Lookups>,

@@ -14,7 +14,7 @@ use crate::remote::target::{FoundResource, display_name};
 pub(crate) struct Step {
     pub(crate) document: Document,
     pub(crate) kind: Kind,
-    /// The kind is settled here too.
+    /// The owner's kind, and the names that lead to it.
     pub(crate) owner: Option<(Kind, Vec<String>)>,
 }
 
@@ -24,7 +24,7 @@ impl Step {
         display_name(&self.kind.kind, &self.path().join("/"))
     }
 
-    /// The names that lead to it, as far as the document has them.
+    /// The names of its owners and its own, as far as the document has them.
     pub(crate) fn path(&self) -> Vec<String> {
         let mut path = self.owner.as_ref().map(|(_, path)| path.clone()).unwrap_or_default();
         path.push(self.document.name.clone());
@@ -153,10 +153,10 @@ fn refuse_twice(steps: &[Step]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How far each is from the start; `None` for a cycle.
+/// The level of each document; `None` for a cycle.
 fn depths(needs: &[Vec<usize>]) -> Option<Vec<usize>> {
     let mut depths = vec![None; needs.len()];
-    // Each round settles at least one, or there is a cycle.
+    // Each round finds the level of at least one, or there is a cycle.
     let mut settled = 0;
     while settled < needs.len() {
         let before = settled;

@@ -1,4 +1,4 @@
-//! What a person sees of a long apply: a line per resource on stdout, a bar on a terminal, a summary at the end.
+//! The output of a long apply: a line per resource on stdout, a bar on a terminal, a summary at the end.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use crate::output;
 use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
 
-/// Counts, and what shows them.
+/// The counts of outcomes, and the bar that shows them.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: Bar,
@@ -30,7 +30,7 @@ impl Progress {
         Self { bar, total, created: 0, changed: 0, unchanged: 0, printed: 0, failures: Vec::new(), dry_run }
     }
 
-    /// One more is done.
+    /// Counts one more outcome.
     pub(super) fn done(&mut self, display_name: &str, outcome: &Outcome) {
         let (word, tone) = match outcome {
             Outcome::Created => ("created", Tone::Good),
@@ -56,7 +56,7 @@ impl Progress {
         self.bar.advance();
     }
 
-    /// Nothing new begins.
+    /// Announces that no further document is started.
     pub(super) fn interrupt(&mut self, signal: Signal) {
         self.bar.hide();
         output::talk(&output::dim(&format!(
@@ -64,7 +64,7 @@ impl Progress {
         )));
     }
 
-    /// The summary of what was done before something went wrong for all.
+    /// Prints the summary before a failure that ends the whole command.
     pub(super) fn break_off(mut self) {
         if self.bar.done() > 0 {
             self.sum_up();

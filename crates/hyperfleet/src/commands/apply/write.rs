@@ -14,7 +14,7 @@ use crate::remote::Session;
 use crate::remote::change::{self, Changed, present};
 use crate::remote::target::{self, FoundResource, Prefer, Wanted, quoted};
 
-/// A search may be 4096 bytes long; this leaves room for what stands around the names.
+/// A search may be 4096 bytes long; this leaves space for the rest of the query.
 const MAX_SEARCH: usize = 3_400;
 
 /// Options of `apply`.
@@ -30,7 +30,7 @@ pub(crate) enum Outcome {
     Created,
     Changed,
     Unchanged,
-    /// It was printed as a curl command.
+    /// The request was printed as a curl command.
     Printed,
     Failed(Failure),
 }
@@ -67,7 +67,7 @@ pub(crate) async fn existing(
             Some((kind, path)) => match lookup(session, lookups, kind, path).await {
                 Ok(Lookup::FoundResource(found)) => found.resource.id().to_owned(),
                 Ok(Lookup::Planned) => continue,
-                // One without its owner fails by itself, not all with it.
+                // A step without its owner fails alone.
                 Err(failure)
                     if failure.code == u8::from(Exit::NotFound) || failure.code == u8::from(Exit::Usage) =>
                 {

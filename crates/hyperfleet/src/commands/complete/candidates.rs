@@ -10,7 +10,7 @@ use crate::remote::contexts::Contexts;
 use crate::remote::kinds::singular;
 use crate::remote::target::{pattern, quoted};
 
-/// Names that are offered at most.
+/// The most names that are offered.
 const MAX_NAMES: u64 = 100;
 
 /// Something that can come next.
@@ -29,17 +29,17 @@ impl Candidate {
 /// The word to complete, and the server that knows names.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// What is typed of the word already.
+    /// The typed part of the word.
     pub(super) partial: String,
     pub(super) expected: Expected,
     pub(super) server: Option<String>,
     pub(super) context: Option<String>,
 }
 
-/// What fits.
+/// The candidates.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// These.
+    /// Fixed candidates.
     Values(Vec<Candidate>),
     /// A kind, or `KIND/NAME`.
     KindOrPath,

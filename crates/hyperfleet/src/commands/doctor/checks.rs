@@ -28,7 +28,7 @@ pub(super) struct Check {
     pub(super) what: &'static str,
     pub(super) level: Level,
     pub(super) found: String,
-    /// What to do.
+    /// The remedy.
     pub(super) fix: Option<String>,
 }
 

@@ -45,12 +45,12 @@ impl Draft {
         &self.path
     }
 
-    /// Puts a complaint at the head of the text, in place of the one before; the text as the editor will find it.
+    /// Replaces the error at the head of the text; returns the text that the editor will open.
     pub(super) fn show(&self, complaint: Option<&str>) -> Result<String, Failure> {
         let Some(complaint) = complaint else { return self.read() };
         let told: String = unpainted(complaint).lines().map(|line| format!("{COMPLAINT}{line}\n")).collect();
         let text = format!("{told}{}", without_complaint(&self.read()?));
-        // Beside it first: a disk that is full must not cost the text.
+        // Written to another file first: a full disk must not destroy the text.
         let beside = self.path.with_extension("new");
         let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
         written
@@ -65,7 +65,7 @@ impl Draft {
         fs::read_to_string(&self.path).map_err(|error| cannot("read", &self.path, &error))
     }
 
-    /// Keeps the file, and passes the reason on with where it is.
+    /// Keeps the file, and adds its path to the failure.
     pub(super) fn kept_after(&mut self, mut failure: Failure) -> Failure {
         self.kept = true;
         failure.text.push_str(&format!("\n  your text is kept in {}", self.path.display()));
@@ -94,7 +94,7 @@ pub(super) async fn edit(editor: &str, path: &Path, signals: &mut Signals) -> Re
         tokio::select! {
             ended = running.wait() => return match ended {
                 Ok(status) if status.success() => {
-                    // An interrupt that came while the editor ended was meant for it too.
+                    // An interrupt during the end of the editor was meant for the editor too.
                     while let Some(signal) = signals.next().now_or_never() {
                         if signal == Signal::Terminate {
                             return Err(stopped(signal));
@@ -116,7 +116,7 @@ fn stopped(signal: Signal) -> Failure {
     Failure { text: format!("stopped by {signal}; nothing was sent"), code: signal.exit_code() }
 }
 
-/// The text without what an earlier try complained about.
+/// The text without the error of an earlier attempt.
 fn without_complaint(text: &str) -> String {
     text.lines()
         .filter(|line| !line.starts_with(COMPLAINT.trim_end()))

@@ -12,17 +12,17 @@ use crate::remote::target::display_name;
 
 /// Members that identify the resource, which cannot be edited.
 const FIXED: [&str; 3] = ["kind", "name", "owner"];
-/// What can.
+/// Members that can be edited.
 const EDITABLE: [&str; 3] = ["labels", "spec", "references"];
 
-/// How the file of a resource is called.
+/// The name of a resource's file.
 pub(super) fn file_name(resource: &Resource) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '-' };
     let name: String = resource.name().chars().take(60).map(plain).collect();
     format!("hyperfleet-edit-{}-{name}", singular(resource.kind()).replace(|c: char| plain(c) != c, "-"))
 }
 
-/// What stands above the text.
+/// The comment above the text.
 pub(super) fn heading(resource: &Resource) -> String {
     format!(
         "# {} at generation {}: change labels, spec or references, save, and leave.\n\
@@ -48,7 +48,7 @@ pub(super) fn written(resource: &Resource, owners: &Owners) -> String {
     yaml::write(&Value::Object(document))
 }
 
-/// The JSON Patch that leads from one text to another; nothing if they say the same. Both are read the same way, so
+/// The JSON Patch that leads from one text to another; nothing if they are equal. Both are read the same way, so
 /// a value that was not edited is not sent, even if its text differs.
 pub(super) fn patch(before: &str, after: &str) -> Result<Option<Value>, String> {
     let before = read(before)?.unwrap_or_default();
@@ -72,7 +72,7 @@ pub(super) fn patch(before: &str, after: &str) -> Result<Option<Value>, String> 
     Ok(Some(patch).filter(|patch| patch.as_array().is_some_and(|operations| !operations.is_empty())))
 }
 
-/// What can be edited of a document; what is left out is empty.
+/// The editable members of a document; an absent one is empty.
 fn editable(mut document: Map<String, Value>) -> Map<String, Value> {
     let mut value = |member: &str| document.remove(member).filter(|value| !value.is_null());
     EDITABLE.iter().map(|member| ((*member).to_owned(), value(member).unwrap_or_else(|| json!({})))).collect()

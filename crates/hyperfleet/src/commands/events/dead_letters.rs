@@ -19,9 +19,9 @@ use crate::output::{self, text};
 use crate::remote::Session;
 use crate::remote::resources::since;
 
-/// More than a broker shows at one time.
+/// More than any broker lists at one time.
 const ALL: usize = usize::MAX;
-/// As many are shown before a question about them.
+/// The most dead letters that a confirmation shows.
 const MAX_SHOWN: usize = 20;
 
 #[derive(Debug, Subcommand)]
@@ -196,7 +196,7 @@ impl Drop {
     }
 }
 
-/// The flags that choose letters.
+/// The flags that select dead letters.
 #[derive(Debug, Args)]
 struct Which {
     /// Ids of dead letters
@@ -287,7 +287,7 @@ fn table(letters: &[DeadLetter], wide: bool) -> Table {
     table
 }
 
-/// A letter as data. A message that is no JSON is there as text.
+/// A dead letter as data. A message that is no JSON becomes text.
 fn value(letter: &DeadLetter, subscription: &str) -> Value {
     let mut value = json!({
         "kind": "DeadLetter",

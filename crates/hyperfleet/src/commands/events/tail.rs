@@ -23,10 +23,10 @@ use crate::remote::kinds::singular;
 use crate::remote::resources::brief;
 use crate::remote::session::duration;
 
-/// What of an event's data has a column of its own.
+/// Members of an event's data with a column of their own.
 const SHOWN: [&str; 5] = ["id", "kind", "href", "generation", "owner_references"];
 
-/// Room for the names of most kinds.
+/// Wide enough for the names of most kinds.
 const KIND_WIDTH: usize = 12;
 
 /// Show events as they are published, until Ctrl-C
@@ -152,7 +152,7 @@ async fn follow(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is printed of events, and when it is enough.
+/// The printer of events, and the count after which it ends.
 struct Display<'a> {
     format: &'a Format,
     each: Each<'a>,
@@ -196,7 +196,7 @@ impl<'a> Display<'a> {
         }
     }
 
-    /// Shows what was seen; whether more is wanted.
+    /// Prints events. Returns whether to continue.
     fn show(&mut self, seen: &TailedMessage, topic: &str) -> bool {
         let event = match &seen.event {
             Ok(event) => event,
@@ -245,7 +245,7 @@ fn cells(event: &Event, wide: bool) -> Vec<Cell> {
     let generation = subject.as_ref().and_then(|subject| subject.generation);
     let time = event.time.map(|time| time.to_string()).unwrap_or_default();
     let mut cells = vec![
-        // Hours to milliseconds: what is live is of today.
+        // Without the date, because live events are of today.
         Cell::new(time.get(11..23).unwrap_or_default(), Tone::Faint),
         Cell::new(kind.or(event.kind_of_type()).unwrap_or(&event.event_type), Tone::Strong),
         generation.map(|generation| generation.to_string()).unwrap_or_default().into(),
@@ -263,7 +263,7 @@ fn cells(event: &Event, wide: bool) -> Vec<Cell> {
     cells
 }
 
-/// `cluster/ID`, to hand on to another command.
+/// `cluster/ID`, as an argument of another command.
 fn name(event: &Event) -> String {
     let id = event.resource().map(|subject| subject.id).unwrap_or_default();
     format!("{}/{id}", event.kind_of_type().unwrap_or(&event.event_type))

@@ -14,7 +14,7 @@ pub(super) struct Controls {
     pub(super) paused: bool,
     /// Whether keys write the filter.
     pub(super) typing: bool,
-    /// Rows that are scrolled out of scope above.
+    /// Rows that are scrolled out of the view above.
     pub(super) offset: usize,
 }
 

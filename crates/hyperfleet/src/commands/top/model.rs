@@ -21,7 +21,7 @@ pub(super) const HISTORY: usize = 60;
 const PRESENT: i64 = 10;
 const SECOND: i64 = 1_000_000;
 
-/// Where a resource stands, best first.
+/// The phase of a resource, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Phase {
     Reconciled,

@@ -11,11 +11,11 @@ use super::model::{Phase, View};
 use crate::output::age::span;
 use crate::output::text::{clean, wrapped};
 
-/// Lines that are always there and no rows of the table.
+/// Lines outside the table that are always shown.
 const AROUND: usize = 8;
 /// Lines for the reason of a lost connection.
 const REASON_LINES: usize = 3;
-/// Between two things on a line.
+/// The gap between two parts of a line.
 const GAP: &str = "  ";
 /// Adapters that fit on their line.
 const ADAPTERS: usize = 6;
@@ -23,7 +23,7 @@ const ADAPTERS: usize = 6;
 /// Kinds that fit behind the total.
 const KINDS: usize = 4;
 
-/// What the screen shows besides the view.
+/// The parts of the screen besides the view.
 #[derive(Debug)]
 pub(super) struct Around<'a> {
     pub(super) server: &'a str,
@@ -121,7 +121,7 @@ fn reason(around: &Around<'_>, width: u16) -> Vec<Line<'static>> {
     lines.into_iter().map(Line::from).collect()
 }
 
-/// How many of each kind, where that is a short story.
+/// The counts by kind, if there are few kinds.
 fn kinds(view: &View) -> String {
     if !(2..=KINDS).contains(&view.kinds.len()) {
         return String::new();

@@ -24,7 +24,7 @@ pub(super) const ENTITIES: &str = "\
 - {kind: Cluster, plural: clusters, required_adapters: [validator, dns, network], spec_schema_name: ClusterSpec, name_min_len: 3, name_max_len: 53}
 - {kind: NodePool, plural: nodepools, parent_kind: Cluster, on_parent_delete: cascade, required_adapters: [validator, machines], spec_schema_name: NodePoolSpec, name_min_len: 3, name_max_len: 15}
 ";
-/// Time for adapters at shutdown. What they pretend needs none.
+/// Time for adapters at shutdown. Simulated work needs none.
 const GRACE: Duration = Duration::ZERO;
 /// How long a failure of an adapter lasts.
 const OUTAGE: Duration = Duration::from_secs(25);
@@ -35,7 +35,7 @@ const USUAL_PACE: Duration = Duration::from_secs(3);
 const FASTEST_PACE: Duration = Duration::from_millis(100);
 const USUAL_CLUSTERS: u32 = 12;
 
-/// How the demo is to be.
+/// The options of the demo.
 #[derive(Debug, Clone)]
 pub(super) struct Demo {
     clusters: u32,
@@ -60,7 +60,7 @@ impl<T: Copy> Setting<T> {
         }
     }
 
-    /// What counts for an adapter: the last word about it, else the last about all.
+    /// The value for an adapter: the last one given for it, else the last one for all.
     fn of(all: &[Self], adapter: &str) -> Option<T> {
         let last = |named: Option<&str>| all.iter().rev().find(|one| one.adapter.as_deref() == named);
         last(Some(adapter)).or_else(|| last(None)).map(|one| one.value)
@@ -88,7 +88,7 @@ pub(super) struct Flags {
 }
 
 impl Demo {
-    /// What the flags ask for.
+    /// The options by the flags.
     pub(super) fn of(flags: Flags) -> Option<Self> {
         let clusters = flags.clusters.unwrap_or(USUAL_CLUSTERS);
         let usual_pace = (USUAL_PACE * USUAL_CLUSTERS / clusters).clamp(FASTEST_PACE, USUAL_PACE);
@@ -96,7 +96,7 @@ impl Demo {
         flags.demo.then_some(Self { clusters, pace, delays: flags.delays, failing: flags.failing })
     }
 
-    /// Refuses words about adapters that no kind requires.
+    /// Refuses values for adapters that no kind requires.
     pub(super) fn check(&self, config: &Config) -> Result<(), Failure> {
         let there = adapters(config);
         let named =
@@ -110,7 +110,7 @@ impl Demo {
         }
     }
 
-    /// What it is, for the welcome.
+    /// A description for the start message.
     pub(super) fn summary(&self, config: &Config) -> String {
         let adapters = format!("simulated adapters: {}", names(&adapters(config)));
         if has_fleet(config) { format!("{} clusters, and {adapters}", self.clusters) } else { adapters }

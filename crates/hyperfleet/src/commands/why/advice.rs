@@ -8,7 +8,7 @@ use crate::remote::target::looks_like_an_id;
 
 const METHODS: [&str; 4] = ["GET", "PATCH", "POST", "DELETE"];
 
-/// What it takes to say a request as a command.
+/// The facts that turn a request into a command.
 #[derive(Debug)]
 pub(crate) struct Advice<'a> {
     kinds: &'a Kinds,
@@ -49,7 +49,7 @@ impl<'a> Advice<'a> {
             }
             rest = after;
         }
-        // A command is no text to read, and has a place for the reason already.
+        // The command has a flag for the reason already.
         (out + rest).replace("Read `", "See `").replace("REASON` with a reason", "REASON`")
     }
 

@@ -1,4 +1,4 @@
-//! What a template picks out of a document. Every value that is looked at counts, and there is a bound, because
+//! Evaluates a template on a document. The number of values that are looked at is bounded, because
 //! `..` after `..` multiplies.
 
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Choice, Comparison, Fault, Operand, Part, Path, Step, Test};
 
-/// As many values may be looked at.
+/// The most values that may be looked at.
 const MAX_VISITS: usize = 2_000_000;
 
 /// The text that the parts make.

@@ -12,13 +12,13 @@ use serde_saphyr::Spanned;
 pub(super) enum Node {
     /// As it is.
     Exact(Value),
-    /// As near as a double comes to it.
+    /// A number, rounded to a double.
     Near(f64),
     List(Vec<Spanned<Node>>),
     Map(Vec<(String, Spanned<Node>)>),
 }
 
-/// What the node is, given the text that it was read from.
+/// The node, given the text that it was read from.
 pub(super) fn value(node: Spanned<Node>, text: &str) -> Result<Value, String> {
     Ok(match node.value {
         Node::Exact(value) => value,

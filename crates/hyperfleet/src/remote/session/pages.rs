@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Session;
 use crate::commands::Failure;
 
-/// As many fit into a page with `compatibility.contract: go-0.2` too.
+/// A page size that `compatibility.contract: go-0.2` accepts too.
 const SMALL_PAGE: u64 = 100;
 
 impl Session {
@@ -49,7 +49,7 @@ impl Session {
     }
 }
 
-/// Whether what is wrong with a request is the size of its page.
+/// Whether the server refused the size of the page.
 pub(super) fn refuses_size(answer: &Response) -> bool {
     let faults =
         |problem: Value| problem.get("errors").and_then(Value::as_array).cloned().unwrap_or_default();

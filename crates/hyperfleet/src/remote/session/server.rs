@@ -1,4 +1,4 @@
-//! Which server a call uses, and with which token: by the flags, over the environment, over the contexts.
+//! Which server a call uses, and with which token: by flags, then environment, then contexts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_SERVER: &str = "http://localhost:8000";
 /// A token from a file is looked at again after this; from a command, it is asked for once in a call.
 pub(super) const TOKEN_TTL: Duration = Duration::from_secs(60);
 
-/// The server that was chosen, with what belongs to it.
+/// The chosen server, with its token and headers.
 pub(super) fn chosen(server: Option<&str>, context: Option<&str>) -> Result<Settings, Failure> {
     let environment = settings::environment();
     let set = |name: &str| environment.get(name).filter(|value| !value.is_empty()).cloned();

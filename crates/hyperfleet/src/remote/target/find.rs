@@ -14,7 +14,7 @@ const MAX_LISTED: u64 = 20;
 /// Candidates for a suggestion.
 const MAX_NEAR: u64 = 500;
 
-/// The lists that hold what of a kind is below an owner, however deep.
+/// The lists of a kind below an owner, at any depth.
 pub(crate) async fn lists_below(
     session: &Session,
     kind: &Kind,
@@ -144,7 +144,7 @@ async fn meant(session: &Session, lists: &[Collection], name: &str) -> Option<St
         page_size: Some(MAX_NEAR),
         ..ListQuery::default()
     };
-    // The suggestion is optional: without it the error still names what is missing.
+    // The suggestion is optional: without it the error still names the missing resource.
     let answer = session.try_fetch(Request::list(lists.first()?, &query)).await?;
     let near = Page::<Resource>::read(&answer).ok()?.items;
     // prod-2 is no misspelling of prod-1.

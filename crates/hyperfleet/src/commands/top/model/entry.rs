@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) generation: i64,
     pub(super) is_reconciled: bool,
     pub(super) is_finalizing: bool,
-    /// Since when it is as it is: reconciled or not, or asked to go.
+    /// Since when it is reconciled, unreconciled or finalizing.
     pub(super) since: Option<Timestamp>,
     pub(super) why: String,
     /// Adapters that fail at the present generation.
@@ -39,7 +39,7 @@ impl Entry {
             };
             let fails =
                 condition.status == Status::False && condition.observed_generation == Some(generation);
-            // Nothing is available any more of what is being removed.
+            // In a deletion `Available=False` is expected.
             if fails && !is_finalizing {
                 let adapter = adapter_name(adapter);
                 troubles.push(format!("{adapter}: {}", condition.reason));

@@ -1,4 +1,4 @@
-//! A view of the fleet at one moment: counts by phase and kind, rows, failing adapters.
+//! A view of the fleet at one time: counts by phase and kind, rows, failing adapters.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -44,15 +44,15 @@ impl Sort {
 pub(in crate::commands::top) struct ViewOptions {
     pub(in crate::commands::top) sort: Sort,
     pub(in crate::commands::top) reversed: bool,
-    /// Only what has this in its kind, name, owner, phase or reason.
+    /// Only resources with this text in kind, name, owner, phase or reason.
     pub(in crate::commands::top) filter: String,
-    /// Also what is reconciled.
+    /// Include reconciled resources.
     pub(in crate::commands::top) all: bool,
     /// No more rows than this.
     pub(in crate::commands::top) rows: usize,
 }
 
-/// A picture of the fleet at one moment.
+/// The fleet at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::commands::top) struct View {
     pub(in crate::commands::top) total: usize,
@@ -80,11 +80,11 @@ pub(in crate::commands::top) struct Row {
     pub(in crate::commands::top) phase: Phase,
     pub(in crate::commands::top) generation: i64,
     pub(in crate::commands::top) lasts: Duration,
-    /// What blocks it.
+    /// The reason why it is not reconciled.
     pub(in crate::commands::top) why: String,
 }
 
-/// How an adapter is doing.
+/// The failures of an adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::commands::top) struct Adapter {
     pub(in crate::commands::top) name: String,
@@ -95,7 +95,7 @@ pub(in crate::commands::top) struct Adapter {
 }
 
 impl Model {
-    /// The fleet at this moment.
+    /// The fleet at this time.
     pub(in crate::commands::top) fn view(&self, options: &ViewOptions, now: Timestamp) -> View {
         let mut phases = [0; 5];
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
@@ -118,7 +118,7 @@ impl Model {
         }
         let matching = rows.len();
         let in_order = |a: &(&Entry, Phase), b: &(&Entry, Phase)| self.in_order(options, *a, *b);
-        // Of many thousands some dozen are seen.
+        // Of many thousands of rows only some dozens are shown.
         if options.rows > 0 && options.rows < matching {
             rows.select_nth_unstable_by(options.rows - 1, in_order);
         }
@@ -157,7 +157,7 @@ impl Model {
         }
     }
 
-    /// What has lasted longest and what is worst comes first; names begin at their beginning.
+    /// The direction of each order: the longest and the worst first, names ascending.
     fn in_order(
         &self,
         options: &ViewOptions,

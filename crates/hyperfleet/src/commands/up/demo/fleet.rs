@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::output::bar::Bar;
 use crate::output::{age, dim, talk, talk_on_terminal};
 
-/// The first cluster that a demo makes, which stays.
+/// The first cluster of a demo, which is never deleted.
 pub(crate) const FIRST: &str = STARS[0];
-/// What the demo made carries this.
+/// The label of every resource of the demo.
 const LABEL: &str = "demo";
 /// Clusters that are made at one time.
 const PARALLEL: usize = 16;
-/// Between two rounds of making what is missing.
+/// The time between two rounds of creating missing clusters.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Fleets from this size on take a while, which is shown.
 const LARGE: usize = 200;
@@ -53,7 +53,7 @@ const VERSIONS: [&str; 5] = ["4.18.9", "4.19.0", "4.19.3", "4.20.0", "4.20.1"];
 const ENVIRONMENTS: [&str; 3] = ["dev", "staging", "production"];
 const POOLS: [&str; 3] = ["workers", "infra", "gpu"];
 
-/// The clusters of the demo, and who changes them.
+/// The clusters of the demo, and the client that changes them.
 pub(super) struct Fleet {
     client: Client,
     wanted: usize,
@@ -66,13 +66,13 @@ pub(super) struct Fleet {
 /// A cluster that the demo made.
 #[derive(Debug)]
 struct Cluster {
-    /// Nothing if a larger fleet left it.
+    /// `None` if an earlier, larger fleet created it.
     number: Option<usize>,
     path: ItemPath,
     pools: Vec<ItemPath>,
 }
 
-/// Whether everything was made that was missing.
+/// Whether every missing cluster was created.
 #[derive(Debug, PartialEq, Eq)]
 enum Round {
     Complete,
@@ -101,12 +101,12 @@ fn next(there: usize, wanted: usize, draw: f64) -> Act {
 }
 
 impl Fleet {
-    /// A fleet of this size, of which nothing is known yet.
+    /// A fleet of this size, before its resources are looked up.
     pub(super) fn new(client: Client, wanted: usize) -> Self {
         Self { client, wanted, clusters: Vec::new(), missing: BTreeSet::new(), random: fastrand::Rng::new() }
     }
 
-    /// Makes what is missing, then goes on for ever.
+    /// Creates missing clusters, then changes the fleet for ever.
     pub(super) async fn live(mut self, pace: Duration) {
         if let Err(error) = self.begin().await {
             tracing::warn!(%error, "the demo's fleet could not be made");
@@ -122,7 +122,7 @@ impl Fleet {
         }
     }
 
-    /// Finds what an earlier run left, and makes the rest.
+    /// Finds the resources of an earlier run, and creates the rest.
     async fn begin(&mut self) -> Result<(), Error> {
         let mut pools: HashMap<String, Vec<ItemPath>> = HashMap::new();
         for pool in self.own("nodepools").await? {
@@ -146,7 +146,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes what is missing, some at one time. What fails for the moment is left for another round.
+    /// Creates missing clusters concurrently. A failed one is left for the next round.
     async fn make_missing(&mut self, bar: &mut Bar) -> Result<Round, Error> {
         let client = &self.client;
         let made = stream::iter(self.missing.clone())
@@ -199,7 +199,7 @@ impl Fleet {
             }
             Act::Delete => {
                 let at = self.draw(self.clusters.len());
-                // The welcome names the first cluster, so it stays.
+                // The start message names the first cluster, so it is never deleted.
                 if self.clusters[at].number == Some(0) {
                     return Ok(());
                 }
