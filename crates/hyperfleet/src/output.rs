@@ -2,12 +2,12 @@
 //! server said passes [`text::clean`] on its way to a terminal; nothing else in the binary writes to either stream.
 
 pub(crate) mod age;
-pub(crate) mod bar;
 pub(crate) mod confirm;
 pub(crate) mod format;
 pub(crate) mod json;
 pub(crate) mod jsonpath;
 pub(crate) mod paint;
+pub(crate) mod progress_bar;
 pub(crate) mod table;
 pub(crate) mod text;
 pub(crate) mod tree;
@@ -20,6 +20,7 @@ use clap::ValueEnum;
 use hyperfleet_service::settings;
 
 use paint::Tone;
+use progress_bar::without_bar;
 
 /// The choice of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -44,15 +45,15 @@ pub(crate) fn data(text: &str) {
 
 /// Prints data; false once the reader has closed the pipe, so that a watch ends with its reader.
 pub(crate) fn data_is_read(text: &str) -> bool {
-    bar::clear();
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    without_bar(|| {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    })
 }
 
 /// Prints a message on stderr.
 pub(crate) fn talk(text: &str) {
-    bar::clear();
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = without_bar(|| writeln!(std::io::stderr().lock(), "{text}"));
 }
 
 /// Whether stdout is a terminal.

@@ -123,7 +123,7 @@ impl Run<'_> {
                     Some(_) => return Ok(()),
                 },
             };
-            self.progress.done(&step.display_name(), &outcome);
+            self.progress.count(&step.display_name(), &outcome);
         }
     }
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::StreamExt as _;
 use hyperfleet_client::{Request, Resource, Waited};
+use indicatif::ProgressBar;
 use tokio::time::Instant;
 
 use super::apply::common_exit;
 use super::{Exit, Failure};
 use crate::output;
 use crate::output::age;
-use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
+use crate::output::progress_bar::progress_bar;
 use crate::output::text::clean;
 use crate::remote::Session;
 use crate::remote::session::duration;
@@ -152,7 +153,10 @@ pub(crate) async fn all(
         (one, session.client.get_waiting(&one.item(), &awaited.wait_for(), left).await)
     });
     let mut waits = waits.buffer_unordered(PARALLEL);
-    let mut bar = if found.len() > 1 { Bar::new("Waiting", found.len()) } else { Bar::hidden(found.len()) };
+    let bar = match found.len() {
+        0 | 1 => ProgressBar::hidden(),
+        many => progress_bar("Waiting", many),
+    };
     let mut failures = Vec::new();
     loop {
         let (one, waited) = tokio::select! {
@@ -161,7 +165,7 @@ pub(crate) async fn all(
                 None => return Ok(failures),
             },
             signal = signals.next() => {
-                let left = found.len() - bar.done();
+                let left = found.len() as u64 - bar.position();
                 let text = format!("{signal}: {left} of {} still pending", found.len());
                 return Err(Failure { text, code: signal.exit_code() });
             }
@@ -185,7 +189,7 @@ pub(crate) async fn all(
                 failures.push(failure.code);
             }
         }
-        bar.advance();
+        bar.inc(1);
     }
 }
 

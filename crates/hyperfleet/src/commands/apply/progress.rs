@@ -3,17 +3,18 @@
 use std::process::ExitCode;
 
 use hyperfleet_service::shutdown::Signal;
+use indicatif::ProgressBar;
 
 use super::write::Outcome;
 use super::{common_exit, tell_failure};
 use crate::output;
-use crate::output::bar::Bar;
 use crate::output::paint::{Tone, paint};
+use crate::output::progress_bar::progress_bar;
 
 /// The counts of outcomes, and the bar that shows them.
 #[derive(Debug)]
 pub(super) struct Progress {
-    bar: Bar,
+    bar: ProgressBar,
     total: usize,
     created: usize,
     changed: usize,
@@ -26,12 +27,17 @@ pub(super) struct Progress {
 impl Progress {
     /// Of so many documents. Without a terminal there is no bar.
     pub(super) fn new(total: usize, dry_run: bool) -> Self {
-        let bar = if total > 1 { Bar::new("Applying", total) } else { Bar::hidden(total) };
+        let bar = if total > 1 { progress_bar("Applying", total) } else { ProgressBar::hidden() };
         Self { bar, total, created: 0, changed: 0, unchanged: 0, printed: 0, failures: Vec::new(), dry_run }
     }
 
+    /// How many documents have an outcome.
+    fn done(&self) -> usize {
+        self.created + self.changed + self.unchanged + self.printed + self.failures.len()
+    }
+
     /// Counts one more outcome.
-    pub(super) fn done(&mut self, display_name: &str, outcome: &Outcome) {
+    pub(super) fn count(&mut self, display_name: &str, outcome: &Outcome) {
         let (word, tone) = match outcome {
             Outcome::Created => ("created", Tone::Good),
             Outcome::Changed => ("changed", Tone::Pending),
@@ -53,12 +59,12 @@ impl Progress {
                 output::data(&format!("{display_name} {}{dry}\n", paint(word, tone, output::data_colours())));
             }
         }
-        self.bar.advance();
+        self.bar.inc(1);
     }
 
     /// Announces that no further document is started.
     pub(super) fn interrupt(&mut self, signal: Signal) {
-        self.bar.hide();
+        self.bar.finish_and_clear();
         output::talk(&output::dim(&format!(
             "{signal}: waiting for the requests under way; a second signal stops at once"
         )));
@@ -66,13 +72,13 @@ impl Progress {
 
     /// Prints the summary before a failure that ends the whole command.
     pub(super) fn break_off(mut self) {
-        if self.bar.done() > 0 {
+        if self.done() > 0 {
             self.sum_up();
         }
     }
 
     fn sum_up(&mut self) {
-        self.bar.hide();
+        self.bar.finish_and_clear();
         if self.printed == 0 {
             let failed = format!("{} failed", self.failures.len());
             let failed = if self.failures.is_empty() { failed } else { output::red(&failed) };
@@ -89,7 +95,7 @@ impl Progress {
         if let Some(signal) = interrupted {
             output::talk(&format!(
                 "interrupted: {} not done; run it again to continue",
-                self.total - self.bar.done()
+                self.total - self.done()
             ));
             return ExitCode::from(signal.exit_code());
         }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hyperfleet_client::{Client, Collection, Error, ItemPath, ListQuery, PatchKind, Resource};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use crate::output::bar::Bar;
+use crate::output::progress_bar::progress_bar;
 use crate::output::{age, dim, talk, talk_on_terminal};
 
 /// The first cluster of a demo, which is never deleted.
@@ -138,8 +139,8 @@ impl Fleet {
             self.clusters.extend(cluster.path().map(|path| Cluster { number, path, pools }));
         }
         self.missing.extend(numbers.into_values());
-        let (mut bar, begun) = (progress(self.missing.len()), Instant::now());
-        while self.make_missing(&mut bar).await? == Round::Incomplete {
+        let (bar, begun) = (progress(self.missing.len()), Instant::now());
+        while self.make_missing(&bar).await? == Round::Incomplete {
             tokio::time::sleep(PAUSE).await;
         }
         finished(&bar, &self.clusters, begun.elapsed());
@@ -147,7 +148,7 @@ impl Fleet {
     }
 
     /// Creates missing clusters concurrently. A failed one is left for the next round.
-    async fn make_missing(&mut self, bar: &mut Bar) -> Result<Round, Error> {
+    async fn make_missing(&mut self, bar: &ProgressBar) -> Result<Round, Error> {
         let client = &self.client;
         let made = stream::iter(self.missing.clone())
             .map(|number| async move { (number, made(client, number).await) })
@@ -157,7 +158,7 @@ impl Fleet {
         while let Some((number, made)) = made.next().await {
             match made {
                 Ok(cluster) => {
-                    bar.advance();
+                    bar.inc(1);
                     self.missing.remove(&number);
                     self.clusters.extend(cluster);
                 }
@@ -287,18 +288,18 @@ fn name(number: usize) -> String {
 }
 
 /// How far a large fleet is: a bar on a terminal, else a line at the beginning and at the end.
-fn progress(clusters: usize) -> Bar {
+fn progress(clusters: usize) -> ProgressBar {
     if clusters < LARGE {
-        return Bar::hidden(clusters);
+        return ProgressBar::hidden();
     }
     if !talk_on_terminal() {
         talk(&format!("Creating {clusters} clusters with their node pools."));
     }
-    Bar::new("Creating the fleet", clusters)
+    progress_bar("Creating the fleet", clusters)
 }
 
-fn finished(bar: &Bar, clusters: &[Cluster], took: Duration) {
-    if bar.done() >= LARGE {
+fn finished(bar: &ProgressBar, clusters: &[Cluster], took: Duration) {
+    if bar.position() >= LARGE as u64 {
         let pools: usize = clusters.iter().map(|cluster| cluster.pools.len()).sum();
         talk(&dim(&format!(
             "{} clusters with {pools} node pools are there, after {}.",
