@@ -65,7 +65,7 @@ impl RabbitMq {
             .map_err(|why| BrokerError::Configuration(format!("broker.rabbitmq.url: {why}")))?;
         // Without its TLS feature the client library would send the password in plain text to such an address.
         if uri.scheme == AMQPScheme::AMQPS {
-            let why = "broker.rabbitmq.url: this program speaks to RabbitMQ without TLS, so amqps is refused";
+            let why = "broker.rabbitmq.url: RabbitMQ is used without TLS, so amqps is refused";
             return Err(BrokerError::Configuration(why.to_owned()));
         }
         // In the Go library a bare slash behind the port names the default virtual host.

@@ -175,7 +175,7 @@ pub(crate) fn index<'s>(of: Value<'s>, key: Option<&Key<'_>>, optional: bool) ->
     let found = match (&of, key) {
         (Value::List(list), Some(Key::Number(at))) => {
             usize::try_from(*at).ok().and_then(|at| list.get(at)).ok_or_else(|| {
-                Stop::failed(format!("the list has {} items; there is none at that place", list.len()))
+                Stop::failed(format!("the list has {} items; there is none at that index", list.len()))
             })
         }
         (Value::Map(map), Some(key)) => map.get(key).ok_or_else(|| Stop::failed("no such key")),
