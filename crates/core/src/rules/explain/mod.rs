@@ -79,7 +79,7 @@ impl Surroundings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// How it is doing.
-    pub phase: Progress,
+    pub phase: ReconciliationPhase,
     /// The phase and its cause in one sentence.
     pub summary: String,
     /// The blockers, worst first.
@@ -88,7 +88,7 @@ pub struct Explanation {
 
 /// How a resource is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Progress {
+pub enum ReconciliationPhase {
     /// The world matches the spec.
     Reconciled,
     /// Adapters are still at work.
@@ -229,15 +229,15 @@ pub fn explain(
     let waited = Duration::from_micros(now.micros().saturating_sub(pending_since.micros()).max(0) as u64);
     let waits = reconciled::content(&facts).status == Status::False;
     let phase = if waits && waited > stuck_after {
-        Progress::Stuck
+        ReconciliationPhase::Stuck
     } else if facts.finalizing {
-        Progress::Finalizing
+        ReconciliationPhase::Finalizing
     } else if found.iter().any(|found| found.severity == Severity::Failing) {
-        Progress::Degraded
+        ReconciliationPhase::Degraded
     } else if waits {
-        Progress::Reconciling
+        ReconciliationPhase::Reconciling
     } else {
-        Progress::Reconciled
+        ReconciliationPhase::Reconciled
     };
     let summary = summary(&context, phase, waited, &found);
     Ok(Explanation { phase, summary, blockers: found.into_iter().map(|found| found.blocker).collect() })
@@ -245,7 +245,7 @@ pub fn explain(
 
 fn summary(
     context: &ExplainContext<'_>,
-    phase: Progress,
+    phase: ReconciliationPhase,
     waited: Duration,
     found: &[RankedBlocker],
 ) -> String {
@@ -253,14 +253,16 @@ fn summary(
     let all = || listed(found.iter());
     let failing = || listed(found.iter().filter(|found| found.severity == Severity::Failing));
     let state = match phase {
-        Progress::Reconciled => format!("is reconciled at generation {generation}"),
-        Progress::Reconciling => {
+        ReconciliationPhase::Reconciled => format!("is reconciled at generation {generation}"),
+        ReconciliationPhase::Reconciling => {
             format!("is being reconciled at generation {generation} and waits for {}", all())
         }
-        Progress::Degraded => format!("is degraded at generation {generation} by {}", failing()),
-        Progress::Finalizing if found.is_empty() => "is being deleted, and nothing is in the way".to_owned(),
-        Progress::Finalizing => format!("is being deleted and waits for {}", all()),
-        Progress::Stuck => {
+        ReconciliationPhase::Degraded => format!("is degraded at generation {generation} by {}", failing()),
+        ReconciliationPhase::Finalizing if found.is_empty() => {
+            "is being deleted, and nothing is in the way".to_owned()
+        }
+        ReconciliationPhase::Finalizing => format!("is being deleted and waits for {}", all()),
+        ReconciliationPhase::Stuck => {
             let what = if context.facts.finalizing { "deletion" } else { "reconciliation" };
             format!("is stuck in its {what}, unreconciled for {}, and waits for {}", spelled(waited), all())
         }

@@ -114,7 +114,7 @@ fn blockers_are_sorted_by_severity_and_have_their_times() {
     let failing = report("c", 3, 6, &[("Available", False), ("Applied", True), ("Health", True)]);
     let around = cluster(3, None, vec![good("b", 1, 1), failing]);
     let explanation = explained(&around, 7);
-    assert_eq!(explanation.phase, Progress::Degraded);
+    assert_eq!(explanation.phase, ReconciliationPhase::Degraded);
     assert_eq!(blockers_since(&explanation), [("c", at(6)), ("a", at(2)), ("b", at(2))]);
     assert_eq!(explanation.summary, "Cluster 'main' is degraded at generation 3 by adapter c.");
     let details: Vec<_> = explanation.blockers.iter().map(|b| b.detail.as_str()).collect();
@@ -139,25 +139,26 @@ fn an_adapter_is_behind_since_between_its_last_report_and_the_last_change() {
 
 #[test]
 fn a_resource_unreconciled_for_longer_than_the_threshold_is_stuck() {
-    for (deleted, phase, what) in
-        [(None, Progress::Reconciling, "reconciliation"), (Some(3), Progress::Finalizing, "deletion")]
-    {
+    for (deleted, phase, what) in [
+        (None, ReconciliationPhase::Reconciling, "reconciliation"),
+        (Some(3), ReconciliationPhase::Finalizing, "deletion"),
+    ] {
         let around = cluster(2, deleted, vec![]);
         assert_eq!(explained(&around, 12).phase, phase);
         let explanation = explained(&around, 13);
-        assert_eq!(explanation.phase, Progress::Stuck);
+        assert_eq!(explanation.phase, ReconciliationPhase::Stuck);
         let summary = format!(
             "Cluster 'main' is stuck in its {what}, unreconciled for 11 min, and waits for adapter a, adapter b, adapter c."
         );
         assert_eq!(explanation.summary, summary);
     }
     let well = cluster(1, None, vec![good("a", 1, 1), good("b", 1, 1), good("c", 1, 1)]);
-    assert_eq!(explained(&well, 1_000_000).phase, Progress::Reconciled);
+    assert_eq!(explained(&well, 1_000_000).phase, ReconciliationPhase::Reconciled);
 }
 
 #[test]
 fn a_clock_that_is_behind_makes_no_resource_stuck() {
-    assert_eq!(explained(&cluster(1, None, vec![]), -60).phase, Progress::Reconciling);
+    assert_eq!(explained(&cluster(1, None, vec![]), -60).phase, ReconciliationPhase::Reconciling);
 }
 
 #[test]
@@ -327,13 +328,13 @@ proptest! {
         let facts = Facts::of(entity, &around.resource, latest, &around.children, None, at(minute));
         let reconciled = reconciled::content(&facts).status == Status::True;
         let Explanation { phase, blockers, .. } = explained(&around, minute);
-        prop_assert_eq!(phase == Progress::Stuck, !reconciled && minute > 12);
+        prop_assert_eq!(phase == ReconciliationPhase::Stuck, !reconciled && minute > 12);
         prop_assert!(reconciled || !blockers.is_empty());
         if around.resource.is_active() {
-            prop_assert_eq!(phase == Progress::Reconciled, blockers.is_empty());
+            prop_assert_eq!(phase == ReconciliationPhase::Reconciled, blockers.is_empty());
             prop_assert!(!reconciled || blockers.iter().all(|b| b.detail.starts_with("Unhealthy")));
         } else {
-            prop_assert!(matches!(phase, Progress::Finalizing | Progress::Stuck));
+            prop_assert!(matches!(phase, ReconciliationPhase::Finalizing | ReconciliationPhase::Stuck));
         }
     }
 

@@ -23,7 +23,7 @@ const SECOND: i64 = 1_000_000;
 
 /// The phase of a resource, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Phase {
+pub(super) enum ReconciliationPhase {
     Reconciled,
     Reconciling,
     Finalizing,
@@ -31,7 +31,7 @@ pub(super) enum Phase {
     Stuck,
 }
 
-impl Phase {
+impl ReconciliationPhase {
     pub(super) const ALL: [Self; 5] =
         [Self::Reconciled, Self::Reconciling, Self::Degraded, Self::Finalizing, Self::Stuck];
 

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table};
 
 use super::controls::{Controls, HELP};
-use super::model::{Phase, View};
+use super::model::{ReconciliationPhase, View};
 use crate::output::age::span;
 use crate::output::text::{clean, wrapped};
 
@@ -75,13 +75,13 @@ impl Palette {
         if self.0 { Style::new().fg(colour) } else { Style::new() }
     }
 
-    fn phase(self, phase: Phase) -> Style {
+    fn phase(self, phase: ReconciliationPhase) -> Style {
         self.colour(match phase {
-            Phase::Reconciled => Color::Green,
-            Phase::Reconciling => Color::Yellow,
-            Phase::Finalizing => Color::Blue,
-            Phase::Degraded => Color::Red,
-            Phase::Stuck => Color::Magenta,
+            ReconciliationPhase::Reconciled => Color::Green,
+            ReconciliationPhase::Reconciling => Color::Yellow,
+            ReconciliationPhase::Finalizing => Color::Blue,
+            ReconciliationPhase::Degraded => Color::Red,
+            ReconciliationPhase::Stuck => Color::Magenta,
         })
     }
 
@@ -133,7 +133,7 @@ fn kinds(view: &View) -> String {
 /// How many there are in each phase, on as many lines as it takes: none of them is ever cut off.
 fn counts(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'static>> = Vec::new();
-    for (phase, count) in Phase::ALL.iter().zip(&view.phases) {
+    for (phase, count) in ReconciliationPhase::ALL.iter().zip(&view.phases) {
         let style = if *count == 0 { palette.faint() } else { palette.phase(*phase) };
         let span = Span::styled(format!("● {} {count}", phase.name()), style);
         match lines.last_mut() {
@@ -150,7 +150,7 @@ fn counts(view: &View, width: u16, palette: Palette) -> Vec<Line<'static>> {
 fn shares(view: &View, width: u16, palette: Palette) -> Line<'static> {
     let width = usize::from(width);
     let mut left = width;
-    let parts = Phase::ALL.iter().zip(&view.phases).filter(|(_, count)| **count > 0);
+    let parts = ReconciliationPhase::ALL.iter().zip(&view.phases).filter(|(_, count)| **count > 0);
     let spans = parts.map(|(phase, count)| {
         let columns = (count * width / view.total.max(1)).max(1).min(left);
         left -= columns;

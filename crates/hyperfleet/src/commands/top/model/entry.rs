@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyperfleet_client::{Condition, Resource, Status};
 use hyperfleet_core::Timestamp;
 
-use super::Phase;
+use super::ReconciliationPhase;
 
 const SUCCESSFUL: &str = "Successful";
 
@@ -75,13 +75,13 @@ impl Entry {
         self.since.map_or(i64::MAX, Timestamp::micros)
     }
 
-    pub(super) fn phase(&self, now: Timestamp, stuck_after: Duration) -> Phase {
+    pub(super) fn phase(&self, now: Timestamp, stuck_after: Duration) -> ReconciliationPhase {
         match self {
-            _ if !self.is_reconciled && self.lasts(now) > stuck_after => Phase::Stuck,
-            _ if self.is_finalizing => Phase::Finalizing,
-            _ if self.is_reconciled => Phase::Reconciled,
-            _ if !self.failing.is_empty() => Phase::Degraded,
-            _ => Phase::Reconciling,
+            _ if !self.is_reconciled && self.lasts(now) > stuck_after => ReconciliationPhase::Stuck,
+            _ if self.is_finalizing => ReconciliationPhase::Finalizing,
+            _ if self.is_reconciled => ReconciliationPhase::Reconciled,
+            _ if !self.failing.is_empty() => ReconciliationPhase::Degraded,
+            _ => ReconciliationPhase::Reconciling,
         }
     }
 }

@@ -64,17 +64,17 @@ fn phases_follow_from_conditions_and_times() {
         finalizing,
         stuck_in_deletion,
     ]);
-    let view = model.view(&ViewOptions { sort: Sort::Phase, all: true, ..options() }, at(1000));
+    let view = model.view(&ViewOptions { sort: Sort::ReconciliationPhase, all: true, ..options() }, at(1000));
     let found: Vec<_> = view.rows.iter().map(|row| (row.name.as_str(), row.phase)).collect();
     assert_eq!(
         found,
         [
-            ("stuck-in-deletion", Phase::Stuck),
-            ("stuck", Phase::Stuck),
-            ("degraded", Phase::Degraded),
-            ("finalizing", Phase::Finalizing),
-            ("reconciling", Phase::Reconciling),
-            ("reconciled", Phase::Reconciled),
+            ("stuck-in-deletion", ReconciliationPhase::Stuck),
+            ("stuck", ReconciliationPhase::Stuck),
+            ("degraded", ReconciliationPhase::Degraded),
+            ("finalizing", ReconciliationPhase::Finalizing),
+            ("reconciling", ReconciliationPhase::Reconciling),
+            ("reconciled", ReconciliationPhase::Reconciled),
         ]
     );
     assert_eq!((view.total, view.phases), (6, [1, 1, 1, 1, 2]));
@@ -84,7 +84,7 @@ fn phases_follow_from_conditions_and_times() {
 fn a_failure_on_a_generation_that_is_past_does_not_count() {
     let mut old = resource("old", false, 990, &[("Dns", false)]);
     old["generation"] = json!(3);
-    assert_eq!(model_of([old]).view(&options(), at(1000)).rows[0].phase, Phase::Reconciling);
+    assert_eq!(model_of([old]).view(&options(), at(1000)).rows[0].phase, ReconciliationPhase::Reconciling);
 }
 
 #[test]

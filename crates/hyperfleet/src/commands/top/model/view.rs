@@ -7,14 +7,14 @@ use std::time::Duration;
 use hyperfleet_core::Timestamp;
 
 use super::entry::Entry;
-use super::{Model, Phase};
+use super::{Model, ReconciliationPhase};
 
 /// In which order resources are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::commands::top) enum Sort {
     #[default]
     Time,
-    Phase,
+    ReconciliationPhase,
     Name,
     Kind,
 }
@@ -22,8 +22,8 @@ pub(in crate::commands::top) enum Sort {
 impl Sort {
     pub(in crate::commands::top) fn next(self) -> Self {
         match self {
-            Self::Time => Self::Phase,
-            Self::Phase => Self::Name,
+            Self::Time => Self::ReconciliationPhase,
+            Self::ReconciliationPhase => Self::Name,
             Self::Name => Self::Kind,
             Self::Kind => Self::Time,
         }
@@ -32,7 +32,7 @@ impl Sort {
     pub(in crate::commands::top) fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
-            Self::Phase => "phase",
+            Self::ReconciliationPhase => "phase",
             Self::Name => "name",
             Self::Kind => "kind",
         }
@@ -58,7 +58,7 @@ pub(in crate::commands::top) struct View {
     pub(in crate::commands::top) total: usize,
     /// How many there are of each kind.
     pub(in crate::commands::top) kinds: Vec<(String, usize)>,
-    /// In the order of [`Phase::ALL`].
+    /// In the order of [`ReconciliationPhase::ALL`].
     pub(in crate::commands::top) phases: [usize; 5],
     /// Changes per second of late.
     pub(in crate::commands::top) rate: f64,
@@ -77,7 +77,7 @@ pub(in crate::commands::top) struct Row {
     pub(in crate::commands::top) kind: String,
     /// With its owner's name before it.
     pub(in crate::commands::top) name: String,
-    pub(in crate::commands::top) phase: Phase,
+    pub(in crate::commands::top) phase: ReconciliationPhase,
     pub(in crate::commands::top) generation: i64,
     pub(in crate::commands::top) lasts: Duration,
     /// The reason why it is not reconciled.
@@ -101,23 +101,25 @@ impl Model {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         let mut failing: BTreeMap<&str, usize> =
             self.setbacks.keys().map(|adapter| (adapter.as_str(), 0)).collect();
-        let mut rows: Vec<(&Entry, Phase)> = Vec::new();
+        let mut rows: Vec<(&Entry, ReconciliationPhase)> = Vec::new();
         let filter = options.filter.to_lowercase();
         for entry in self.entries.values() {
             let phase = entry.phase(now, self.stuck_after);
             *kinds.entry(&entry.kind).or_default() += 1;
-            if let Some(at) = Phase::ALL.iter().position(|one| *one == phase) {
+            if let Some(at) = ReconciliationPhase::ALL.iter().position(|one| *one == phase) {
                 phases[at] += 1;
             }
             for adapter in &entry.failing {
                 *failing.entry(adapter).or_default() += 1;
             }
-            if (options.all || phase != Phase::Reconciled) && self.fits(entry, phase, &filter) {
+            if (options.all || phase != ReconciliationPhase::Reconciled) && self.fits(entry, phase, &filter) {
                 rows.push((entry, phase));
             }
         }
         let matching = rows.len();
-        let in_order = |a: &(&Entry, Phase), b: &(&Entry, Phase)| self.in_order(options, *a, *b);
+        let in_order = |a: &(&Entry, ReconciliationPhase), b: &(&Entry, ReconciliationPhase)| {
+            self.in_order(options, *a, *b)
+        };
         // Of many thousands of rows only some dozens are shown.
         if options.rows > 0 && options.rows < matching {
             rows.select_nth_unstable_by(options.rows - 1, in_order);
@@ -161,22 +163,22 @@ impl Model {
     fn in_order(
         &self,
         options: &ViewOptions,
-        (a, a_phase): (&Entry, Phase),
-        (b, b_phase): (&Entry, Phase),
+        (a, a_phase): (&Entry, ReconciliationPhase),
+        (b, b_phase): (&Entry, ReconciliationPhase),
     ) -> Ordering {
         let by_time = || a.since_micros().cmp(&b.since_micros());
         let by_kind = || a.kind.cmp(&b.kind);
         let by_name = || self.full_name(a).cmp(&self.full_name(b));
         let order = match options.sort {
             Sort::Time => by_time().then_with(by_kind).then_with(by_name),
-            Sort::Phase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
+            Sort::ReconciliationPhase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
             Sort::Name => by_name().then_with(by_kind),
             Sort::Kind => by_kind().then_with(by_name),
         };
         if options.reversed { order.reverse() } else { order }
     }
 
-    fn fits(&self, entry: &Entry, phase: Phase, filter: &str) -> bool {
+    fn fits(&self, entry: &Entry, phase: ReconciliationPhase, filter: &str) -> bool {
         let has = |text: &str| text.to_lowercase().contains(filter);
         let owned = || self.owner(entry).is_some_and(|owner| has(&owner.name));
         filter.is_empty() || entry.words.contains(filter) || has(phase.name()) || owned()

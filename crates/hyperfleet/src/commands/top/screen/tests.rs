@@ -30,7 +30,7 @@ fn view() -> View {
         rows: vec![model::Row {
             kind: "NodePool".to_owned(),
             name: "prod\u{1b}[2J/workers".to_owned(),
-            phase: Phase::Stuck,
+            phase: ReconciliationPhase::Stuck,
             generation: 4,
             lasts: Duration::from_secs(754),
             why: "dns: ZoneNotDelegated".to_owned(),
