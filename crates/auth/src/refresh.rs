@@ -43,8 +43,8 @@ impl Refresh {
         }
         let mut refresh = Self { issuer, schedule, file, file_version: None, url };
         if let Some(path) = &refresh.issuer.settings.keys_file {
-            let looked = look(path, None);
-            refresh.take_file(looked);
+            let change = check_file(path, None);
+            refresh.take_file(change);
         }
         if refresh.issuer.settings.keys_url.is_none() {
             refresh.issuer.fetch_requests.finish();
@@ -60,10 +60,10 @@ impl Refresh {
     async fn keep_fresh(&mut self) {
         let mut retry = Retry::new(self.schedule);
         loop {
-            self.look_at_file().await;
+            self.refresh_file().await;
             let pause = if self.fetch().await { retry.succeeded() } else { retry.failed() };
             self.issuer.fetch_requests.finish();
-            self.rest(Instant::now() + spread(pause)).await;
+            self.sleep_until_due(Instant::now() + spread(pause)).await;
             self.issuer.fetch_requests.begin();
         }
     }
@@ -79,31 +79,31 @@ impl Refresh {
     }
 
     /// Watches the file until the URL is due or newer keys are requested.
-    async fn rest(&mut self, due: Instant) {
+    async fn sleep_until_due(&mut self, due: Instant) {
         let issuer = Arc::clone(&self.issuer);
         let Settings { keys_url, keys_file, .. } = &issuer.settings;
         loop {
             tokio::select! {
                 () = issuer.fetch_requests.asked() => return,
                 () = sleep_until(due), if keys_url.is_some() => return,
-                () = sleep(self.schedule.file_poll), if keys_file.is_some() => self.look_at_file().await,
+                () = sleep(self.schedule.file_poll), if keys_file.is_some() => self.refresh_file().await,
             }
         }
     }
 
-    async fn look_at_file(&mut self) {
+    async fn refresh_file(&mut self) {
         let Some(path) = self.issuer.settings.keys_file.clone() else { return };
         let known = self.file_version;
-        match tokio::task::spawn_blocking(move || look(&path, known)).await {
-            Ok(looked) => self.take_file(looked),
+        match tokio::task::spawn_blocking(move || check_file(&path, known)).await {
+            Ok(change) => self.take_file(change),
             Err(error) => {
                 tracing::error!(issuer = %self.issuer.settings.url, %error, "looking at a file of keys failed");
             }
         }
     }
 
-    fn take_file(&mut self, looked: FileChange) {
-        match looked {
+    fn take_file(&mut self, change: FileChange) {
+        match change {
             FileChange::Unchanged => return,
             FileChange::Changed(stamp, document) => {
                 self.file_version = Some(stamp);
@@ -158,13 +158,13 @@ struct Source {
     keys: Vec<Arc<Key>>,
     document: Option<Vec<u8>>,
     /// The last failure, which is logged once.
-    complaint: Option<String>,
+    error: Option<String>,
     metrics: KeyMetrics,
 }
 
 impl Source {
     fn new(name: &'static str, metrics: KeyMetrics) -> Self {
-        Self { name, keys: Vec::new(), document: None, complaint: None, metrics }
+        Self { name, keys: Vec::new(), document: None, error: None, metrics }
     }
 
     /// Replaces the keys by the fetched ones; returns whether these were valid.
@@ -184,19 +184,19 @@ impl Source {
             (self.keys, self.document) = (keys, Some(document));
             Ok(())
         });
-        let complaint = read.err();
-        if let Some(error) = &complaint
-            && complaint != self.complaint
+        let error = read.err();
+        if let Some(error) = &error
+            && self.error.as_ref() != Some(error)
         {
             let kept = self.keys.len();
             tracing::warn!(%issuer, source, error, kept, "cannot get the keys of an issuer, the known ones stay");
         }
-        match &complaint {
+        match &error {
             None => self.metrics.succeeded(issuer, source, self.keys.len()),
             Some(_) => self.metrics.failed(issuer, source),
         }
-        self.complaint = complaint;
-        self.complaint.is_none()
+        self.error = error;
+        self.error.is_none()
     }
 }
 
@@ -210,7 +210,7 @@ enum FileChange {
 }
 
 /// Reads the file if it has changed. Follows links, because a mounted volume changes by moving the link to its content.
-fn look(path: &Path, known: Option<FileVersion>) -> FileChange {
+fn check_file(path: &Path, known: Option<FileVersion>) -> FileChange {
     let read = || {
         // Looked at before the read: a change during the read is then seen as one.
         let metadata = fs::metadata(path)?;

@@ -29,12 +29,12 @@ impl Repetition {
         if keyed || (idempotent && !bound) { Self::Safe } else { Self::Unsafe }
     }
 
-    pub(crate) fn allowed_after(self, outcome: &Outcome) -> bool {
+    pub(crate) fn allowed_after(self, outcome: &Attempt) -> bool {
         match (outcome, self) {
-            (Outcome::NotSent(error), _) | (Outcome::Lost(error), Self::Safe) => error.is_transient(),
-            (Outcome::Lost(_), Self::Unsafe) => false,
-            (Outcome::Answered(answer), Self::Safe) => matches!(answer.status.as_u16(), 429 | 502..=504),
-            (Outcome::Answered(answer), Self::Unsafe) => was_rejected_before_execution(answer),
+            (Attempt::NotSent(error), _) | (Attempt::Lost(error), Self::Safe) => error.is_transient(),
+            (Attempt::Lost(_), Self::Unsafe) => false,
+            (Attempt::Answered(answer), Self::Safe) => matches!(answer.status.as_u16(), 429 | 502..=504),
+            (Attempt::Answered(answer), Self::Unsafe) => was_rejected_before_execution(answer),
         }
     }
 }
@@ -51,7 +51,7 @@ fn was_rejected_before_execution(answer: &Response) -> bool {
 
 /// The outcome of one attempt.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum Attempt {
     /// The request did not reach the server.
     NotSent(Error),
     /// The request may or may not have been executed.
@@ -60,7 +60,7 @@ pub(crate) enum Outcome {
     Answered(Response),
 }
 
-impl Outcome {
+impl Attempt {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Answered(answer) => error::retry_after(answer),
@@ -100,8 +100,8 @@ mod tests {
     use bytes::Bytes;
     use http::{HeaderMap, HeaderValue};
 
-    fn answer(status: u16, body: &'static str) -> Outcome {
-        Outcome::Answered(Response {
+    fn answer(status: u16, body: &'static str) -> Attempt {
+        Attempt::Answered(Response {
             asked: String::new(),
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::new(),
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn only_idempotent_requests_are_retried_after_a_lost_answer() {
         let request = |method: Method| Request::new(method, "/clusters");
-        let lost = Outcome::Lost(Error::Unreachable { url: String::new(), why: String::new() });
+        let lost = Attempt::Lost(Error::Unreachable { url: String::new(), why: String::new() });
         for (request, repeated) in [
             (request(Method::GET), true),
             (request(Method::PUT), true),
@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn retry_after_is_read_as_seconds_and_as_a_date() {
         let told = |value: &'static str| {
-            let Outcome::Answered(mut answer) = answer(503, "") else { unreachable!() };
+            let Attempt::Answered(mut answer) = answer(503, "") else { unreachable!() };
             answer.headers.insert("retry-after", HeaderValue::from_static(value));
             error::retry_after(&answer)
         };

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::path::BASE;
 use crate::request::{Request, Response};
-use crate::retry::{Outcome, Repetition, at_least};
+use crate::retry::{Attempt, Repetition, at_least};
 use crate::transport::Body;
 
 /// The largest answer that is read.
@@ -52,10 +52,10 @@ impl Client {
         }
     }
 
-    async fn attempt(&self, request: &Request, timeout: Duration) -> Outcome {
+    async fn attempt(&self, request: &Request, timeout: Duration) -> Attempt {
         let url = match self.url(request) {
             Ok(url) => url,
-            Err(error) => return Outcome::NotSent(error),
+            Err(error) => return Attempt::NotSent(error),
         };
         let asked = asked(request, &url);
         let started = Instant::now();
@@ -72,25 +72,25 @@ impl Client {
                 Ok(body) => Ok(answer(body.to_bytes())),
                 Err(fault) if fault.is::<LengthLimitError>() => {
                     let why = format!("its body is larger than {MAX_BODY} bytes");
-                    Err(Outcome::Lost(answer(Bytes::new()).malformed(why)))
+                    Err(Attempt::Lost(answer(Bytes::new()).malformed(why)))
                 }
                 Err(fault) => {
                     let why = format!("the answer broke off: {}", causes(&*fault));
-                    Err(Outcome::Lost(Error::Unreachable { url: asked.clone(), why }))
+                    Err(Attempt::Lost(Error::Unreachable { url: asked.clone(), why }))
                 }
             }
         };
         let outcome = match tokio::time::timeout(timeout, attempt).await {
-            Ok(Ok(answer)) => Outcome::Answered(answer),
+            Ok(Ok(answer)) => Attempt::Answered(answer),
             Ok(Err(outcome)) => outcome,
-            Err(_) => Outcome::Lost(Error::TimedOut { url: asked.clone(), after: timeout }),
+            Err(_) => Attempt::Lost(Error::TimedOut { url: asked.clone(), after: timeout }),
         };
         let took = started.elapsed();
         match &outcome {
-            Outcome::Answered(answer) => {
+            Attempt::Answered(answer) => {
                 tracing::debug!(request = asked, status = answer.status.as_u16(), ?took);
             }
-            Outcome::NotSent(error) | Outcome::Lost(error) => {
+            Attempt::NotSent(error) | Attempt::Lost(error) => {
                 tracing::debug!(request = asked, %error, ?took);
             }
         }
@@ -99,9 +99,9 @@ impl Client {
 
     /// Sends the request once and returns when the head of the response has arrived. A request that was refused for an
     /// expired token was not executed, so it is sent again with a new token.
-    pub(crate) async fn exchange(&self, request: &Request) -> Result<http::Response<Body>, Outcome> {
+    pub(crate) async fn exchange(&self, request: &Request) -> Result<http::Response<Body>, Attempt> {
         let Some(tokens) = &self.shared.tokens else { return self.exchange_as(request, None).await };
-        let token = tokens.header().await.map_err(Outcome::NotSent)?;
+        let token = tokens.header().await.map_err(Attempt::NotSent)?;
         let response = self.exchange_as(request, Some(token.clone())).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
             return Ok(response);
@@ -116,17 +116,17 @@ impl Client {
         &self,
         request: &Request,
         token: Option<HeaderValue>,
-    ) -> Result<http::Response<Body>, Outcome> {
-        let url = self.url(request).map_err(Outcome::NotSent)?;
+    ) -> Result<http::Response<Body>, Attempt> {
+        let url = self.url(request).map_err(Attempt::NotSent)?;
         let asked = asked(request, &url);
         let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
         *message.method_mut() = request.method.clone();
         *message.uri_mut() =
-            url.parse().map_err(|_| Outcome::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
+            url.parse().map_err(|_| Attempt::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
         *message.headers_mut() = self.headers(request, token);
         self.shared.transport.exchange(message).await.map_err(|fault| {
             let error = Error::Unreachable { url: asked, why: causes(&fault) };
-            if fault.is_connect() { Outcome::NotSent(error) } else { Outcome::Lost(error) }
+            if fault.is_connect() { Attempt::NotSent(error) } else { Attempt::Lost(error) }
         })
     }
 

@@ -97,8 +97,8 @@ impl<'s> Evaluation<'s> {
         self.spend(1)?;
         match node {
             Node::Literal(literal) => Ok(literal.value()),
-            Node::Variable(place) => {
-                self.memory.get(*place).cloned().ok_or_else(|| Stop::failed("a variable is missing"))
+            Node::Variable(slot) => {
+                self.memory.get(*slot).cloned().ok_or_else(|| Stop::failed("a variable is missing"))
             }
             Node::Select { of, field, optional } => {
                 let of = self.run(of)?;

@@ -166,15 +166,13 @@ fn convert<'s>(to: Function, from: Value<'s>) -> Option<Value<'s>> {
         (Function::String, Value::Int(whole)) => Value::text(whole.to_string()),
         (Function::String, Value::UInt(whole)) => Value::text(whole.to_string()),
         (Function::String, Value::Double(real)) => Value::text(real.to_string()),
-        (Function::String, Value::Time(moment)) => Value::text(time::print_moment(moment)),
-        (Function::String, Value::Span(span)) => Value::text(time::print_span(span)),
-        (Function::Int, Value::Time(moment)) => Value::Int(moment.div_euclid(time::SECOND)),
-        (Function::Timestamp, moment @ Value::Time(_)) | (Function::Duration, moment @ Value::Span(_)) => {
-            moment
-        }
-        (Function::Timestamp, Value::Text(text)) => Value::Time(time::read_moment(&text)?),
+        (Function::String, Value::Time(micros)) => Value::text(time::format_time(micros)),
+        (Function::String, Value::Span(span)) => Value::text(time::format_span(span)),
+        (Function::Int, Value::Time(micros)) => Value::Int(micros.div_euclid(time::SECOND)),
+        (Function::Timestamp, time @ Value::Time(_)) | (Function::Duration, time @ Value::Span(_)) => time,
+        (Function::Timestamp, Value::Text(text)) => Value::Time(time::parse_time(&text)?),
         (Function::Timestamp, Value::Int(seconds)) => Value::Time(seconds.checked_mul(time::SECOND)?),
-        (Function::Duration, Value::Text(text)) => Value::Span(time::read_span(&text)?),
+        (Function::Duration, Value::Text(text)) => Value::Span(time::parse_span(&text)?),
         _ => return None,
     })
 }
@@ -199,7 +197,7 @@ fn dig<'s>(from: Value<'s>, path: &str) -> Value<'s> {
         }
         let next = match &at {
             Value::Map(map) => map.get(&Key::Text(Text::Given(segment))),
-            Value::List(list) => segment.parse().ok().and_then(|place| list.get(place)),
+            Value::List(list) => segment.parse().ok().and_then(|index| list.get(index)),
             _ => None,
         };
         match next {
@@ -225,8 +223,8 @@ pub(crate) fn write_json<'s>(
         Value::Double(real) => json.push_str(&serde_json::Value::from(*real).to_string()),
         Value::Text(text) => write_text(run, text, json)?,
         Value::Type(name) => write_text(run, name, json)?,
-        Value::Time(moment) => write_text(run, &time::print_moment(*moment), json)?,
-        Value::Span(span) => write_text(run, &time::print_span(*span), json)?,
+        Value::Time(micros) => write_text(run, &time::format_time(*micros), json)?,
+        Value::Span(span) => write_text(run, &time::format_span(*span), json)?,
         Value::Optional(Some(held)) => write_json(run, held, json, depth + 1)?,
         Value::List(list) => write_list(run, list, json, depth)?,
         Value::Map(map) => write_map(run, map, json, depth)?,

@@ -119,8 +119,8 @@ impl Lowering {
     }
 
     fn name(&self, tree: &IdedExpr, name: &str) -> Result<Node, Fault> {
-        if let Some(place) = self.names.iter().rposition(|known| known == name) {
-            return Ok(Node::Variable(place));
+        if let Some(slot) = self.names.iter().rposition(|known| known == name) {
+            return Ok(Node::Variable(slot));
         }
         if let Some(known) = TYPES.iter().find(|known| **known == name) {
             return Ok(Node::Literal(Literal::Type(known)));

@@ -38,10 +38,11 @@ pub(crate) fn parse(source: &str, variables: &[&str]) -> Result<Node, String> {
 fn parse_here(source: &str, variables: &[&str]) -> Result<Node, String> {
     // Without the standard macros: `exists` and its like stay calls, which are lowered by name.
     let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH as u16);
-    let (tree, places) = parser.parse_with_source_info(source).map_err(|errors| syntax(&errors, source))?;
-    Lowering::new(variables).lower(&tree).map_err(|fault| match places.offset_for(fault.at) {
+    let (tree, positions) =
+        parser.parse_with_source_info(source).map_err(|errors| syntax(&errors, source))?;
+    Lowering::new(variables).lower(&tree).map_err(|fault| match positions.offset_for(fault.at) {
         Some((start, _)) => {
-            let (line, column) = place(source, (start as usize).saturating_sub(fault.back));
+            let (line, column) = line_and_column(source, (start as usize).saturating_sub(fault.back));
             format!("line {line}, column {column}: {}", fault.message)
         }
         None => fault.message,
@@ -49,7 +50,7 @@ fn parse_here(source: &str, variables: &[&str]) -> Result<Node, String> {
 }
 
 /// Line and column of a byte.
-fn place(source: &str, start: usize) -> (isize, isize) {
+fn line_and_column(source: &str, start: usize) -> (isize, isize) {
     let before = source.get(..start).unwrap_or(source);
     let line = before.matches('\n').count() + 1;
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
@@ -66,7 +67,7 @@ fn syntax(errors: &ParseErrors, source: &str) -> String {
         |prefix| message.strip_prefix(prefix).map(|rest| rest.split(" expecting").next().unwrap_or(rest));
     let message = if message.contains("Recursion limit") {
         format!("nested deeper than {MAX_DEPTH} levels")
-    } else if error.pos >= place(source, source.trim_end().len()) {
+    } else if error.pos >= line_and_column(source, source.trim_end().len()) {
         "the expression ends too early".to_owned()
     } else if let Some(text) = ["mismatched input ", "extraneous input ", "no viable alternative at input "]
         .into_iter()

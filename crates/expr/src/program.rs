@@ -1,4 +1,4 @@
-//! A program: what an expression does, with every name resolved to a place and every function known, so
+//! A program: what an expression does, with every name resolved to a slot and every function known, so
 //! that evaluating it looks nothing up.
 
 use cel::common::ast::operators;

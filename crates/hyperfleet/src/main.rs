@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => {
-            output::talk(&format!("{} {}", output::red("error:"), failure.text));
+            output::message(&format!("{} {}", output::red("error:"), failure.text));
             ExitCode::from(failure.code)
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn data_is_read(text: &str) -> bool {
 }
 
 /// Prints a message on stderr.
-pub(crate) fn talk(text: &str) {
+pub(crate) fn message(text: &str) {
     let _ = without_bar(|| writeln!(std::io::stderr().lock(), "{text}"));
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn data_on_terminal() -> bool {
 }
 
 /// Whether stderr is a terminal.
-pub(crate) fn talk_on_terminal() -> bool {
+pub(crate) fn messages_on_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn data_colours() -> bool {
 }
 
 /// Whether messages may have colours.
-pub(crate) fn talk_colours() -> bool {
-    colours(talk_on_terminal())
+pub(crate) fn message_colours() -> bool {
+    colours(messages_on_terminal())
 }
 
 /// `--color`, over `NO_COLOR`, over `CLICOLOR_FORCE`, over whether the stream is a terminal.
@@ -91,15 +91,15 @@ fn colours(terminal: bool) -> bool {
 
 /// A red message, for an error.
 pub(crate) fn red(text: &str) -> String {
-    paint::paint(text, Tone::Failure, talk_colours())
+    paint::paint(text, Tone::Failure, message_colours())
 }
 
 /// A bold message, for emphasis.
 pub(crate) fn bold(text: &str) -> String {
-    paint::paint(text, Tone::Strong, talk_colours())
+    paint::paint(text, Tone::Strong, message_colours())
 }
 
 /// A dim message, for explanations.
 pub(crate) fn dim(text: &str) -> String {
-    paint::paint(text, Tone::Faint, talk_colours())
+    paint::paint(text, Tone::Faint, message_colours())
 }

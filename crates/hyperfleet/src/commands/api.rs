@@ -64,9 +64,12 @@ impl Api {
         }
         let answer = session.send(request).await?;
         if self.include {
-            output::talk(&format!("HTTP {}", answer.status));
+            output::message(&format!("HTTP {}", answer.status));
             for (name, value) in &answer.headers {
-                output::talk(&format!("{name}: {}", text::clean(&String::from_utf8_lossy(value.as_bytes()))));
+                output::message(&format!(
+                    "{name}: {}",
+                    text::clean(&String::from_utf8_lossy(value.as_bytes()))
+                ));
             }
         }
         output::data(&shown(&answer.body));

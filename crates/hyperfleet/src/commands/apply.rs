@@ -138,6 +138,6 @@ pub(crate) fn common_exit(codes: &[u8]) -> ExitCode {
 }
 
 /// A failure as one of many.
-pub(crate) fn tell_failure(display_name: &str, failure: &Failure) {
-    output::talk(&format!("{} {display_name}: {}", output::red("error:"), failure.text));
+pub(crate) fn print_failure(display_name: &str, failure: &Failure) {
+    output::message(&format!("{} {display_name}: {}", output::red("error:"), failure.text));
 }

@@ -48,14 +48,14 @@ impl Context {
                 let server = contexts.named(&name)?.server.clone();
                 contexts.current = Some(name.clone());
                 contexts.save()?;
-                output::talk(&format!("using {name} ({server})"));
+                output::message(&format!("using {name} ({server})"));
             }
             Some(Command::Remove(Name { name })) => {
                 contexts.named(&name)?;
                 contexts.all.remove(&name);
                 contexts.current = contexts.current.filter(|current| *current != name);
                 contexts.save()?;
-                output::talk(&format!("removed {name}"));
+                output::message(&format!("removed {name}"));
             }
             Some(Command::Current) => match &contexts.current {
                 Some(name) => output::data(&format!("{name}\n")),
@@ -68,7 +68,7 @@ impl Context {
 
 fn list(contexts: &Contexts) {
     if contexts.all.is_empty() {
-        output::talk("none yet; see `hyperfleet login --help`");
+        output::message("none yet; see `hyperfleet login --help`");
         return;
     }
     let mut table = Table::new(&["", "name", "server", "token"]);

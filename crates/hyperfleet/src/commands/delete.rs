@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use hyperfleet_client::Request;
 
-use super::apply::{DRY_RUN, common_exit, tell_failure};
+use super::apply::{DRY_RUN, common_exit, print_failure};
 use super::wait::{self, Awaited, Timeout};
 use super::{Failure, tree};
 use crate::output;
@@ -48,20 +48,20 @@ impl Delete {
         let found = selection::found(session, &self.words, &self.within, &self.selection).await?;
         let dry = self.dry_run;
         if found.is_empty() {
-            output::talk("nothing found");
+            output::message("nothing found");
             return Ok(ExitCode::SUCCESS);
         }
         if !session.prints_curl() && !dry && !self.yes {
             let (roots, size) = preview(session, &found).await?;
             for root in &roots {
-                output::talk(root.render(output::talk_colours()).trim_end());
+                output::message(root.render(output::message_colours()).trim_end());
             }
             let question = match size {
                 1 => format!("Delete {}?", found[0].display_name()),
                 size => format!("Delete these {size} resources?"),
             };
             if !confirm(&question)? {
-                output::talk("nothing was deleted");
+                output::message("nothing was deleted");
                 return Ok(ExitCode::SUCCESS);
             }
         }
@@ -82,7 +82,7 @@ impl Delete {
                     if alone {
                         return Err(failure);
                     }
-                    tell_failure(&one.display_name(), &failure);
+                    print_failure(&one.display_name(), &failure);
                     failures.push(failure.code);
                 }
             }

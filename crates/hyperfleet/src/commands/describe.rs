@@ -18,7 +18,7 @@ use crate::output::{self, yaml};
 use crate::remote::Session;
 use crate::remote::kinds::singular;
 use crate::remote::owners::Owners;
-use crate::remote::resources::{moment, since, standing};
+use crate::remote::resources::{since, standing, time_with_age};
 use crate::remote::target::{self, FoundResource, Prefer};
 
 /// How many children of a kind are named.
@@ -94,7 +94,7 @@ fn head(resource: &Resource, owners: &Owners, explanation: &Explanation, now: Ti
     let (_, tone) = standing(resource);
     let tone = if explanation.phase == "Stuck" { Tone::Bad } else { tone };
     let by = |time: Option<Timestamp>, who: &str| match time {
-        Some(_) => format!("{} by {who}", moment(time, now)),
+        Some(_) => format!("{} by {who}", time_with_age(time, now)),
         None => String::new(),
     };
     let labels: Vec<String> = resource.labels().map(|(key, value)| format!("{key}={value}")).collect();

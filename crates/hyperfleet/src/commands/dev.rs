@@ -72,7 +72,7 @@ impl Token {
         grant.claims = together(self.claims);
         let token = issuer.mint(&grant, Timestamp::now()).map_err(Failure::usage)?;
         output::data(&format!("{token}\n"));
-        output::talk(&format!(
+        output::message(&format!(
             "\nA server that accepts it (`hyperfleet up --auth` is one) has this in its configuration:\n\n{}",
             issuer.snippet(&grant, None)
         ));

@@ -9,7 +9,7 @@ use hyperfleet_core::{FieldChange, diff, merge};
 use serde_json::{Value, json};
 
 use super::apply::plan::{self, Lookup, Lookups, Step};
-use super::apply::{common_exit, desired, tell_failure, write};
+use super::apply::{common_exit, desired, print_failure, write};
 use super::{Exit, Failure};
 use crate::output::format::{self, Format};
 use crate::output::paint::{Tone, paint};
@@ -56,7 +56,7 @@ impl Diff {
                         }
                     }
                     Err(failure) => {
-                        tell_failure(&step.display_name(), &failure);
+                        print_failure(&step.display_name(), &failure);
                         failures.push(failure.code);
                     }
                 }

@@ -45,7 +45,7 @@ impl ForceDelete {
                 found.display_name()
             ))?
         {
-            output::talk("nothing was removed");
+            output::message("nothing was removed");
             return Ok(ExitCode::SUCCESS);
         }
         if session.call(Request::force_delete(&found.item(), &self.reason, dry)).await?.is_some() {

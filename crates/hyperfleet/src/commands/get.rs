@@ -189,7 +189,7 @@ async fn named(
         match target::resolve(session, one, owner.as_ref(), Prefer::Active).await {
             Ok(one) => found.push(one),
             Err(failure) if wanted.len() > 1 && failure.code == u8::from(Exit::NotFound) => {
-                output::talk(&format!("{} {}", output::red("error:"), failure.text));
+                output::message(&format!("{} {}", output::red("error:"), failure.text));
                 failures.push(failure.code);
             }
             Err(failure) => return Err(failure),
@@ -275,7 +275,7 @@ impl<'a> Display<'a> {
         list: &Collection,
         query: &WatchQuery,
     ) -> Result<ExitCode, Failure> {
-        session.tell(&format!("GET {list}?watch=true"));
+        session.log_request(&format!("GET {list}?watch=true"));
         let mut watch = session.client.watch(list, query);
         loop {
             let (resource, end) = match watch.next().await? {
@@ -287,7 +287,7 @@ impl<'a> Display<'a> {
                     (resource, end)
                 }
                 WatchEvent::Restart => {
-                    output::talk("the watch was restarted; this is the present state");
+                    output::message("the watch was restarted; this is the present state");
                     continue;
                 }
                 WatchEvent::Bookmark { .. } => continue,

@@ -6,7 +6,7 @@ use clap::Args;
 use hyperfleet_client::Resource;
 use serde_json::{Map, Value};
 
-use super::apply::{DRY_RUN, common_exit, tell_failure};
+use super::apply::{DRY_RUN, common_exit, print_failure};
 use super::{Failure, patch};
 use crate::output;
 use crate::output::format::{self, Format};
@@ -41,7 +41,7 @@ impl Label {
         let desired = Map::from_iter([("labels".to_owned(), labels.into())]);
         let found = selection::found(session, names, &self.within, &self.selection).await?;
         if found.is_empty() {
-            output::talk("nothing found");
+            output::message("nothing found");
         }
         let format = self.output.as_ref();
         // Several resources are printed as one list, as by `get`.
@@ -61,7 +61,7 @@ impl Label {
                 if found.len() == 1 {
                     return Err(failure);
                 }
-                tell_failure(&one.display_name(), &failure);
+                print_failure(&one.display_name(), &failure);
                 failures.push(failure.code);
             }
         }

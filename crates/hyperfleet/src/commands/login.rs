@@ -62,7 +62,7 @@ impl Login {
         let path = contexts.save()?;
         let who = identity.map(|who| format!(" as {who}")).unwrap_or_default();
         let url = session.client.base_url();
-        output::talk(&format!("using {name} ({url}){who}; kept in {}", path.display()));
+        output::message(&format!("using {name} ({url}){who}; kept in {}", path.display()));
         Ok(ExitCode::SUCCESS)
     }
 }

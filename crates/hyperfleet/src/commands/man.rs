@@ -30,7 +30,7 @@ impl Man {
         if let Some(directory) = &self.dir {
             std::fs::create_dir_all(directory).map_err(Failure::new)?;
             let count = write_all(&whole, "hyperfleet", directory)?;
-            output::talk(&format!("{count} pages are in {}", directory.display()));
+            output::message(&format!("{count} pages are in {}", directory.display()));
             return Ok(ExitCode::SUCCESS);
         }
         let mut command = &whole;

@@ -116,7 +116,7 @@ impl Report {
                 found.display_name(),
                 output::text::clean(&report.adapter)
             ));
-            output::talk(
+            output::message(
                 "the server has a newer report, or has one already that Available=Unknown does not replace",
             );
             return Ok(ExitCode::SUCCESS);

@@ -50,7 +50,7 @@ impl Statuses {
             _ => {
                 let page = session.pages::<AdapterReport>(request, None).await?;
                 if page.items.is_empty() {
-                    output::talk("no adapter has reported yet");
+                    output::message("no adapter has reported yet");
                 } else {
                     output::data(
                         &describe::reports_table(&page.items, Timestamp::now())

@@ -30,7 +30,7 @@ use super::serve::serve;
 use super::{Failure, block_on, dev};
 use crate::BUILD;
 use crate::cli::configuration::{Api, Configuration};
-use crate::output::{bold, dim, talk};
+use crate::output::{bold, dim, message};
 use crate::remote::session::DEFAULT_SERVER;
 
 use demo::Demo;
@@ -230,7 +230,7 @@ fn welcome(config: &Config, addresses: &Addresses, demo: Option<&Demo>) {
         Some(_) => "by token: hyperfleet dev token me@example.com",
         None => "none: reachable from this machine only",
     };
-    talk(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
+    message(&format!("{} {} is up\n", bold("HyperFleet"), BUILD.version));
     let mut rows = vec![
         ("API", format!("{base}/clusters")),
         ("API docs", format!("{base}/openapi.html")),
@@ -241,19 +241,19 @@ fn welcome(config: &Config, addresses: &Addresses, demo: Option<&Demo>) {
     ];
     rows.extend(demo.map(|demo| ("Demo", demo.summary(config))));
     for (name, value) in rows {
-        talk(&format!("  {} {value}", dim(&format!("{name:<9}"))));
+        message(&format!("  {} {value}", dim(&format!("{name:<9}"))));
     }
-    talk(&format!("\n{}", bold("Try it in another terminal:")));
+    message(&format!("\n{}", bold("Try it in another terminal:")));
     if api != DEFAULT_SERVER {
-        talk(&format!("  export HYPERFLEET_SERVER={api}"));
+        message(&format!("  export HYPERFLEET_SERVER={api}"));
     }
     if config.access.issuers.is_some() {
-        talk("  export HYPERFLEET_TOKEN=$(hyperfleet dev token 2>/dev/null)");
+        message("  export HYPERFLEET_TOKEN=$(hyperfleet dev token 2>/dev/null)");
     }
     for (command, what) in commands(demo) {
-        talk(&format!("  {command:<38} {}", dim(what)));
+        message(&format!("  {command:<38} {}", dim(what)));
     }
-    talk(&format!("\n{}", dim("Ctrl-C stops it.")));
+    message(&format!("\n{}", dim("Ctrl-C stops it.")));
 }
 
 /// Three commands to try.

@@ -94,7 +94,7 @@ impl Wait {
             Ok(found) => found,
             // A resource that does not exist counts as deleted.
             Err(failure) if *awaited == Awaited::Deletion && failure.code == u8::from(Exit::NotFound) => {
-                output::talk(&failure.text);
+                output::message(&failure.text);
                 return Ok(ExitCode::SUCCESS);
             }
             Err(failure) => return Err(failure),
@@ -117,7 +117,7 @@ fn doubt(one: &FoundResource, kind: &str) {
     let conditions = one.resource.conditions();
     let known: Vec<&str> = conditions.iter().map(|condition| condition.kind.as_str()).collect();
     if let Some(meant) = meant(kind, &known) {
-        output::talk(&clean(&format!(
+        output::message(&clean(&format!(
             "{} has no condition {kind} yet; did you mean {meant}?",
             one.display_name()
         )));
@@ -148,7 +148,7 @@ pub(crate) async fn all(
     let mut signals = hyperfleet_service::shutdown::signals().map_err(Failure::new)?;
     let deadline = Instant::now() + timeout;
     let waits = futures_util::stream::iter(found).map(|one| async move {
-        session.tell(&format!("GET {}?waitFor={}", one.item(), awaited.wait_for()));
+        session.log_request(&format!("GET {}?waitFor={}", one.item(), awaited.wait_for()));
         let left = deadline.saturating_duration_since(Instant::now());
         (one, session.client.get_waiting(&one.item(), &awaited.wait_for(), left).await)
     });
@@ -185,7 +185,7 @@ pub(crate) async fn all(
         match ended {
             Ok(what) => print_result(one, &what),
             Err(failure) => {
-                output::talk(&format!("{} {}", output::red("error:"), failure.text));
+                output::message(&format!("{} {}", output::red("error:"), failure.text));
                 failures.push(failure.code);
             }
         }

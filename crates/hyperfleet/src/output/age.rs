@@ -11,13 +11,13 @@ const YEAR: u64 = 365 * DAY;
 
 /// The age at `now` of an RFC 3339 time. A time ahead of `now` (clocks differ) is `0s`; a text that is no time is
 /// returned unchanged.
-pub(crate) fn age(moment: &str, now: Timestamp) -> String {
-    match Timestamp::parse(moment) {
+pub(crate) fn age(time: &str, now: Timestamp) -> String {
+    match Timestamp::parse(time) {
         Some(then) => {
             let micros = now.micros().saturating_sub(then.micros()).max(0);
             span(Duration::from_micros(micros.unsigned_abs()))
         }
-        None => moment.to_owned(),
+        None => time.to_owned(),
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_differ_make_no_negative_age_and_no_moment_stays_as_it_is() {
+    fn clocks_that_differ_make_no_negative_age_and_what_is_no_time_stays_as_it_is() {
         let now = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
         assert_eq!(age("2025-12-31T23:59:18Z", now), "42s");
         assert_eq!(age("2026-01-01T00:00:30Z", now), "0s");

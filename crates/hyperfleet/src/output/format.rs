@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use super::jsonpath::Template;
-use super::{json, red, talk, text, yaml};
+use super::{json, message, red, text, yaml};
 
 /// The format that `-o` selects.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl<'a> Each<'a> {
                 Ok(text) => text.unwrap_or_default(),
                 Err(fault) => {
                     if !std::mem::replace(&mut self.has_failed, true) {
-                        talk(&format!("{} {fault}", red("error:")));
+                        message(&format!("{} {fault}", red("error:")));
                     }
                     String::new()
                 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_take_no_room() {
+    fn colours_take_no_width() {
         let plain = fleet().render(false);
         let coloured = fleet().render(true);
         assert!(coloured.contains("\x1b[32mReconciled\x1b[0m"));

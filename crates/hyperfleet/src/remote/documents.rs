@@ -110,14 +110,14 @@ pub(crate) fn read(source: &str, text: &str) -> Result<Vec<Document>, Failure> {
     let many = values.len() > 1;
     let mut documents = Vec::new();
     for (at, value) in values.into_iter().enumerate() {
-        let place = if many { format!("{source}, document {}", at + 1) } else { source.to_owned() };
-        take(&place, value, &mut documents).map_err(Failure::usage)?;
+        let source = if many { format!("{source}, document {}", at + 1) } else { source.to_owned() };
+        take(&source, value, &mut documents).map_err(Failure::usage)?;
     }
     Ok(documents)
 }
 
 /// A document, or each of a list of them.
-fn take(place: &str, value: Value, documents: &mut Vec<Document>) -> Result<(), String> {
+fn take(source: &str, value: Value, documents: &mut Vec<Document>) -> Result<(), String> {
     let items = match value {
         Value::Array(items) => items,
         Value::Object(mut members)
@@ -129,23 +129,23 @@ fn take(place: &str, value: Value, documents: &mut Vec<Document>) -> Result<(), 
             }
         }
         Value::Object(members) => {
-            documents.push(one(place, members)?);
+            documents.push(one(source, members)?);
             return Ok(());
         }
-        _ => return Err(format!("{place}: a document is a map with kind and name")),
+        _ => return Err(format!("{source}: a document is a map with kind and name")),
     };
     for (at, item) in items.into_iter().enumerate() {
         match item {
-            Value::Object(members) => documents.push(one(&format!("{place}, item {}", at + 1), members)?),
-            _ => return Err(format!("{place}, item {}: must be a map", at + 1)),
+            Value::Object(members) => documents.push(one(&format!("{source}, item {}", at + 1), members)?),
+            _ => return Err(format!("{source}, item {}: must be a map", at + 1)),
         }
     }
     Ok(())
 }
 
-fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
+fn one(source: &str, members: Map<String, Value>) -> Result<Document, String> {
     let mut document = Document {
-        source: place.to_owned(),
+        source: source.to_owned(),
         kind: String::new(),
         name: String::new(),
         owner: None,
@@ -155,7 +155,7 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
     };
     let mut exported_owner = None;
     for (member, value) in members {
-        let wrong = |format: &str| format!("{place}: {member} must be {format}");
+        let wrong = |format: &str| format!("{source}: {member} must be {format}");
         match member.as_str() {
             "kind" => document.kind = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
             "name" => document.name = value.as_str().ok_or_else(|| wrong("a text"))?.to_owned(),
@@ -175,14 +175,14 @@ fn one(place: &str, members: Map<String, Value>) -> Result<Document, String> {
                 let known = ["kind", "name", "owner", "labels", "spec", "references"];
                 let meant = hyperfleet_core::nearest(unknown, known);
                 let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-                return Err(format!("{place}: unknown member {unknown:?}{meant}"));
+                return Err(format!("{source}: unknown member {unknown:?}{meant}"));
             }
         }
     }
     document.owner = document.owner.or(exported_owner);
     match (document.kind.is_empty(), document.name.is_empty()) {
-        (true, _) => Err(format!("{place}: kind is missing")),
-        (_, true) => Err(format!("{place}: name is missing")),
+        (true, _) => Err(format!("{source}: kind is missing")),
+        (_, true) => Err(format!("{source}: name is missing")),
         _ => Ok(document),
     }
 }

@@ -27,8 +27,8 @@ pub(crate) fn standing(resource: &Resource) -> (&'static str, Tone) {
 }
 
 /// How long ago a time was.
-pub(crate) fn since(moment: Option<Timestamp>, now: Timestamp) -> String {
-    moment.map(|moment| age(&moment.to_string(), now)).unwrap_or_default()
+pub(crate) fn since(time: Option<Timestamp>, now: Timestamp) -> String {
+    time.map(|time| age(&time.to_string(), now)).unwrap_or_default()
 }
 
 /// The columns.
@@ -137,7 +137,7 @@ pub(crate) async fn print(
                 table.row(columns.row(resource, &owners, now));
             }
             if table.is_empty() {
-                output::talk("nothing found");
+                output::message("nothing found");
             } else {
                 output::data(&table.render(output::data_colours()));
             }
@@ -212,7 +212,7 @@ pub(crate) fn brief(value: &Value) -> String {
 }
 
 /// A time, and how long ago it was.
-pub(crate) fn moment(time: Option<Timestamp>, now: Timestamp) -> String {
+pub(crate) fn time_with_age(time: Option<Timestamp>, now: Timestamp) -> String {
     match time {
         Some(time) => {
             let micros = now.micros().saturating_sub(time.micros()).max(0);

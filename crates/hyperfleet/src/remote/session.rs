@@ -185,14 +185,14 @@ impl Session {
             Ok(answer) => answer.status.to_string(),
             Err(error) => text::clean(&error.to_string()).into_owned(),
         };
-        self.tell(&format!("{asked} → {outcome} in {} ms", started.elapsed().as_millis()));
+        self.log_request(&format!("{asked} → {outcome} in {} ms", started.elapsed().as_millis()));
         result
     }
 
     /// A line of `--verbose`.
-    pub(crate) fn tell(&self, line: &str) {
+    pub(crate) fn log_request(&self, line: &str) {
         if self.verbose {
-            output::talk(&dim(&format!("* {line}")));
+            output::message(&dim(&format!("* {line}")));
         }
     }
 
@@ -201,7 +201,7 @@ impl Session {
         let kinds = self.kinds.get_or_try_init(async || {
             let started = Instant::now();
             let kinds = self.client.kinds().await?;
-            self.tell(&format!(
+            self.log_request(&format!(
                 "GET /openapi → {} kinds in {} ms",
                 kinds.len(),
                 started.elapsed().as_millis()

@@ -10,7 +10,7 @@ use super::reports::ReportRule;
 use super::request::{Action, Request};
 use super::state::{Entry, Model, Phase, Slot, State};
 
-/// What only the server can decide, read from its answer: the id of a new resource, and the moment of a write.
+/// What only the server can decide, read from its answer: the id of a new resource, and the time of a write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Learned {
     /// The id of the resource that was made; the model invents one without it.
@@ -26,7 +26,7 @@ impl Learned {
         Self::default()
     }
 
-    /// A moment, and nothing else.
+    /// A time, and nothing else.
     pub fn at(time: DateTime<Utc>) -> Self {
         Self { id: None, time: Some(time) }
     }
@@ -221,7 +221,7 @@ impl Model {
         })
     }
 
-    /// The moment of a write.
+    /// The time of a write.
     fn tick(&mut self, learned: &Learned) -> DateTime<Utc> {
         let now = learned.time.unwrap_or_else(|| self.clock + TimeDelta::seconds(1));
         self.clock = self.clock.max(now);

@@ -1,4 +1,4 @@
-//! What must hold at any moment, whatever was asked in which order: checked on the model itself and on JSON read from
+//! What must hold at any time, whatever was asked in which order: checked on the model itself and on JSON read from
 //! a server, so that it also judges histories with concurrency or crashes, which no model can predict step by step.
 
 use std::collections::BTreeMap;

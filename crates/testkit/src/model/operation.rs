@@ -1,5 +1,5 @@
 //! Steps of a random history. A step names its target and its values relative to the state it will meet ("the next
-//! adapter that is missing", "a moment after the stored one"), so that a sequence drawn blindly still reaches deep
+//! adapter that is missing", "a little after the stored one"), so that a sequence drawn blindly still reaches deep
 //! states, and a shrunk one still makes sense.
 
 use super::state::Slot;
@@ -83,12 +83,12 @@ pub enum GenerationChoice {
     Zero,
 }
 
-/// At what moment, relative to the adapter's stored report or else to the resource's creation.
+/// At what time, relative to the adapter's stored report or else to the resource's creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObservedChoice {
     /// So many microseconds later.
     Newer(u32),
-    /// The same moment.
+    /// The same time.
     Equal,
     /// The same microsecond, written with a later nanosecond.
     EqualButFiner,

@@ -22,7 +22,7 @@ pub enum ReportRule {
     FutureGeneration,
     /// 4: an older generation than the adapter's stored one.
     OlderGeneration,
-    /// 5: the stored generation at an earlier moment.
+    /// 5: the stored generation at an earlier time.
     OlderTime,
     /// 6: a mandatory condition is missing.
     MandatoryMissing,

@@ -1,4 +1,4 @@
-//! A step of a history against the state it meets: relative choices become ids, generations and moments.
+//! A step of a history against the state it meets: relative choices become ids, generations and times.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};

@@ -27,7 +27,7 @@ impl Display for Slot {
 pub enum Phase {
     /// Not being deleted.
     Active,
-    /// Being deleted since the given moment.
+    /// Being deleted since the given time.
     Finalizing(DateTime<Utc>),
 }
 
@@ -78,7 +78,7 @@ impl State {
         self.phase == Phase::Active
     }
 
-    /// The same with every moment alike, to tell a change from a report that moved nothing but times.
+    /// The same with every time alike, to tell a change from a report that moved nothing but times.
     pub(super) fn without_times(&self) -> Self {
         let never = DateTime::UNIX_EPOCH;
         let mut state = self.clone();
@@ -126,7 +126,7 @@ pub struct Model {
     pub(super) kinds: Kinds,
     pub(super) legacy: bool,
     pub(super) entries: Vec<Entry>,
-    /// The latest moment heard of; the source of times where none is given.
+    /// The latest time seen; the source of times where none is given.
     pub(super) clock: DateTime<Utc>,
 }
 

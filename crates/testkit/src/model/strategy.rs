@@ -169,7 +169,7 @@ fn disagreement(target: Target) -> impl Strategy<Value = ReportChoice> {
         3 => Just(GenerationChoice::AsStored),
     ];
     let available = prop_oneof![3 => Just(Available::True), 2 => Just(Available::False)];
-    (0..4usize, generation, available, moment(), texts()).prop_map(
+    (0..4usize, generation, available, observed_choice(), texts()).prop_map(
         move |(number, generation, available, observed, texts)| {
             texts.on(ReportChoice {
                 adapter: AdapterChoice::Required(number),
@@ -205,7 +205,7 @@ fn anything() -> impl Strategy<Value = ReportChoice> {
         1 => prop::sample::subsequence(vec![Mandatory::Available, Mandatory::Applied, Mandatory::Health], 1..=3),
     ];
     let said = (status(), finalized, missing, option::of(status()), texts());
-    (any_target(), adapter, generation, moment(), said).prop_map(
+    (any_target(), adapter, generation, observed_choice(), said).prop_map(
         |(target, adapter, generation, observed, (available, finalized, missing, progressing, texts))| {
             texts.on(ReportChoice {
                 adapter,
@@ -224,7 +224,7 @@ fn status() -> impl Strategy<Value = Available> {
     prop_oneof![Just(Available::True), Just(Available::False), Just(Available::Unknown)]
 }
 
-fn moment() -> impl Strategy<Value = ObservedChoice> {
+fn observed_choice() -> impl Strategy<Value = ObservedChoice> {
     prop_oneof![
         8 => (1..LONGEST_STEP).prop_map(ObservedChoice::Newer),
         2 => Just(ObservedChoice::Equal),

@@ -10,7 +10,7 @@ use super::state::{Model, Phase, Slot, StoredCondition, StoredReport};
 /// The prefix of every path.
 pub(super) const BASE: &str = "/api/hyperfleet/v1";
 
-/// A moment as the API writes it: UTC with six fractional digits.
+/// A time as the API writes it: UTC with six fractional digits.
 pub fn time_text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }

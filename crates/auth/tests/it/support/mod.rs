@@ -20,7 +20,7 @@ pub(crate) use logged::Log;
 /// The issuer of most tests.
 pub(crate) const ISSUER: &str = "https://issuer.example";
 
-/// The moment of most tests, in seconds.
+/// The time of most tests, in seconds.
 pub(crate) const NOW: i64 = 1_800_000_000;
 
 /// What is only met when something is broken.

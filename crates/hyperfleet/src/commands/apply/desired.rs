@@ -106,7 +106,7 @@ pub(super) async fn lookup(
     let lookup = match target::resolve(session, &wanted, None, Prefer::Active).await {
         Ok(found) => Lookup::FoundResource(Box::new(found)),
         Err(failure) if session.prints_curl() && failure.code == u8::from(Exit::NotFound) => {
-            output::talk(&format!("{}: {} stands for its id", failure.text, stand_in(kind, path)));
+            output::message(&format!("{}: {} stands for its id", failure.text, stand_in(kind, path)));
             Lookup::Planned
         }
         Err(failure) => {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use hyperfleet_service::shutdown::Signal;
 use indicatif::ProgressBar;
 
-use super::write::Outcome;
-use super::{common_exit, tell_failure};
+use super::write::Applied;
+use super::{common_exit, print_failure};
 use crate::output;
 use crate::output::paint::{Tone, paint};
 use crate::output::progress_bar::progress_bar;
@@ -37,24 +37,24 @@ impl Progress {
     }
 
     /// Counts one more outcome.
-    pub(super) fn count(&mut self, display_name: &str, outcome: &Outcome) {
+    pub(super) fn count(&mut self, display_name: &str, outcome: &Applied) {
         let (word, tone) = match outcome {
-            Outcome::Created => ("created", Tone::Good),
-            Outcome::Changed => ("changed", Tone::Pending),
-            Outcome::Unchanged => ("unchanged", Tone::Faint),
-            Outcome::Printed | Outcome::Failed(_) => ("", Tone::Plain),
+            Applied::Created => ("created", Tone::Good),
+            Applied::Changed => ("changed", Tone::Pending),
+            Applied::Unchanged => ("unchanged", Tone::Faint),
+            Applied::Printed | Applied::Failed(_) => ("", Tone::Plain),
         };
         match outcome {
-            Outcome::Created => self.created += 1,
-            Outcome::Changed => self.changed += 1,
-            Outcome::Unchanged => self.unchanged += 1,
-            Outcome::Printed => self.printed += 1,
-            Outcome::Failed(failure) => self.failures.push(failure.code),
+            Applied::Created => self.created += 1,
+            Applied::Changed => self.changed += 1,
+            Applied::Unchanged => self.unchanged += 1,
+            Applied::Printed => self.printed += 1,
+            Applied::Failed(failure) => self.failures.push(failure.code),
         }
         let dry = if self.dry_run { " (dry run)" } else { "" };
         match outcome {
-            Outcome::Printed => {}
-            Outcome::Failed(failure) => tell_failure(display_name, failure),
+            Applied::Printed => {}
+            Applied::Failed(failure) => print_failure(display_name, failure),
             _ => {
                 output::data(&format!("{display_name} {}{dry}\n", paint(word, tone, output::data_colours())));
             }
@@ -65,7 +65,7 @@ impl Progress {
     /// Announces that no further document is started.
     pub(super) fn interrupt(&mut self, signal: Signal) {
         self.bar.finish_and_clear();
-        output::talk(&output::dim(&format!(
+        output::message(&output::dim(&format!(
             "{signal}: waiting for the requests under way; a second signal stops at once"
         )));
     }
@@ -82,7 +82,7 @@ impl Progress {
         if self.printed == 0 {
             let failed = format!("{} failed", self.failures.len());
             let failed = if self.failures.is_empty() { failed } else { output::red(&failed) };
-            output::talk(&format!(
+            output::message(&format!(
                 "{} created, {} changed, {} unchanged, {failed}",
                 self.created, self.changed, self.unchanged
             ));
@@ -93,7 +93,7 @@ impl Progress {
     pub(super) fn finish(mut self, interrupted: Option<Signal>) -> ExitCode {
         self.sum_up();
         if let Some(signal) = interrupted {
-            output::talk(&format!(
+            output::message(&format!(
                 "interrupted: {} not done; run it again to continue",
                 self.total - self.done()
             ));

@@ -26,7 +26,7 @@ pub(crate) struct WriteOptions {
 
 /// The outcome of a document.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum Applied {
     Created,
     Changed,
     Unchanged,
@@ -130,10 +130,10 @@ pub(crate) async fn one(
     existing: &Existing,
     step: &Step,
     options: WriteOptions,
-) -> Outcome {
+) -> Applied {
     match attempt(session, lookups, existing, step, options).await {
         Ok(outcome) => outcome,
-        Err(failure) => Outcome::Failed(failure),
+        Err(failure) => Applied::Failed(failure),
     }
 }
 
@@ -143,16 +143,16 @@ async fn attempt(
     existing: &Existing,
     step: &Step,
     options: WriteOptions,
-) -> Result<Outcome, Failure> {
+) -> Result<Applied, Failure> {
     let owner = owner(session, lookups, step).await?;
     if matches!(owner, Some(Lookup::Planned)) && !session.prints_curl() {
         lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
-        return Ok(Outcome::Created);
+        return Ok(Applied::Created);
     }
     let Desired { body, planned } = desired(session, lookups, step).await?;
     if planned && options.dry_run && !session.prints_curl() {
         lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
-        return Ok(Outcome::Created);
+        return Ok(Applied::Created);
     }
     if let Some(resource) = existing.resource(step, owner.as_ref()) {
         return change(session, lookups, step, resource, &body, options).await;
@@ -172,7 +172,7 @@ async fn attempt(
     match session.call(Request::create(&collection, &whole, options.dry_run)).await {
         Ok(None) => {
             lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::Planned);
-            Ok(Outcome::Printed)
+            Ok(Applied::Printed)
         }
         Ok(Some(answer)) => {
             let lookup = if options.dry_run {
@@ -184,7 +184,7 @@ async fn attempt(
                 }))
             };
             lookups.borrow_mut().record(&step.kind, &step.path(), lookup);
-            Ok(Outcome::Created)
+            Ok(Applied::Created)
         }
         // The resource was created since the lookup, so it is changed like any other.
         Err(error) if error.problem().is_some_and(|problem| problem.code.ends_with("CNF-001")) => {
@@ -207,14 +207,14 @@ async fn change(
     resource: &Resource,
     body: &Map<String, Value>,
     options: WriteOptions,
-) -> Result<Outcome, Failure> {
+) -> Result<Applied, Failure> {
     let found = FoundResource { kind: step.kind.clone(), resource: resource.clone() };
     lookups.borrow_mut().record(&step.kind, &step.path(), Lookup::FoundResource(Box::new(found.clone())));
     let desired = |there: &Resource| patch(there, body, options.replace);
     Ok(match change::carry_out(session, &found, options.dry_run, desired).await? {
-        Changed::No(_) => Outcome::Unchanged,
-        Changed::Yes(_) => Outcome::Changed,
-        Changed::Printed => Outcome::Printed,
+        Changed::No(_) => Applied::Unchanged,
+        Changed::Yes(_) => Applied::Changed,
+        Changed::Printed => Applied::Printed,
     })
 }
 

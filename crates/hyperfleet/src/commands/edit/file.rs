@@ -13,7 +13,7 @@ use crate::commands::Failure;
 use crate::output::paint::unpainted;
 
 /// Starts the lines with the error of the last attempt; they are removed before the next one.
-const COMPLAINT: &str = "#! ";
+const COMMENT: &str = "#! ";
 
 /// A text being edited. Its file is removed on drop unless it is to be kept.
 #[derive(Debug)]
@@ -46,17 +46,17 @@ impl Draft {
     }
 
     /// Replaces the error at the head of the text; returns the text that the editor will open.
-    pub(super) fn show(&self, complaint: Option<&str>) -> Result<String, Failure> {
-        let Some(complaint) = complaint else { return self.read() };
-        let told: String = unpainted(complaint).lines().map(|line| format!("{COMPLAINT}{line}\n")).collect();
-        let text = format!("{told}{}", without_complaint(&self.read()?));
+    pub(super) fn show(&self, error: Option<&str>) -> Result<String, Failure> {
+        let Some(error) = error else { return self.read() };
+        let comment: String = unpainted(error).lines().map(|line| format!("{COMMENT}{line}\n")).collect();
+        let text = format!("{comment}{}", without_error(&self.read()?));
         // Written to another file first: a full disk must not destroy the text.
-        let beside = self.path.with_extension("new");
-        let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside);
+        let temporary = self.path.with_extension("new");
+        let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary);
         written
             .and_then(|mut file| file.write_all(text.as_bytes()))
-            .and_then(|()| fs::rename(&beside, &self.path))
-            .map_err(|error| cannot("write", &beside, &error))?;
+            .and_then(|()| fs::rename(&temporary, &self.path))
+            .map_err(|error| cannot("write", &temporary, &error))?;
         Ok(text)
     }
 
@@ -117,9 +117,9 @@ fn stopped(signal: Signal) -> Failure {
 }
 
 /// The text without the error of an earlier attempt.
-fn without_complaint(text: &str) -> String {
+fn without_error(text: &str) -> String {
     text.lines()
-        .filter(|line| !line.starts_with(COMPLAINT.trim_end()))
+        .filter(|line| !line.starts_with(COMMENT.trim_end()))
         .map(|line| format!("{line}\n"))
         .collect()
 }

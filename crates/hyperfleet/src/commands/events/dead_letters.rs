@@ -55,7 +55,7 @@ struct Of {
 }
 
 impl Of {
-    async fn letters(&self, config: &Config) -> Result<DeadLetters, Failure> {
+    async fn dead_letters(&self, config: &Config) -> Result<DeadLetters, Failure> {
         let broker = broker(config).await?;
         Ok(match &self.topic {
             Some(topic) => broker.dead_letters(topic, &self.subscription),
@@ -79,7 +79,7 @@ pub(crate) struct List {
 
 impl List {
     async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
-        let mut found = self.of.letters(config).await?.list(ALL).await?;
+        let mut found = self.of.dead_letters(config).await?.list(ALL).await?;
         let more = found.len().saturating_sub(usize::try_from(self.limit).unwrap_or(ALL));
         found.truncate(found.len() - more);
         let text = match &self.output {
@@ -87,19 +87,21 @@ impl List {
             format @ (Format::Table | Format::Wide) => {
                 table(&found, matches!(format, Format::Wide)).render(output::data_colours())
             }
-            Format::Name => found.iter().map(|letter| format!("{}\n", text::clean(&letter.id))).collect(),
+            Format::Name => {
+                found.iter().map(|dead_letter| format!("{}\n", text::clean(&dead_letter.id))).collect()
+            }
             format => {
-                let items = found.iter().map(|letter| value(letter, &self.of.subscription));
+                let items = found.iter().map(|dead_letter| value(dead_letter, &self.of.subscription));
                 let all = json!({"kind": "DeadLetterList", "items": items.collect::<Vec<_>>()});
                 format.value(&all).transpose().map_err(Failure::usage)?.unwrap_or_default()
             }
         };
         output::data(&text);
         if found.is_empty() {
-            output::talk("there are no dead letters");
+            output::message("there are no dead letters");
         }
         if more > 0 {
-            output::talk(&format!("{more} more; raise --limit to show them"));
+            output::message(&format!("{more} more; raise --limit to show them"));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -119,14 +121,14 @@ pub(crate) struct Show {
 
 impl Show {
     async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
-        let letter = self.of.letters(config).await?.show(&self.id).await?;
+        let dead_letter = self.of.dead_letters(config).await?.show(&self.id).await?;
         let text = match &self.output {
             format @ (Format::Table | Format::Wide) => {
-                table(&[letter], matches!(format, Format::Wide)).render(output::data_colours())
+                table(&[dead_letter], matches!(format, Format::Wide)).render(output::data_colours())
             }
-            Format::Name => format!("{}\n", text::clean(&letter.id)),
+            Format::Name => format!("{}\n", text::clean(&dead_letter.id)),
             format => {
-                let value = value(&letter, &self.of.subscription);
+                let value = value(&dead_letter, &self.of.subscription);
                 format.value(&value).transpose().map_err(Failure::usage)?.unwrap_or_default()
             }
         };
@@ -147,14 +149,14 @@ pub(crate) struct Replay {
 
 impl Replay {
     async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
-        let letters = self.of.letters(config).await?;
-        let Some(chosen) = self.which.choose(&letters, &self.of, "Replay").await? else {
+        let dead_letters = self.of.dead_letters(config).await?;
+        let Some(chosen) = self.which.choose(&dead_letters, &self.of, "Replay").await? else {
             return Ok(ExitCode::SUCCESS);
         };
         // Given ids are replayed and reported one by one; `--all` may be many.
         let step = if self.which.all { 100 } else { 1 };
         for some in chosen.chunks(step) {
-            letters.replay_all(some).await?;
+            dead_letters.replay_all(some).await?;
             print_results(some, "replayed");
         }
         Ok(ExitCode::SUCCESS)
@@ -172,15 +174,15 @@ pub(crate) struct Drop {
 
 impl Drop {
     async fn run(&self, _: &Session, config: &Config) -> Result<ExitCode, Failure> {
-        let letters = self.of.letters(config).await?;
-        let Some(chosen) = self.which.choose(&letters, &self.of, "Delete").await? else {
+        let dead_letters = self.of.dead_letters(config).await?;
+        let Some(chosen) = self.which.choose(&dead_letters, &self.of, "Delete").await? else {
             return Ok(ExitCode::SUCCESS);
         };
         // Given ids are dropped and reported one by one; of a batch the broker only returns a count.
         let step = if self.which.all { chosen.len() } else { 1 };
         let mut found = 0;
         for some in chosen.chunks(step) {
-            let dropped = letters.drop_all(some).await?.min(some.len());
+            let dropped = dead_letters.drop_all(some).await?.min(some.len());
             if dropped == some.len() {
                 print_results(some, "dropped");
             }
@@ -210,24 +212,26 @@ struct Which {
 }
 
 impl Which {
-    /// The chosen letters, after confirmation where it is needed: a dropped letter cannot be restored, and `--all` does
+    /// The chosen dead letters, after confirmation where it is needed: a dropped one cannot be restored, and `--all` does
     /// not say how many there are.
     async fn choose(
         &self,
-        letters: &DeadLetters,
+        dead_letters: &DeadLetters,
         of: &Of,
         verb: &str,
     ) -> Result<Option<Vec<DeadLetter>>, Failure> {
-        let mut found = letters.list(ALL).await?;
+        let mut found = dead_letters.list(ALL).await?;
         if !self.all {
-            if let Some(missing) = self.id.iter().find(|id| !found.iter().any(|letter| letter.id == **id)) {
+            if let Some(missing) =
+                self.id.iter().find(|id| !found.iter().any(|dead_letter| dead_letter.id == **id))
+            {
                 let text = format!("{} has no dead letter {missing}", of.subscription);
                 return Err(Failure::with(Exit::NotFound, text::clean(&text)));
             }
-            found.retain(|letter| self.id.contains(&letter.id));
+            found.retain(|dead_letter| self.id.contains(&dead_letter.id));
         }
         if found.is_empty() {
-            output::talk("there are no dead letters");
+            output::message("there are no dead letters");
             return Ok(None);
         }
         if !self.yes && (self.all || verb != "Replay") {
@@ -236,12 +240,12 @@ impl Which {
                 many => format!("these {many} dead letters"),
             };
             let shown = &found[..found.len().min(MAX_SHOWN)];
-            output::talk(table(shown, false).render(output::talk_colours()).trim_end());
+            output::message(table(shown, false).render(output::message_colours()).trim_end());
             if found.len() > MAX_SHOWN {
-                output::talk(&format!("and {} more", found.len() - MAX_SHOWN));
+                output::message(&format!("and {} more", found.len() - MAX_SHOWN));
             }
             if !confirm(&format!("{verb} {what}?"))? {
-                output::talk("nothing was done");
+                output::message("nothing was done");
                 return Ok(None);
             }
         }
@@ -249,14 +253,14 @@ impl Which {
     }
 }
 
-fn print_results(letters: &[DeadLetter], verb: &str) {
+fn print_results(dead_letters: &[DeadLetter], verb: &str) {
     let verb = paint(verb, Tone::Good, output::data_colours());
     let lines: String =
-        letters.iter().map(|letter| format!("{} {verb}\n", text::clean(&letter.id))).collect();
+        dead_letters.iter().map(|dead_letter| format!("{} {verb}\n", text::clean(&dead_letter.id))).collect();
     output::data(&lines);
 }
 
-fn table(letters: &[DeadLetter], wide: bool) -> Table {
+fn table(dead_letters: &[DeadLetter], wide: bool) -> Table {
     let mut head = vec!["id", "kind", "gen", "resource", "tries", "reason"];
     if wide {
         head.extend(["topic", "event"]);
@@ -264,43 +268,43 @@ fn table(letters: &[DeadLetter], wide: bool) -> Table {
     head.push("age");
     let mut table = Table::new(&head);
     let now = Timestamp::now();
-    for letter in letters {
-        let event = letter.event().ok();
+    for dead_letter in dead_letters {
+        let event = dead_letter.event().ok();
         let subject = event.as_ref().and_then(hyperfleet_events::Event::resource);
         let kind = subject.as_ref().and_then(|subject| subject.kind.clone());
         let generation = subject.as_ref().and_then(|subject| subject.generation);
         let mut cells = vec![
-            Cell::new(&letter.id, Tone::Strong),
+            Cell::new(&dead_letter.id, Tone::Strong),
             kind.or_else(|| Some(event.as_ref()?.event_type.clone())).unwrap_or_default().into(),
             generation.map(|generation| generation.to_string()).unwrap_or_default().into(),
             subject.map(|subject| subject.id).unwrap_or_default().into(),
-            letter.attempts.to_string().into(),
-            Cell::new(&letter.reason, Tone::Bad),
+            dead_letter.attempts.to_string().into(),
+            Cell::new(&dead_letter.reason, Tone::Bad),
         ];
         if wide {
-            cells.push(letter.topic.clone().unwrap_or_default().into());
+            cells.push(dead_letter.topic.clone().unwrap_or_default().into());
             cells.push(event.map(|event| event.id).unwrap_or_default().into());
         }
-        cells.push(since(letter.time, now).into());
+        cells.push(since(dead_letter.time, now).into());
         table.row(cells);
     }
     table
 }
 
 /// A dead letter as data. A message that is no JSON becomes text.
-fn value(letter: &DeadLetter, subscription: &str) -> Value {
+fn value(dead_letter: &DeadLetter, subscription: &str) -> Value {
     let mut value = json!({
         "kind": "DeadLetter",
-        "id": letter.id,
+        "id": dead_letter.id,
         "subscription": subscription,
-        "topic": letter.topic,
-        "reason": letter.reason,
-        "attempts": letter.attempts,
-        "time": letter.time.map(|time| time.to_string()),
+        "topic": dead_letter.topic,
+        "reason": dead_letter.reason,
+        "attempts": dead_letter.attempts,
+        "time": dead_letter.time.map(|time| time.to_string()),
     });
-    match serde_json::from_slice::<Value>(&letter.body) {
+    match serde_json::from_slice::<Value>(&dead_letter.body) {
         Ok(event) => value["event"] = event,
-        Err(_) => value["body"] = String::from_utf8_lossy(&letter.body).into(),
+        Err(_) => value["body"] = String::from_utf8_lossy(&dead_letter.body).into(),
     }
     value
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::broker;
 use crate::commands::Failure;
-use crate::commands::apply::{common_exit, tell_failure};
+use crate::commands::apply::{common_exit, print_failure};
 use crate::output::format::{self, Format};
 use crate::output::paint::{Tone, paint};
 use crate::output::{self, json, text, yaml};
@@ -55,7 +55,7 @@ impl Publish {
                 Ok(()) => print(one, &topic, &event, self.output.as_ref(), self.dry_run)?,
                 Err(failure) if alone => return Err(failure),
                 Err(failure) => {
-                    tell_failure(&one.display_name(), &failure);
+                    print_failure(&one.display_name(), &failure);
                     failures.push(failure.code);
                 }
             }
@@ -80,7 +80,11 @@ fn made(config: &Config, found: &FoundResource) -> Result<Event, Failure> {
     let Made { event, fault } =
         event::make(&config.name, &config.work, &found.kind.plural, &observed, Reason::Requested);
     if let Some(fault) = fault {
-        output::talk(&format!("{} message_data failed: {}", output::bold("warning:"), text::clean(&fault)));
+        output::message(&format!(
+            "{} message_data failed: {}",
+            output::bold("warning:"),
+            text::clean(&fault)
+        ));
     }
     Ok(event)
 }

@@ -12,7 +12,7 @@ use hyperfleet_service::shutdown::{Signals, signals};
 use serde_json::Value;
 
 use super::broker;
-use crate::commands::apply::tell_failure;
+use crate::commands::apply::print_failure;
 use crate::commands::{Exit, Failure};
 use crate::output::format::{Each, Format};
 use crate::output::paint::Tone;
@@ -64,7 +64,7 @@ impl Tail {
         let mut tails: Vec<_> = topics.iter().map(|topic| broker.tail(topic)).collect();
         let ended = async {
             begun(&mut tails, &topics).await?;
-            output::talk(&output::dim(&format!(
+            output::message(&output::dim(&format!(
                 "looking at {} ({})",
                 text::clean(&topics.join(", ")),
                 broker.kind()
@@ -119,7 +119,7 @@ async fn begun(tails: &mut [hyperfleet_events::Tail], topics: &[String]) -> Resu
         return Err(failure);
     }
     for (topic, failure) in &failures {
-        tell_failure(&text::clean(topic), failure);
+        print_failure(&text::clean(topic), failure);
     }
     Ok(())
 }
@@ -202,7 +202,7 @@ impl<'a> Display<'a> {
             Ok(event) => event,
             Err(fault) => {
                 if self.kinds.is_empty() {
-                    output::talk(&text::clean(&format!("a message of {topic} is {fault}")));
+                    output::message(&text::clean(&format!("a message of {topic} is {fault}")));
                 }
                 return true;
             }

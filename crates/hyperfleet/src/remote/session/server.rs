@@ -60,7 +60,7 @@ pub(super) fn warn_of_open_token(settings: &Settings) {
     let Some(rest) = settings.base_url.trim().strip_prefix("http://") else { return };
     let loopback = ["localhost", "127.", "[::1]"].iter().any(|host| rest.starts_with(host));
     if settings.token.is_some() && !loopback {
-        output::talk(&format!(
+        output::message(&format!(
             "{} the token goes to this server without encryption",
             output::bold("warning:")
         ));

@@ -189,7 +189,7 @@ async fn up_prints_its_addresses_and_ends_with_ctrl_c() {
 
     running.signal("INT").await;
     assert_eq!(running.ended().await, Some(0));
-    assert_eq!(running.stdout(), [""; 0], "talk goes to stderr");
+    assert_eq!(running.stdout(), [""; 0], "messages go to stderr");
 }
 
 #[tokio::test]

@@ -70,7 +70,7 @@ async fn a_demo_is_a_fleet_that_becomes_reconciled_changes_by_itself_and_ends_wi
 
     running.signal("INT").await;
     assert_eq!(running.ended().await, Some(0));
-    assert_eq!(running.stdout(), [""; 0], "talk goes to stderr");
+    assert_eq!(running.stdout(), [""; 0], "messages go to stderr");
     assert_eq!(running.stderr().join("\n"), said, "nothing to complain about");
 }
 

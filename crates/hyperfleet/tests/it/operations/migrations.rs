@@ -64,7 +64,7 @@ async fn migrate_once(installation: Installation, servers: usize) {
 
 both_stores!(
     start = Installation::empty;
-    operators_who_migrate_at_the_same_moment_all_succeed,
+    operators_who_migrate_at_the_same_time_all_succeed,
     a_server_starts_on_the_schema_of_the_next_release,
     a_newer_schema_that_needs_a_newer_release_is_refused,
     a_database_whose_steps_have_other_names_is_refused,
@@ -72,7 +72,7 @@ both_stores!(
     history_is_kept_for_its_retention_and_no_longer,
 );
 
-async fn operators_who_migrate_at_the_same_moment_all_succeed(installation: &Installation) {
+async fn operators_who_migrate_at_the_same_time_all_succeed(installation: &Installation) {
     let mut operators = JoinSet::new();
     for _ in 0..16 {
         let url = installation.url();

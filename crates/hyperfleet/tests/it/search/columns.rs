@@ -104,11 +104,11 @@ async fn times_are_compared_as_instants_and_a_date_is_its_midnight(app: &App) {
     let created = text(&alpha["created_time"]).to_owned();
     let updated = text(&app.read(&beta).await["updated_time"]).to_owned();
     let day = &created[..10];
-    // The same moment where the clock is two hours ahead, and with any number of zeros.
+    // The same time where the clock is two hours ahead, and with any number of zeros.
     let hour: u32 = created[11..13].parse().unwrap();
     let elsewhere = (hour < 22).then(|| format!("{}T{:02}{}+02:00", day, hour + 2, &created[13..26]));
     let padded = created.replace('Z', "000Z");
-    for moment in [Some(created.clone()), elsewhere, Some(padded), Some(created.replace('Z', "-00:00"))]
+    for time in [Some(created.clone()), elsewhere, Some(padded), Some(created.replace('Z', "-00:00"))]
         .iter()
         .flatten()
     {
@@ -116,14 +116,14 @@ async fn times_are_compared_as_instants_and_a_date_is_its_midnight(app: &App) {
             app,
             "/clusters",
             &[
-                (&format!("created_time = '{moment}'"), "alpha"),
-                (&format!("created_time in ['{moment}']"), "alpha"),
-                (&format!("created_time <= '{moment}'"), "alpha"),
-                (&format!("created_time < '{moment}'"), ""),
-                (&format!("created_time > '{moment}'"), "beta delta gamma"),
-                (&format!("created_time >= '{moment}'"), ALL),
-                (&format!("created_time != '{moment}'"), "beta delta gamma"),
-                (&format!("created_time between '{moment}' and '{moment}'"), "alpha"),
+                (&format!("created_time = '{time}'"), "alpha"),
+                (&format!("created_time in ['{time}']"), "alpha"),
+                (&format!("created_time <= '{time}'"), "alpha"),
+                (&format!("created_time < '{time}'"), ""),
+                (&format!("created_time > '{time}'"), "beta delta gamma"),
+                (&format!("created_time >= '{time}'"), ALL),
+                (&format!("created_time != '{time}'"), "beta delta gamma"),
+                (&format!("created_time between '{time}' and '{time}'"), "alpha"),
             ],
         )
         .await;

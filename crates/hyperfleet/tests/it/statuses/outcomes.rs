@@ -16,7 +16,7 @@ both_stores!(
     a_report_from_the_future_is_discarded,
     a_report_on_an_older_generation_than_the_adapters_last_is_discarded,
     a_report_older_than_the_adapters_last_is_discarded,
-    of_two_reports_of_the_same_moment_the_later_arrival_wins,
+    of_two_reports_of_the_same_time_the_later_arrival_wins,
     a_report_on_a_new_generation_may_be_of_an_earlier_time,
     a_report_without_the_mandatory_conditions_is_refused_naming_them,
     the_conditions_of_a_discarded_report_are_not_checked,
@@ -166,7 +166,7 @@ async fn a_report_older_than_the_adapters_last_is_discarded(app: &App) {
     app.report(&cluster, &report("dns", 1, "True", &at(4))).await.expect_status(201);
 }
 
-async fn of_two_reports_of_the_same_moment_the_later_arrival_wins(app: &App) {
+async fn of_two_reports_of_the_same_time_the_later_arrival_wins(app: &App) {
     let cluster = app.create_cluster("equal").await;
     for available in ["True", "False", "True", "True", "False"] {
         let kept = app.report(&cluster, &report("validator", 1, available, &at(5))).await.expect_status(201);

@@ -52,7 +52,7 @@ fn a_new_resource_waits_for_its_required_adapters_in_configured_order() {
 }
 
 #[test]
-fn reconciled_turns_true_at_the_moment_of_the_last_report_and_is_as_old_as_the_oldest() {
+fn reconciled_turns_true_at_the_time_of_the_last_report_and_is_as_old_as_the_oldest() {
     let mut fixture = Fixture::new();
     let pair = fixture.create("Pair", None, 10);
     fixture.says(pair, "a", 1, 30, Available::True);
@@ -80,7 +80,7 @@ fn an_adapter_that_is_not_available_is_named_with_its_reason() {
 }
 
 #[test]
-fn a_new_generation_takes_reconciled_back_at_the_moment_of_the_change() {
+fn a_new_generation_takes_reconciled_back_at_the_time_of_the_change() {
     let mut fixture = Fixture::new();
     let pair = fixture.create("Pair", None, 10);
     fixture.says(pair, "a", 1, 20, Available::True);

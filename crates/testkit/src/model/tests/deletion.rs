@@ -21,7 +21,7 @@ fn tree() -> (Fixture, [Slot; 5]) {
 }
 
 #[test]
-fn a_deletion_marks_the_whole_tree_at_one_moment_and_removes_at_once_what_waits_for_nothing() {
+fn a_deletion_marks_the_whole_tree_at_one_time_and_removes_at_once_what_waits_for_nothing() {
     let (mut fixture, [pair, limb, bare, twig, leaf]) = tree();
     let expected = fixture.delete(pair, 10);
     assert_eq!((expected.status, expected.removed), (202, vec![leaf]));

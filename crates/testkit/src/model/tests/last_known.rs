@@ -140,7 +140,7 @@ fn the_reason_of_an_adapter_is_not_repeated() {
 }
 
 #[test]
-fn a_deletion_leaves_it_and_an_adapter_that_lost_sight_counts_as_not_available() {
+fn a_deletion_leaves_it_and_an_adapter_of_unknown_availability_counts_as_not_available() {
     let (mut fixture, pair) = known_at_1();
     fixture.create("Limb", Some(pair), 25);
     fixture.delete(pair, 30);

@@ -84,7 +84,7 @@ fn a_newer_generation_may_carry_an_older_time() {
 }
 
 #[test]
-fn the_later_arrival_of_two_reports_of_one_moment_wins() {
+fn the_later_arrival_of_two_reports_of_one_time_wins() {
     let (mut fixture, pair) = fixture();
     fixture.says(pair, "b", 2, 21, Available::False);
     assert_eq!(fixture.statuses(pair)[1]["conditions"][0]["status"], "False");

@@ -10,7 +10,7 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use crate::output::progress_bar::progress_bar;
-use crate::output::{age, dim, talk, talk_on_terminal};
+use crate::output::{age, dim, message, messages_on_terminal};
 
 /// The first cluster of a demo, which is never deleted.
 pub(crate) const FIRST: &str = STARS[0];
@@ -292,8 +292,8 @@ fn progress(clusters: usize) -> ProgressBar {
     if clusters < LARGE {
         return ProgressBar::hidden();
     }
-    if !talk_on_terminal() {
-        talk(&format!("Creating {clusters} clusters with their node pools."));
+    if !messages_on_terminal() {
+        message(&format!("Creating {clusters} clusters with their node pools."));
     }
     progress_bar("Creating the fleet", clusters)
 }
@@ -301,7 +301,7 @@ fn progress(clusters: usize) -> ProgressBar {
 fn finished(bar: &ProgressBar, clusters: &[Cluster], took: Duration) {
     if bar.position() >= LARGE as u64 {
         let pools: usize = clusters.iter().map(|cluster| cluster.pools.len()).sum();
-        talk(&dim(&format!(
+        message(&dim(&format!(
             "{} clusters with {pools} node pools are there, after {}.",
             clusters.len(),
             age::span(took)
