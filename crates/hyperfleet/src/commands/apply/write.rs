@@ -17,6 +17,9 @@ use crate::remote::target::{self, FoundResource, Prefer, Wanted, quoted};
 /// A search may be 4096 bytes long; this leaves space for the rest of the query.
 const MAX_SEARCH: usize = 3_400;
 
+/// The code of a name that is taken.
+const NAME_TAKEN: &str = "HYPERFLEET-CNF-001";
+
 /// Options of `apply`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WriteOptions {
@@ -187,7 +190,7 @@ async fn attempt(
             Ok(Applied::Created)
         }
         // The resource was created since the lookup, so it is changed like any other.
-        Err(error) if error.problem().is_some_and(|problem| problem.code.ends_with("CNF-001")) => {
+        Err(error) if error.problem().is_some_and(|problem| problem.code == NAME_TAKEN) => {
             let wanted = Wanted { kind: step.kind.clone(), path: vec![step.document.name.clone()] };
             let owner = match &owner {
                 Some(Lookup::FoundResource(found)) => Some(&**found),
