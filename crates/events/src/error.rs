@@ -1,20 +1,26 @@
 //! What can go wrong with a broker, in words that hold no address, no credentials and no message.
 
+use std::error::Error;
+use std::sync::Arc;
+
+/// The error of a broker's client library, or a text. Clones share it.
+pub type Cause = Arc<dyn Error + Send + Sync>;
+
 /// Why a broker did not do what it was asked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum BrokerError {
     /// The settings name something that cannot be.
     #[error("broker settings: {0}")]
     Configuration(String),
     /// The broker cannot be reached, or went away before it answered.
     #[error("the broker cannot be reached: {0}")]
-    Unavailable(String),
+    Unavailable(#[source] Cause),
     /// The broker did not answer in time, and may have the message or not.
     #[error("the broker did not confirm in time")]
     TimedOut,
     /// The broker refused.
     #[error("the broker refused: {0}")]
-    Refused(String),
+    Refused(#[source] Cause),
     /// No subscription receives the event.
     #[error("no subscription takes the events of topic {0}")]
     Unroutable(String),
@@ -27,6 +33,14 @@ pub enum BrokerError {
 }
 
 impl BrokerError {
+    pub(crate) fn unavailable(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Unavailable(Arc::from(source.into()))
+    }
+
+    pub(crate) fn refused(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Refused(Arc::from(source.into()))
+    }
+
     /// One word of a small fixed set, for metrics.
     pub fn kind(&self) -> &'static str {
         match self {

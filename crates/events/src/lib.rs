@@ -27,7 +27,7 @@ mod tail;
 pub use broker::Broker;
 pub use config::{BrokerConfig, Kind};
 pub use dead_letters::{DeadLetter, DeadLetters};
-pub use error::BrokerError;
+pub use error::{BrokerError, Cause};
 pub use event::{Event, NotAnEvent, Owner, Subject};
 pub use metrics::Metrics;
 pub use subscription::{Delivery, Options, Subscription};

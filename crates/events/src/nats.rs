@@ -111,7 +111,7 @@ impl Nats {
         let stream = self.stream(self.dead_letters_config()).await?;
         let mut removed = 0;
         for (sequence, _) in dead_letters.iter().filter(|(_, letter)| ids.contains(letter.id.as_str())) {
-            removed += usize::from(stream.delete_message(*sequence).await.map_err(unavailable)?);
+            removed += usize::from(stream.delete_message(*sequence).await.map_err(BrokerError::unavailable)?);
         }
         Ok(removed)
     }
@@ -119,14 +119,14 @@ impl Nats {
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
         match self.client.connection_state() {
             State::Connected => Ok(()),
-            State::Pending | State::Disconnected => Err(unavailable("not connected")),
+            State::Pending | State::Disconnected => Err(BrokerError::unavailable("not connected")),
         }
     }
 
     async fn put(&self, stream: StreamConfig, subject: String, message: Message) -> Result<(), BrokerError> {
         // The client would hold the message until it is connected, long after the caller gave up.
         if self.client.connection_state() == State::Disconnected {
-            return Err(unavailable("not connected"));
+            return Err(BrokerError::unavailable("not connected"));
         }
         self.stream(stream.clone()).await?;
         let mut headers = HeaderMap::new();
@@ -142,13 +142,13 @@ impl Nats {
             Ok(()) => Ok(()),
             Err(error) => match error.kind() {
                 PublishErrorKind::TimedOut => Err(BrokerError::TimedOut),
-                PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::Refused(error.to_string())),
+                PublishErrorKind::MaxPayloadExceeded => Err(BrokerError::refused(error)),
                 PublishErrorKind::StreamNotFound => {
                     // The stream was removed; the next publish makes it again.
                     self.known.lock().await.retain(|known| *known != stream.name);
-                    Err(BrokerError::Refused(error.to_string()))
+                    Err(BrokerError::refused(error))
                 }
-                _ => Err(unavailable(error)),
+                _ => Err(BrokerError::unavailable(error)),
             },
         }
     }
@@ -158,11 +158,11 @@ impl Nats {
         let mut known = self.known.lock().await;
         if !known.contains(&config.name) {
             let name = config.name.clone();
-            self.context.get_or_create_stream(config.clone()).await.map_err(unavailable)?;
+            self.context.get_or_create_stream(config.clone()).await.map_err(BrokerError::unavailable)?;
             known.push(name);
         }
         drop(known);
-        self.context.get_stream_no_info(config.name).await.map_err(unavailable)
+        self.context.get_stream_no_info(config.name).await.map_err(BrokerError::unavailable)
     }
 
     fn stream_config(&self) -> StreamConfig {
@@ -214,16 +214,17 @@ impl Nats {
                 ..pull::Config::default()
             })
             .await
-            .map_err(unavailable)?;
+            .map_err(BrokerError::unavailable)?;
         let wanted = usize::try_from(consumer.cached_info().num_pending).unwrap_or(usize::MAX).min(limit);
         let mut dead_letters = Vec::new();
         while dead_letters.len() < wanted {
             let before = dead_letters.len();
             let most = (wanted - before).min(500);
-            let mut found = consumer.fetch().max_messages(most).messages().await.map_err(unavailable)?;
+            let mut found =
+                consumer.fetch().max_messages(most).messages().await.map_err(BrokerError::unavailable)?;
             while let Some(letter) = found.next().await {
-                let letter = letter.map_err(unavailable)?;
-                let sequence = letter.info().map_err(unavailable)?.stream_sequence;
+                let letter = letter.map_err(BrokerError::unavailable)?;
+                let sequence = letter.info().map_err(BrokerError::unavailable)?.stream_sequence;
                 dead_letters.push((sequence, read(letter.message)));
             }
             if dead_letters.len() == before {
@@ -234,10 +235,6 @@ impl Nats {
         let _ = stream.delete_consumer(&consumer.cached_info().name).await;
         Ok(dead_letters)
     }
-}
-
-fn unavailable(error: impl std::fmt::Display) -> BrokerError {
-    BrokerError::Unavailable(error.to_string())
 }
 
 fn is_subject(text: &str) -> bool {
@@ -305,25 +302,26 @@ impl Source {
             max_ack_pending: MAX_UNACKNOWLEDGED,
             ..pull::Config::default()
         };
-        let consumer = stream.get_or_create_consumer(&self.name, wanted).await.map_err(unavailable)?;
+        let consumer =
+            stream.get_or_create_consumer(&self.name, wanted).await.map_err(BrokerError::unavailable)?;
         let ack_wait = consumer.cached_info().config.ack_wait;
         self.at = Some(Attachment { consumer, ack_wait, batch: None });
         Ok(())
     }
 
     pub(crate) async fn next(&mut self, prefetch: usize) -> Result<RawMessage, BrokerError> {
-        let Some(at) = &mut self.at else { return Err(unavailable("not attached")) };
+        let Some(at) = &mut self.at else { return Err(BrokerError::unavailable("not attached")) };
         loop {
             if at.batch.is_none() {
                 let pull = at.consumer.batch().max_messages(prefetch).expires(PULL_EXPIRY).messages().await;
-                at.batch = Some(pull.map_err(unavailable)?);
+                at.batch = Some(pull.map_err(BrokerError::unavailable)?);
             }
             let next = match &mut at.batch {
                 Some(batch) => batch.next().await,
                 None => None,
             };
             match next {
-                Some(received) => return raw(received.map_err(unavailable)?, at.ack_wait),
+                Some(received) => return raw(received.map_err(BrokerError::unavailable)?, at.ack_wait),
                 None => at.batch = None,
             }
         }
@@ -338,7 +336,9 @@ impl Source {
         // So it is left to expire.
         let expired = Instant::now() + 2 * PULL_EXPIRY;
         while let Ok(Some(received)) = timeout_at(expired, batch.next()).await {
-            prefetched.extend(received.map_err(unavailable).and_then(|received| raw(received, ack_wait)));
+            prefetched.extend(
+                received.map_err(BrokerError::unavailable).and_then(|received| raw(received, ack_wait)),
+            );
         }
         prefetched
     }
@@ -350,7 +350,7 @@ impl Source {
 }
 
 fn raw(received: Received, ack_wait: Duration) -> Result<RawMessage, BrokerError> {
-    let delivered = received.info().map_err(unavailable)?.delivered;
+    let delivered = received.info().map_err(BrokerError::unavailable)?.delivered;
     let (message, acker) = received.split();
     let acker = Arc::new(acker);
     let extension = tokio::spawn(extend_ack_wait(Arc::clone(&acker), ack_wait / 3));
@@ -399,7 +399,7 @@ impl Receipt {
         // Progress after the acknowledgement would revoke it.
         self.extension.abort();
         let _ = self.extension.await;
-        self.acker.ack_with(kind).await.map_err(unavailable)
+        self.acker.ack_with(kind).await.map_err(BrokerError::unavailable)
     }
 }
 
@@ -414,14 +414,14 @@ pub(crate) struct TailSource {
 impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         let subject = self.backend.subject(&self.topic)?;
-        self.at = Some(self.backend.client.subscribe(subject).await.map_err(unavailable)?);
+        self.at = Some(self.backend.client.subscribe(subject).await.map_err(BrokerError::unavailable)?);
         // After the flush the server knows the subscription.
-        self.backend.client.flush().await.map_err(unavailable)
+        self.backend.client.flush().await.map_err(BrokerError::unavailable)
     }
 
     pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
-        let Some(at) = &mut self.at else { return Err(unavailable("not attached")) };
-        at.next().await.map(read).ok_or_else(|| unavailable("the connection ended"))
+        let Some(at) = &mut self.at else { return Err(BrokerError::unavailable("not attached")) };
+        at.next().await.map(read).ok_or_else(|| BrokerError::unavailable("the connection ended"))
     }
 
     pub(crate) async fn close(self) {}

@@ -149,7 +149,7 @@ impl PubSub {
             Err(_) => Err(BrokerError::TimedOut),
             // Any answer shows that the service is there.
             Ok(Err(error)) if error.status().is_none() && error.http_status_code().is_none() => {
-                Err(unavailable(error))
+                Err(BrokerError::unavailable(error))
             }
             Ok(_) => Ok(()),
         }
@@ -178,8 +178,8 @@ impl PubSub {
         let sent = PubSubMessage::new().set_data(message.body.clone()).set_attributes(attributes);
         match timeout(TIMEOUT, publisher.publish(sent)).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(PublishError::Rpc(error))) => Err(failure(&error)),
-            Ok(Err(error)) => Err(unavailable(error)),
+            Ok(Err(PublishError::Rpc(error))) => Err(failure(error)),
+            Ok(Err(error)) => Err(BrokerError::unavailable(error)),
             Err(_) => Err(BrokerError::TimedOut),
         }
     }
@@ -201,7 +201,7 @@ impl PubSub {
             .build();
         let mut wait = FIRST_DEAD_LETTER;
         while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
-            let (message, handler) = letter.map_err(|error| failure(&error))?;
+            let (message, handler) = letter.map_err(|error| failure(error))?;
             if !visit(read(message), handler) {
                 break;
             }
@@ -212,21 +212,18 @@ impl PubSub {
     }
 }
 
-fn unavailable(error: impl std::fmt::Display) -> BrokerError {
-    BrokerError::Unavailable(error.to_string())
-}
-
 fn is_missing(error: &Error) -> bool {
     error.status().is_some_and(|status| status.code == Code::NotFound)
         || error.http_status_code() == Some(404)
 }
 
-fn failure(error: &Error) -> BrokerError {
+fn failure(error: impl Into<Arc<Error>>) -> BrokerError {
+    let error = error.into();
     let refused = [Code::NotFound, Code::PermissionDenied, Code::InvalidArgument, Code::FailedPrecondition];
     match error.status() {
-        _ if is_missing(error) => BrokerError::Refused("no such topic or subscription".to_owned()),
-        Some(status) if refused.contains(&status.code) => BrokerError::Refused(status.message.clone()),
-        _ => unavailable(error),
+        _ if is_missing(&error) => BrokerError::refused("no such topic or subscription"),
+        Some(status) if refused.contains(&status.code) => BrokerError::refused(status.message.clone()),
+        _ => BrokerError::unavailable(error),
     }
 }
 
@@ -280,11 +277,11 @@ impl Source {
     }
 
     pub(crate) async fn next(&mut self, _prefetch: usize) -> Result<RawMessage, BrokerError> {
-        let Some(stream) = &mut self.stream else { return Err(unavailable("not attached")) };
+        let Some(stream) = &mut self.stream else { return Err(BrokerError::unavailable("not attached")) };
         match stream.next().await {
             Some(Ok((message, handler))) => Ok(self.raw(message, handler)),
-            Some(Err(error)) => Err(failure(&error)),
-            None => Err(unavailable("the stream ended")),
+            Some(Err(error)) => Err(failure(error)),
+            None => Err(BrokerError::unavailable("the stream ended")),
         }
     }
 
@@ -366,14 +363,14 @@ impl TailSource {
     }
 
     pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
-        let Some((_, stream)) = &mut self.at else { return Err(unavailable("not attached")) };
+        let Some((_, stream)) = &mut self.at else { return Err(BrokerError::unavailable("not attached")) };
         match stream.next().await {
             Some(Ok((message, handler))) => {
                 handler.ack();
                 Ok(read(message))
             }
-            Some(Err(error)) => Err(failure(&error)),
-            None => Err(unavailable("the stream ended")),
+            Some(Err(error)) => Err(failure(error)),
+            None => Err(BrokerError::unavailable("the stream ended")),
         }
     }
 

@@ -121,9 +121,9 @@ impl RabbitMq {
         let mut removal = Removal::new(ids);
         self.visit_dead_letters(destination, async |letter: &Delivery| {
             if removal.matches(&read(letter).id)
-                && !letter.ack(BasicAckOptions::default()).await.map_err(unavailable)?
+                && !letter.ack(BasicAckOptions::default()).await.map_err(BrokerError::unavailable)?
             {
-                return Err(unavailable("the connection ended before"));
+                return Err(BrokerError::unavailable("the connection ended before"));
             }
             Ok(removal.is_incomplete())
         })
@@ -150,25 +150,30 @@ impl RabbitMq {
         match channel.queue_declare(queue.clone(), known, FieldTable::default()).await {
             Ok(_) => {}
             Err(error) if is_missing(&error) => return Ok(()),
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(BrokerError::unavailable(error)),
         }
-        while let Some(letter) =
-            channel.basic_get(queue.clone(), BasicGetOptions::default()).await.map_err(unavailable)?
+        while let Some(letter) = channel
+            .basic_get(queue.clone(), BasicGetOptions::default())
+            .await
+            .map_err(BrokerError::unavailable)?
         {
             if !visit(&letter.delivery).await? {
                 break;
             }
         }
-        channel.close(200, "seen".into()).await.map_err(unavailable)
+        channel.close(200, "seen".into()).await.map_err(BrokerError::unavailable)
     }
 
     async fn connect(&self) -> Result<Connection, BrokerError> {
         let properties = ConnectionProperties::default().with_connection_name("hyperfleet".into());
         let builder = ConnectionBuilder::new()
-            .map_err(unavailable)?
+            .map_err(BrokerError::unavailable)?
             .with_uri(self.0.uri.clone())
             .with_properties(properties);
-        timeout(TIMEOUT, builder.connect()).await.map_err(|_| BrokerError::TimedOut)?.map_err(unavailable)
+        timeout(TIMEOUT, builder.connect())
+            .await
+            .map_err(|_| BrokerError::TimedOut)?
+            .map_err(BrokerError::unavailable)
     }
 
     /// The tag of a consumer, which is replaced now and then on the same channel; empty lets the server choose.
@@ -193,7 +198,7 @@ impl RabbitMq {
         };
         let durable = ExchangeDeclareOptions { durable: true, ..ExchangeDeclareOptions::default() };
         let declared = channel.exchange_declare(exchange.into(), kind, durable, FieldTable::default());
-        declared.await.map_err(unavailable)
+        declared.await.map_err(BrokerError::unavailable)
     }
 
     async fn bind(&self, channel: &Channel, queue: &str, exchange: &str) -> Result<(), BrokerError> {
@@ -207,23 +212,22 @@ impl RabbitMq {
             QueueBindOptions::default(),
             FieldTable::default(),
         );
-        bound.await.map_err(unavailable)
+        bound.await.map_err(BrokerError::unavailable)
     }
 }
 
 async fn declare_queue(channel: &Channel, queue: &str) -> Result<(), BrokerError> {
     let durable = QueueDeclareOptions { durable: true, ..QueueDeclareOptions::default() };
-    channel.queue_declare(queue.into(), durable, FieldTable::default()).await.map_err(unavailable)?;
+    channel
+        .queue_declare(queue.into(), durable, FieldTable::default())
+        .await
+        .map_err(BrokerError::unavailable)?;
     Ok(())
 }
 
 fn is_missing(error: &lapin::Error) -> bool {
     const NOT_FOUND: u16 = 404;
     matches!(error.kind(), ErrorKind::ProtocolError(error) if error.get_id() == NOT_FOUND)
-}
-
-fn unavailable(error: impl std::fmt::Display) -> BrokerError {
-    BrokerError::Unavailable(error.to_string())
 }
 
 fn properties(message: &Message, mut headers: FieldTable) -> BasicProperties {
@@ -264,26 +268,26 @@ pub(crate) struct TailSource {
 impl TailSource {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         let connection = self.backend.connect().await?;
-        let channel = connection.create_channel().await.map_err(unavailable)?;
+        let channel = connection.create_channel().await.map_err(BrokerError::unavailable)?;
         let exchange = self.backend.exchange(&self.topic);
         self.backend.declare_exchange(&channel, exchange).await?;
         let temporary =
             QueueDeclareOptions { exclusive: true, auto_delete: true, ..QueueDeclareOptions::default() };
         let queue = channel.queue_declare("".into(), temporary, FieldTable::default());
-        let queue = queue.await.map_err(unavailable)?.name().clone();
+        let queue = queue.await.map_err(BrokerError::unavailable)?.name().clone();
         self.backend.bind(&channel, queue.as_str(), exchange).await?;
         let no_ack = BasicConsumeOptions { no_ack: true, ..BasicConsumeOptions::default() };
         let consumer = channel.basic_consume(queue, "".into(), no_ack, FieldTable::default());
-        self.at = Some((connection, consumer.await.map_err(unavailable)?));
+        self.at = Some((connection, consumer.await.map_err(BrokerError::unavailable)?));
         Ok(())
     }
 
     pub(crate) async fn next(&mut self) -> Result<Message, BrokerError> {
-        let Some((_, consumer)) = &mut self.at else { return Err(unavailable("not attached")) };
+        let Some((_, consumer)) = &mut self.at else { return Err(BrokerError::unavailable("not attached")) };
         match consumer.next().await {
             Some(Ok(delivery)) => Ok(read(&delivery)),
-            Some(Err(error)) => Err(unavailable(error)),
-            None => Err(unavailable("the connection ended")),
+            Some(Err(error)) => Err(BrokerError::unavailable(error)),
+            None => Err(BrokerError::unavailable("the connection ended")),
         }
     }
 

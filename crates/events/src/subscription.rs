@@ -409,7 +409,7 @@ impl Delivery {
 
     async fn settle(&mut self, settlement: Settlement) -> Result<(), BrokerError> {
         match self.spawn_settling(settlement) {
-            Some(task) => task.await.unwrap_or_else(|error| Err(BrokerError::Unavailable(error.to_string()))),
+            Some(task) => task.await.unwrap_or_else(|error| Err(BrokerError::unavailable(error))),
             None => Ok(()),
         }
     }

@@ -117,7 +117,7 @@ impl PubSub {
         match timeout(TIMEOUT, get.with_retry_policy(NeverRetry).send()).await {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(error)) if is_missing(&error) => Ok(false),
-            Ok(Err(error)) => Err(failure(&error)),
+            Ok(Err(error)) => Err(failure(error)),
             Err(_) => Err(BrokerError::TimedOut),
         }
     }
@@ -146,7 +146,7 @@ fn made<T>(result: Result<Result<T, Error>, tokio::time::error::Elapsed>) -> Res
     match result {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) if exists(&error) => Ok(()),
-        Ok(Err(error)) => Err(failure(&error)),
+        Ok(Err(error)) => Err(failure(error)),
         Err(_) => Err(BrokerError::TimedOut),
     }
 }

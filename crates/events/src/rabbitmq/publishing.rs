@@ -10,7 +10,7 @@ use lapin::{Channel, Confirmation, Connection};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::timeout;
 
-use super::{RabbitMq, declare_queue, properties, unavailable};
+use super::{RabbitMq, declare_queue, properties};
 use crate::error::BrokerError;
 use crate::message::Message;
 
@@ -76,7 +76,10 @@ impl RabbitMq {
             channel.confirm_select(ConfirmSelectOptions::default()).await?;
             Ok(channel)
         });
-        channel.await.map_err(|_| BrokerError::TimedOut)?.map_err(|error: lapin::Error| unavailable(error))
+        channel
+            .await
+            .map_err(|_| BrokerError::TimedOut)?
+            .map_err(|error: lapin::Error| BrokerError::unavailable(error))
     }
 
     /// Publishes a message and waits for its confirm.
@@ -89,7 +92,7 @@ impl RabbitMq {
         headers: FieldTable,
     ) -> Result<(), BrokerError> {
         let publishing = &self.0.publishing;
-        let _permit = publishing.permits.acquire().await.map_err(unavailable)?;
+        let _permit = publishing.permits.acquire().await.map_err(BrokerError::unavailable)?;
         // After this time the channel is dropped, and a late confirm with it.
         let confirmed = timeout(TIMEOUT, async {
             let channel = self.channel().await?;
@@ -98,7 +101,8 @@ impl RabbitMq {
             let properties = properties(message, headers);
             let sent =
                 channel.basic_publish(exchange.into(), key.into(), mandatory, &message.body, properties);
-            let confirmation = sent.await.map_err(unavailable)?.await.map_err(unavailable)?;
+            let confirmation =
+                sent.await.map_err(BrokerError::unavailable)?.await.map_err(BrokerError::unavailable)?;
             publishing.keep(channel).await;
             Ok(confirmation)
         });
@@ -108,7 +112,7 @@ impl RabbitMq {
                 BrokerError::Unroutable(if exchange.is_empty() { key } else { exchange }.to_owned())
             }
             Ok(Ok(Confirmation::Nack(_) | Confirmation::NotRequested)) => {
-                BrokerError::Refused("it did not confirm the message".to_owned())
+                BrokerError::refused("it did not confirm the message")
             }
             Ok(Err(error)) => error,
             Err(_) => BrokerError::TimedOut,

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::publishing::{Declare, TIMEOUT};
-use super::{ATTEMPT, RabbitMq, declare_queue, read, unavailable};
+use super::{ATTEMPT, RabbitMq, declare_queue, read};
 use crate::broker::{RawMessage, Receipt as AnyReceipt};
 use crate::error::BrokerError;
 use crate::message::Message;
@@ -75,13 +75,13 @@ impl Source {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         self.at = None;
         let connection = self.backend.connect().await?;
-        let channel = connection.create_channel().await.map_err(unavailable)?;
+        let channel = connection.create_channel().await.map_err(BrokerError::unavailable)?;
         let exchange = self.backend.exchange(&self.topic);
         self.backend.declare_exchange(&channel, exchange).await?;
         declare_queue(&channel, &self.queue).await?;
         self.backend.bind(&channel, &self.queue, exchange).await?;
         let window = u16::try_from(self.window).unwrap_or(u16::MAX);
-        channel.basic_qos(window, BasicQosOptions::default()).await.map_err(unavailable)?;
+        channel.basic_qos(window, BasicQosOptions::default()).await.map_err(BrokerError::unavailable)?;
         let consumer = consume(&channel, &self.queue, self.backend.consumer_tag(0)).await?;
         let (left, delayed) = (VecDeque::new(), Arc::default());
         let (closed, delaying) = (CancellationToken::new(), TaskTracker::new());
@@ -91,13 +91,13 @@ impl Source {
 
     pub(crate) async fn next(&mut self, _prefetch: usize) -> Result<RawMessage, BrokerError> {
         loop {
-            let Some(at) = &mut self.at else { return Err(unavailable("not attached")) };
+            let Some(at) = &mut self.at else { return Err(BrokerError::unavailable("not attached")) };
             let delivery = match at.left.pop_front() {
                 Some(delivery) => delivery,
                 None => tokio::select! {
                     delivery = at.consumer.next() => match delivery {
-                        Some(delivery) => delivery.map_err(unavailable)?,
-                        None => return Err(unavailable("the server ended the delivery")),
+                        Some(delivery) => delivery.map_err(BrokerError::unavailable)?,
+                        None => return Err(BrokerError::unavailable("the server ended the delivery")),
                     },
                     () = at.delayed.changed.notified() => {
                         if at.delayed.exceed_half_of(self.window) {
@@ -171,7 +171,7 @@ impl Attachment {
     /// Cancels the consumer, and moves what was delivered to `left`.
     async fn end_consumer(&mut self) -> Result<(), BrokerError> {
         let cancelled = self.channel.basic_cancel(self.consumer.tag(), BasicCancelOptions::default());
-        cancelled.await.map_err(unavailable)?;
+        cancelled.await.map_err(BrokerError::unavailable)?;
         while let Some(Some(Ok(delivery))) = self.consumer.next().now_or_never() {
             self.left.push_back(delivery);
         }
@@ -189,7 +189,10 @@ impl Attachment {
 
 async fn consume(channel: &Channel, queue: &str, tag: ShortString) -> Result<Consumer, BrokerError> {
     let options = BasicConsumeOptions::default();
-    channel.basic_consume(queue.into(), tag, options, FieldTable::default()).await.map_err(unavailable)
+    channel
+        .basic_consume(queue.into(), tag, options, FieldTable::default())
+        .await
+        .map_err(BrokerError::unavailable)
 }
 
 impl Delayed {
@@ -285,7 +288,7 @@ impl Receipt {
 fn settled(result: lapin::Result<bool>) -> Result<(), BrokerError> {
     match result {
         Ok(true) => Ok(()),
-        Ok(false) => Err(unavailable("the connection ended before the acknowledgement")),
-        Err(error) => Err(unavailable(error)),
+        Ok(false) => Err(BrokerError::unavailable("the connection ended before the acknowledgement")),
+        Err(error) => Err(BrokerError::unavailable(error)),
     }
 }

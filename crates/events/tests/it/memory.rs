@@ -22,7 +22,8 @@ async fn a_publish_is_refused_when_a_subscription_has_100_000_events_waiting() {
             Err(error) => break error,
         }
     };
-    assert_eq!((published, refused), (100_000, BrokerError::Full("s".to_owned())));
+    assert_eq!(published, 100_000);
+    assert!(matches!(&refused, BrokerError::Full(name) if name == "s"), "{refused}");
 }
 
 #[tokio::test]

@@ -59,7 +59,7 @@ pub(crate) async fn every_subscription_gets_every_event_as_it_was_published(worl
         }
         assert_eq!(received, published);
     }
-    assert_eq!(world.broker.health().await, Ok(()));
+    world.broker.health().await.unwrap();
 }
 
 pub(crate) async fn consumers_of_one_subscription_share_its_events(world: World) {
@@ -219,7 +219,7 @@ pub(crate) async fn a_draining_process_does_not_consume_its_requeued_events_agai
         delivery.acknowledge().await.unwrap();
     }
     let letters = world.broker.dead_letters(&world.topic, &world.named("s"));
-    assert_eq!(letters.list(10).await, Ok(Vec::new()));
+    assert_eq!(letters.list(10).await.unwrap(), []);
 }
 
 pub(crate) async fn a_requeued_event_is_redelivered_and_uses_up_no_delivery(world: World) {
@@ -239,7 +239,7 @@ pub(crate) async fn a_requeued_event_is_redelivered_and_uses_up_no_delivery(worl
     assert_eq!(again.event, published);
     again.acknowledge().await.unwrap();
     let letters = world.broker.dead_letters(&world.topic, &world.named("s"));
-    assert_eq!(letters.list(10).await, Ok(Vec::new()));
+    assert_eq!(letters.list(10).await.unwrap(), []);
 }
 
 pub(crate) async fn the_delivery_count_survives_the_process(world: World) {
@@ -317,8 +317,8 @@ pub(crate) async fn a_dead_letter_is_replayed_to_its_own_subscription_alone(worl
     let again = next(&mut subscription).await;
     assert_eq!((again.attempt, &again.event), (1, &published));
     again.acknowledge().await.unwrap();
-    assert_eq!(letters.list(10).await, Ok(Vec::new()));
-    assert_eq!(letters.replay(&id).await, Err(BrokerError::NoSuchLetter(id)));
+    assert_eq!(letters.list(10).await.unwrap(), []);
+    assert!(matches!(letters.replay(&id).await, Err(BrokerError::NoSuchLetter(missing)) if missing == id));
     // The other subscription does not get the replay.
     let later = world.publish("b").await;
     assert_eq!(next(&mut other).await.event, later);
@@ -337,10 +337,10 @@ pub(crate) async fn a_dead_letter_can_be_dropped(world: World) {
     })
     .await;
     assert_eq!(both.iter().map(|letter| letter.reason.as_str()).collect::<Vec<_>>(), ["a", "b"]);
-    assert_eq!(letters.show(&both[1].id).await.as_ref(), Ok(&both[1]));
+    assert_eq!(letters.show(&both[1].id).await.unwrap(), both[1]);
     letters.drop(&both[0].id).await.unwrap();
-    assert_eq!(letters.list(10).await.as_deref(), Ok(&both[1..]));
-    assert_eq!(letters.drop(&both[0].id).await, Err(BrokerError::NoSuchLetter(both[0].id.clone())));
+    assert_eq!(letters.list(10).await.unwrap(), both[1..]);
+    assert!(matches!(letters.drop(&both[0].id).await, Err(BrokerError::NoSuchLetter(_))));
 }
 
 pub(crate) async fn dead_letters_have_topics_and_are_replayed_and_dropped_in_bulk(world: World) {
@@ -357,7 +357,7 @@ pub(crate) async fn dead_letters_have_topics_and_are_replayed_and_dropped_in_bul
     .await;
     assert!(three.iter().all(|letter| letter.topic.as_ref() == Some(&world.topic)), "{three:?}");
     let of_another = world.broker.dead_letters("another", &world.named("s"));
-    assert_eq!(of_another.list(10).await, Ok(Vec::new()));
+    assert_eq!(of_another.list(10).await.unwrap(), []);
 
     letters.replay_all(&three[..2]).await.unwrap();
     let mut again = BTreeSet::new();
@@ -368,10 +368,10 @@ pub(crate) async fn dead_letters_have_topics_and_are_replayed_and_dropped_in_bul
     }
     assert_eq!(again, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
     let same = [&three[..], &three[..]].concat();
-    assert_eq!(letters.drop_all(&same).await, Ok(1), "two of them were replayed");
-    assert_eq!(letters.list(10).await, Ok(Vec::new()));
+    assert_eq!(letters.drop_all(&same).await.unwrap(), 1, "two of them were replayed");
+    assert_eq!(letters.list(10).await.unwrap(), []);
     let unused = world.broker.all_dead_letters(&world.named("absent"));
-    assert_eq!(unused.list(10).await, Ok(Vec::new()));
+    assert_eq!(unused.list(10).await.unwrap(), []);
 }
 
 pub(crate) async fn a_tail_shows_published_events_and_takes_none(world: World) {
