@@ -1,8 +1,9 @@
 //! Errors, by what the caller can do about them. A refusal without a problem body (of a proxy or an older server) becomes a
 //! [`Problem`] by its status.
 
-use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use hyperfleet_core::Timestamp;
 use serde_json::{Map, Value};
@@ -12,6 +13,9 @@ use crate::request::Response;
 /// The longest text that is taken over from an answer.
 const MAX_TEXT: usize = 4096;
 
+/// The error below an error, or a text. Clones share it.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
 /// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -19,12 +23,12 @@ pub enum Error {
     #[error("{0}")]
     Problem(Box<Problem>),
     /// No connection, or it broke.
-    #[error("{url} cannot be reached: {why}")]
+    #[error("{url} cannot be reached: {}", causes(source))]
     Unreachable {
         /// Method and URL of the request.
         url: String,
         /// The cause.
-        why: String,
+        source: Cause,
     },
     /// No whole answer in time.
     #[error("{url} gave no answer within {after:?}")]
@@ -35,12 +39,12 @@ pub enum Error {
         after: Duration,
     },
     /// An answer that the API does not give.
-    #[error("{url} answered with something else than the API does: {why}")]
+    #[error("{url} answered with something else than the API does: {}", causes(source))]
     Malformed {
         /// Method and URL of the request.
         url: String,
         /// The fault of the answer.
-        why: String,
+        source: Cause,
     },
     /// The server has no watches.
     #[error("the server does not know watches")]
@@ -54,6 +58,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// A server that cannot be reached.
+    pub fn unreachable(
+        url: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Unreachable { url: url.into(), source: Arc::from(source.into()) }
+    }
+
+    /// An answer that the API does not give.
+    pub(crate) fn malformed(
+        url: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self::Malformed { url: url.into(), source: Arc::from(source.into()) }
+    }
+
     /// The problem, if the server refused.
     pub fn problem(&self) -> Option<&Problem> {
         match self {
@@ -91,10 +111,40 @@ impl Error {
         }
     }
 
+    /// The fault of TLS that kept the client from a connection.
+    pub fn tls(&self) -> Option<&rustls::Error> {
+        let Self::Unreachable { source, .. } = self else { return None };
+        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**source);
+        while let Some(error) = cause {
+            // An I/O error passes over the error that it holds when it is asked for its source.
+            let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+            let tls = held.map_or_else(|| error.downcast_ref(), |held| held.downcast_ref());
+            if tls.is_some() {
+                return tls;
+            }
+            cause = error.source();
+        }
+        None
+    }
+
     /// The server's `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         self.problem().and_then(|problem| problem.retry_after)
     }
+}
+
+/// An error with its causes, innermost last, without repetitions.
+fn causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
+    }
+    text
 }
 
 /// A refusal, as the server explained it.

@@ -37,7 +37,7 @@ impl Client {
         let answer = self.ask(Request::get("/openapi")).await?;
         let mut document: Value = answer.json()?;
         match document.get_mut("x-hyperfleet-kinds").map(Value::take) {
-            Some(kinds) => serde_json::from_value(kinds).map_err(|fault| answer.malformed(fault.to_string())),
+            Some(kinds) => serde_json::from_value(kinds).map_err(|fault| answer.malformed(fault)),
             None => Ok(usual(&document)),
         }
     }

@@ -29,7 +29,7 @@ mod watch;
 mod write;
 
 pub use client::{Client, Context};
-pub use error::{Error, FieldError, Problem};
+pub use error::{Cause, Error, FieldError, Problem};
 pub use inspect::{
     Blocker, Change, Decision, Diff, Explanation, GetQuery, Metadata, TimelineEntry, TimelineQuery, WhoAmI,
 };

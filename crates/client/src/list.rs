@@ -61,7 +61,7 @@ impl<T: DeserializeOwned> Page<T> {
         let items = items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
         let next = body.get("next_page_token").and_then(Value::as_str).filter(|token| !token.is_empty());
         Ok(Self {
-            items: items.map_err(|fault| answer.malformed(fault.to_string()))?,
+            items: items.map_err(|fault| answer.malformed(fault))?,
             total: body.get("total").and_then(Value::as_u64),
             version: body.get("version").and_then(Value::as_u64),
             next: next.map(str::to_owned),

@@ -157,10 +157,10 @@ impl Response {
 
     /// The body, parsed as `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(&self.body).map_err(|fault| self.malformed(fault.to_string()))
+        serde_json::from_slice(&self.body).map_err(|fault| self.malformed(fault))
     }
 
-    pub(crate) fn malformed(&self, why: impl Into<String>) -> Error {
-        Error::Malformed { url: self.asked.clone(), why: why.into() }
+    pub(crate) fn malformed(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+        Error::malformed(self.asked.clone(), source)
     }
 }

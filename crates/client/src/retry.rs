@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn only_idempotent_requests_are_retried_after_a_lost_answer() {
         let request = |method: Method| Request::new(method, "/clusters");
-        let lost = Attempt::Lost(Error::Unreachable { url: String::new(), why: String::new() });
+        let lost = Attempt::Lost(Error::unreachable("", ""));
         for (request, repeated) in [
             (request(Method::GET), true),
             (request(Method::PUT), true),

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use tokio::time::Instant;
 
 use crate::client::Client;
+use crate::connect::Fault;
 use crate::error::Error;
 use crate::path::BASE;
 use crate::request::{Request, Response};
@@ -74,10 +75,7 @@ impl Client {
                     let why = format!("its body is larger than {MAX_BODY} bytes");
                     Err(Attempt::Lost(answer(Bytes::new()).malformed(why)))
                 }
-                Err(fault) => {
-                    let why = format!("the answer broke off: {}", causes(&*fault));
-                    Err(Attempt::Lost(Error::Unreachable { url: asked.clone(), why }))
-                }
+                Err(fault) => Err(Attempt::Lost(Error::unreachable(asked.clone(), BrokeOff(fault)))),
             }
         };
         let outcome = match tokio::time::timeout(timeout, attempt).await {
@@ -125,8 +123,9 @@ impl Client {
             url.parse().map_err(|_| Attempt::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
         *message.headers_mut() = self.headers(request, token);
         self.shared.transport.exchange(message).await.map_err(|fault| {
-            let error = Error::Unreachable { url: asked, why: causes(&fault) };
-            if fault.is_connect() { Attempt::NotSent(error) } else { Attempt::Lost(error) }
+            let was_sent = !fault.is_connect();
+            let error = Error::unreachable(asked, fault);
+            if was_sent { Attempt::Lost(error) } else { Attempt::NotSent(error) }
         })
     }
 
@@ -156,21 +155,12 @@ impl Client {
     }
 }
 
+/// An answer that ended before its body did.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer broke off")]
+struct BrokeOff(#[source] Fault);
+
 /// Method and URL for errors and the log, without parameters, because a search may hold more than a log should.
 pub(crate) fn asked(request: &Request, url: &str) -> String {
     format!("{} {}", request.method, url.split('?').next().unwrap_or_default())
-}
-
-/// The causes of an error, innermost last, without repetitions.
-pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.ends_with(&said) {
-            text = format!("{text}: {said}");
-        }
-        source = cause.source();
-    }
-    text
 }

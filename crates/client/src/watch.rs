@@ -20,7 +20,7 @@ use crate::path::Collection;
 use crate::request::{Request, Response};
 use crate::resource::Resource;
 use crate::retry::at_least;
-use crate::send::{asked, causes};
+use crate::send::asked;
 use crate::settings::Retry;
 use crate::transport::Body;
 
@@ -208,7 +208,9 @@ impl WatchTask {
             let before = self.position;
             // A server in this process runs, and may panic, in this task.
             let end = AssertUnwindSafe(self.follow()).catch_unwind().await;
-            let end = end.unwrap_or_else(|_| End::Failed(broken(&self.request.path, "reading it panicked")));
+            let end = end.unwrap_or_else(|_| {
+                End::Failed(Error::unreachable(&self.request.path, "reading it panicked"))
+            });
             if self.position != before {
                 pauses = BACK_OFF.pauses();
             }
@@ -217,8 +219,10 @@ impl WatchTask {
                 End::NoWatch => (Some(Err(Error::NoWatch)), Error::NoWatch),
                 End::Expired => {
                     self.position = None;
-                    let error =
-                        broken(&self.request.path, "the server no longer keeps the last received version");
+                    let error = Error::unreachable(
+                        &self.request.path,
+                        "the server no longer keeps the last received version",
+                    );
                     (Some(Ok(WatchEvent::Restart)), error)
                 }
                 End::Failed(error) if error.is_transient() => (None, error),
@@ -251,8 +255,8 @@ impl WatchTask {
             let data = match tokio::time::timeout(silence, body.frame()).await {
                 Err(_) => return End::Failed(Error::TimedOut { url: url.clone(), after: silence }),
                 // The rest of the buffer is half an event, which will be sent again.
-                Ok(None) => return End::Failed(broken(&url, "the stream ended")),
-                Ok(Some(Err(fault))) => return End::Failed(broken(&url, causes(&fault))),
+                Ok(None) => return End::Failed(Error::unreachable(url, "the stream ended")),
+                Ok(Some(Err(fault))) => return End::Failed(Error::unreachable(url, fault)),
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
             };
             let mut searched = buffer.len();
@@ -266,7 +270,7 @@ impl WatchTask {
             }
             if buffer.len() > MAX_LINE {
                 let why = format!("an event is longer than {MAX_LINE} bytes");
-                return End::Failed(Error::Malformed { url, why });
+                return End::Failed(Error::malformed(url, why));
             }
         }
     }
@@ -302,7 +306,7 @@ impl WatchTask {
             StatusCode::NOT_ACCEPTABLE => Err(End::NoWatch),
             StatusCode::OK => {
                 let why = format!("a watch of the type {media_type:?}");
-                Err(End::Failed(Error::Malformed { url, why }))
+                Err(End::Failed(Error::malformed(url, why)))
             }
             _ => Err(self.refused(response, url, timeout).await),
         }
@@ -332,8 +336,8 @@ impl WatchTask {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let malformed = |why: String| End::Failed(Error::Malformed { url: url.to_owned(), why });
-        let line: Line = serde_json::from_slice(line).map_err(|fault| malformed(fault.to_string()))?;
+        let malformed = |source| End::Failed(Error::malformed(url, source));
+        let line: Line = serde_json::from_slice(line).map_err(|fault| malformed(fault.into()))?;
         let version = line.version;
         let resource = || {
             let object = line.object.clone().and_then(Resource::from_value);
@@ -350,7 +354,7 @@ impl WatchTask {
             "ERROR" => {
                 // Version 0 is no position to resume from.
                 self.position = Some(version).filter(|version| *version > 0).or(self.position);
-                return Err(End::Failed(broken(url, "the server asked to come again")));
+                return Err(End::Failed(Error::unreachable(url, "the server asked to come again")));
             }
             // Types of later releases are ignored.
             _ => None,
@@ -361,8 +365,4 @@ impl WatchTask {
         self.position = Some(version);
         Ok(())
     }
-}
-
-fn broken(url: &str, why: impl Into<String>) -> Error {
-    Error::Unreachable { url: url.to_owned(), why: why.into() }
 }

@@ -133,8 +133,8 @@ impl Controller {
             Input::SearchResults(Some(SearchResults::End(end))) => self.resync_ended(end, now),
             Input::SearchResults(None) => {
                 // The search panicked.
-                let (url, why) = (self.collection.to_string(), "the search panicked".to_owned());
-                self.resync_ended(Err(Error::Unreachable { url, why }), now);
+                let error = Error::unreachable(self.collection.to_string(), "the search panicked");
+                self.resync_ended(Err(error), now);
             }
             Input::Changed(changed) => self.changed(*changed, now),
         }

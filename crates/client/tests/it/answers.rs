@@ -20,7 +20,10 @@ async fn failure(reply: Reply) -> (Error, FakeServer) {
 async fn an_endless_body_is_cut_off() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"id\":\"";
     let (error, server) = failure(Reply::Endless(head.into(), vec![b'x'; 1 << 20])).await;
-    assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("larger than")), "{error}");
+    assert!(
+        matches!(&error, Error::Malformed { source, .. } if source.to_string().contains("larger than")),
+        "{error}"
+    );
     assert_eq!(server.requests().len(), 1, "asking again would not make it smaller");
 }
 
@@ -37,7 +40,10 @@ async fn a_truncated_answer_is_retried_and_then_unreachable() {
     let half =
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n{\"id\":\"1\"}";
     let (error, server) = failure(Reply::Once(half.into())).await;
-    assert!(matches!(&error, Error::Unreachable { why, .. } if why.contains("broke off")), "{error}");
+    assert!(
+        matches!(&error, Error::Unreachable { source, .. } if source.to_string().contains("broke off")),
+        "{error}"
+    );
     assert_eq!(server.requests().len(), 5, "a read is repeated");
 }
 
@@ -91,9 +97,15 @@ async fn a_redirect_is_not_followed_and_gets_no_token() {
         let settings = Settings { token: Some(token), ..server.settings() };
         let client = hyperfleet_client::Client::new(settings).unwrap();
         let error = client.get(&cluster(), &GetQuery::default()).await.unwrap_err();
-        assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("redirect")), "{error}");
+        assert!(
+            matches!(&error, Error::Malformed { source, .. } if source.to_string().contains("redirect")),
+            "{error}"
+        );
         let error = client.watch(&Collection::of("clusters"), &Default::default()).next().await.unwrap_err();
-        assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("redirect")), "{error}");
+        assert!(
+            matches!(&error, Error::Malformed { source, .. } if source.to_string().contains("redirect")),
+            "{error}"
+        );
     }
     // A connection that was opened before would be waiting now.
     let visit = elsewhere.into_std().unwrap().accept();

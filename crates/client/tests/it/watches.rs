@@ -168,5 +168,8 @@ async fn an_endless_line_is_cut_off() {
     let head = lines("{\"type\":\"ADDED\",\"version\":1,\"object\":\"");
     let server = FakeServer::replying([Reply::Endless(head, vec![b'x'; 1 << 20])]).await;
     let error = watch(&server).next().await.unwrap_err();
-    assert!(matches!(&error, Error::Malformed { why, .. } if why.contains("longer than")), "{error}");
+    assert!(
+        matches!(&error, Error::Malformed { source, .. } if source.to_string().contains("longer than")),
+        "{error}"
+    );
 }

@@ -71,11 +71,6 @@ impl Level {
 
 pub(super) fn unreachable(error: &Error) -> Check {
     let found = error.to_string();
-    let lower = found.to_lowercase();
-    let about_plain =
-        ["corrupt message", "invalidcontenttype", "wrong version"].iter().any(|word| lower.contains(word));
-    let about_trust =
-        ["certificate", "unknownissuer", "tls", "handshake"].iter().any(|word| lower.contains(word));
     match error {
         Error::Configuration(_) | Error::Invalid(_) => Check::fail(
             "settings",
@@ -83,13 +78,15 @@ pub(super) fn unreachable(error: &Error) -> Check {
             found,
             "check --token-file, --ca-file and the headers, or token_file, token_command, ca_file and headers of the context",
         ),
-        Error::Unreachable { .. } if about_plain => Check::fail(
-            "encryption",
-            Exit::Unreachable,
-            found,
-            "the server does not speak TLS on this port: use http://, or another port",
-        ),
-        Error::Unreachable { .. } if about_trust => Check::fail(
+        Error::Unreachable { .. } if matches!(error.tls(), Some(rustls::Error::InvalidMessage(_))) => {
+            Check::fail(
+                "encryption",
+                Exit::Unreachable,
+                found,
+                "the server does not speak TLS on this port: use http://, or another port",
+            )
+        }
+        Error::Unreachable { .. } if error.tls().is_some() => Check::fail(
             "encryption",
             Exit::Unreachable,
             found,
@@ -198,12 +195,15 @@ mod tests {
 
     #[test]
     fn a_certificate_that_is_not_trusted_is_told_apart_from_a_server_that_is_not_there() {
-        let unreachable = |why: &str| {
-            let error = Error::Unreachable { url: "https://h".to_owned(), why: why.to_owned() };
-            super::unreachable(&error).what
+        let unreachable = |source: io::Error| {
+            let check = super::unreachable(&Error::unreachable("https://h", source));
+            (check.what, check.fix)
         };
-        assert_eq!(unreachable("invalid peer certificate: UnknownIssuer"), "encryption");
-        assert_eq!(unreachable("received corrupt message of type InvalidContentType"), "encryption");
-        assert_eq!(unreachable("Connection refused (os error 111)"), "server");
+        let tls = |error: rustls::Error| unreachable(io::Error::other(error));
+        let untrusted = tls(rustls::CertificateError::UnknownIssuer.into());
+        let plain = tls(rustls::InvalidMessage::InvalidContentType.into());
+        assert_eq!((untrusted.0, plain.0), ("encryption", "encryption"));
+        assert_ne!(untrusted.1, plain.1);
+        assert_eq!(unreachable(io::ErrorKind::ConnectionRefused.into()).0, "server");
     }
 }
