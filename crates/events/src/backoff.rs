@@ -1,4 +1,4 @@
-//! Waits between deliveries of an event that failed, and between attempts to connect to a broker.
+//! Waits after failures, which double: between deliveries of an event, and between attempts to connect to a broker.
 
 use std::time::Duration;
 
@@ -9,21 +9,20 @@ const LONGEST_RECONNECT: Duration = Duration::from_secs(30);
 /// After this many doublings every wait has reached its maximum.
 const DOUBLINGS: u32 = 31;
 
-/// The wait before the next delivery: `initial`, doubled with every failure after the first, up to `longest`.
-pub(crate) fn after_failures(failures: u32, initial: Duration, longest: Duration) -> Duration {
-    let delays =
-        ExponentialBuilder::new().with_min_delay(initial).with_max_delay(longest).without_max_times();
-    nth(delays.build(), failures).min(longest)
+/// `first`, doubled this many times, up to `longest`.
+pub fn doubled(times: u32, first: Duration, longest: Duration) -> Duration {
+    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest).without_max_times();
+    nth(delays.build(), times).min(longest)
 }
 
 /// The wait before connecting again: between half and all of 500 ms, doubled with every failure up to 30 s. The jitter
 /// keeps processes that lost a broker together from returning to it together.
 pub(crate) fn reconnect_after(failures: u32) -> Duration {
-    nth(reconnects(), failures)
+    nth(reconnects(), failures.saturating_sub(1))
 }
 
-fn nth(mut delays: ExponentialBackoff, failures: u32) -> Duration {
-    delays.nth(failures.saturating_sub(1).min(DOUBLINGS) as usize).unwrap_or_default()
+fn nth(mut delays: ExponentialBackoff, times: u32) -> Duration {
+    delays.nth(times.min(DOUBLINGS) as usize).unwrap_or_default()
 }
 
 /// Jitter adds up to the delay itself, so the delays are half of the bounds.
@@ -67,11 +66,10 @@ mod tests {
     #[test]
     fn redeliveries_wait_one_second_doubling_to_five_minutes() {
         let Options { backoff_initial, backoff_max, .. } = Options::default();
-        let waits: Vec<u64> = (1..=11)
-            .map(|failures| after_failures(failures, backoff_initial, backoff_max).as_secs())
-            .collect();
+        let waits: Vec<u64> =
+            (0..11).map(|times| doubled(times, backoff_initial, backoff_max).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-        assert_eq!(after_failures(u32::MAX, Duration::from_secs(1), Duration::MAX).as_secs(), 1 << 31);
+        assert_eq!(doubled(u32::MAX, Duration::from_secs(1), Duration::MAX).as_secs(), 1 << 31);
     }
 
     #[test]

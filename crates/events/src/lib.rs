@@ -5,7 +5,7 @@
 //! messages, delivers them with a count, takes them back, and keeps dead letters.
 #![forbid(unsafe_code)]
 
-mod backoff;
+pub mod backoff;
 mod broker;
 pub mod config;
 mod dead_letters;

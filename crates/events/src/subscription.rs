@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::backoff::{Reconnect, after_failures};
+use crate::backoff::{Reconnect, doubled};
 use crate::broker::{Broker, RawMessage, Receipt, Source};
 use crate::error::BrokerError;
 use crate::event::Event;
@@ -334,7 +334,7 @@ impl Shared {
     }
 
     fn wait_after(&self, attempt: u32) -> Duration {
-        after_failures(attempt, self.options.backoff_initial, self.options.backoff_max)
+        doubled(attempt.saturating_sub(1), self.options.backoff_initial, self.options.backoff_max)
     }
 
     fn settled(&self, result: Result<(), BrokerError>, permit: OwnedSemaphorePermit) {

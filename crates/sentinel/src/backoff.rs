@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use backon::{BackoffBuilder as _, ExponentialBuilder};
 use hyperfleet_core::Timestamp;
+use hyperfleet_events::backoff::doubled;
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
@@ -14,12 +14,6 @@ pub fn after_failures(failures: u32, jitter: f64, retry_after: Option<Duration>)
     let wait =
         doubled(failures.saturating_sub(1), FIRST, LONGEST).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0);
     wait.max(retry_after.unwrap_or_default().min(LONGEST))
-}
-
-/// `first`, doubled this many times, up to `longest`.
-pub(crate) fn doubled(times: u32, first: Duration, longest: Duration) -> Duration {
-    let delays = ExponentialBuilder::new().with_min_delay(first).with_max_delay(longest).without_max_times();
-    delays.build().nth(times.min(16) as usize).unwrap_or(longest)
 }
 
 /// The time that much later.

@@ -11,8 +11,9 @@
 use std::time::Duration;
 
 use hyperfleet_core::Timestamp;
+use hyperfleet_events::backoff::doubled;
 
-use crate::backoff::{age, doubled, later};
+use crate::backoff::{age, later};
 use crate::observed::{Inputs, Observed, Reconciled};
 
 /// The first repetition for a resource that is not reconciled; each further one waits twice as long.
