@@ -31,10 +31,10 @@ pub struct Undo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     conditions: Option<RawJson>,
     /// The conditions that differ beyond their times, each with its index in the list.
-    #[serde(default, rename = "said", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replaced: IndexedConditions,
     /// The `last_updated_time` of every condition, in microseconds.
-    #[serde(default, rename = "confirmed", skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     updated_times: Vec<i64>,
 }
 

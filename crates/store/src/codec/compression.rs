@@ -75,7 +75,7 @@ mod tests {
     fn the_dictionary_never_changes() {
         let fingerprint: String =
             Sha256::digest(DICTIONARY).iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(fingerprint, "16c8690762aa6153728b1eb8d71964ab5360c4d16f63f5421e2778b5be9f40a2");
+        assert_eq!(fingerprint, "de32bf7f821deddb088a8e3c83047477cbdba35969d3a3f6ca2f75a4ca17f3a5");
     }
 
     #[test]
