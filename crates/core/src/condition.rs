@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::json::write_string;
 use crate::time::PRINTED;
@@ -34,7 +34,7 @@ const UP_TO_UPDATED: usize = CREATED.len() + PRINTED + "\"".len() + LAST_UPDATED
 const TIMES: usize = UP_TO_UPDATED + PRINTED + LAST_TRANSITION.len() + PRINTED + "\"}".len();
 
 /// Whether a condition holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Status {
     /// The condition holds.
     True,
@@ -57,7 +57,7 @@ impl Status {
 }
 
 /// One entry of `status.conditions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Condition {
     /// The type, such as `Reconciled`.
     #[serde(rename = "type")]
@@ -78,11 +78,24 @@ pub struct Condition {
     pub last_transition_time: Timestamp,
 }
 
+impl Condition {
+    /// Every condition of `conditions`, in order. Fails only when the store holds something that was not written by us.
+    pub fn parse_all(conditions: &str) -> Result<Vec<Self>, Error> {
+        let parsed = ConditionRef::parse_all(conditions)
+            .and_then(|condition_refs| condition_refs.iter().map(ConditionRef::to_condition).collect());
+        parsed.ok_or_else(not_stored_form)
+    }
+}
+
 /// The `last_updated_time` of each condition in `conditions`, in order.
 pub fn last_updated_times(conditions: &RawJson) -> Result<Vec<Timestamp>, Error> {
     let times = ConditionRef::parse_all(conditions.as_str())
-        .and_then(|conditions| conditions.iter().map(ConditionRef::last_updated_time).collect());
-    times.ok_or_else(|| Error::internal("conditions are not in the stored form"))
+        .and_then(|condition_refs| condition_refs.iter().map(ConditionRef::last_updated_time).collect());
+    times.ok_or_else(not_stored_form)
+}
+
+fn not_stored_form() -> Error {
+    Error::internal("conditions are not in the stored form")
 }
 
 /// `conditions` with these `last_updated_time`s, in order.
@@ -169,10 +182,27 @@ impl<'a> ConditionRef<'a> {
         around(self) == around(other)
     }
 
+    /// The condition as an owned value.
+    fn to_condition(&self) -> Option<Condition> {
+        Some(Condition {
+            kind: self.kind.clone().into_owned(),
+            status: self.status,
+            reason: self.reason.clone().into_owned(),
+            message: self.message.clone().into_owned(),
+            observed_generation: self.observed_generation,
+            created_time: self.time_at(self.text.len() - TIMES + CREATED.len())?,
+            last_updated_time: self.last_updated_time()?,
+            last_transition_time: self.time_at(self.text.len() - PRINTED - "\"}".len())?,
+        })
+    }
+
     /// Its `last_updated_time`.
     pub(crate) fn last_updated_time(&self) -> Option<Timestamp> {
-        let at = self.updated();
-        Timestamp::parse(self.text.get(at..at + PRINTED)?)
+        self.time_at(self.updated())
+    }
+
+    fn time_at(&self, start: usize) -> Option<Timestamp> {
+        Timestamp::parse(self.text.get(start..start + PRINTED)?)
     }
 
     /// The position of `last_updated_time`.
@@ -296,6 +326,7 @@ mod tests {
         ) {
             let before: Vec<_> = given.iter().map(|(m, t, _)| condition(m.clone(), *t)).collect();
             let text = RawJson::from_value(&before);
+            prop_assert_eq!(&Condition::parse_all(text.as_str()).unwrap(), &before);
             let condition_refs = ConditionRef::parse_all(text.as_str()).unwrap();
             prop_assert_eq!(condition_refs.len(), before.len());
             for ((condition_ref, before), (_, micros, restates)) in condition_refs.iter().zip(before).zip(&given) {

@@ -305,7 +305,7 @@ mod tests {
 
     /// The state after an event, and whether it is a change.
     fn after(state: &Resource, event: &Event) -> (Resource, bool) {
-        let mut conditions: Vec<Condition> = state.conditions.parse().unwrap();
+        let mut conditions = Condition::parse_all(state.conditions.as_str()).unwrap();
         let mut next = Resource { version: state.version.next(), ..state.clone() };
         match event {
             Event::Message(place, words) => {
@@ -372,7 +372,7 @@ mod tests {
         let old =
             format!(r#"{{"version":1,"conditions":{}}}"#, RawJson::from_value(&[condition(7)]).as_str());
         let undo: Undo = serde_json::from_str(&old).unwrap();
-        assert_eq!(undo.apply(&after).conditions.parse::<Vec<Condition>>().unwrap(), [condition(7)]);
+        assert_eq!(Condition::parse_all(undo.apply(&after).conditions.as_str()).unwrap(), [condition(7)]);
         assert_eq!(undo.touched(), 64);
     }
 }

@@ -78,7 +78,7 @@ pub(super) fn refresh(
     resource: &mut Resource,
     input: &AggregationInput<'_>,
 ) -> Result<Refreshed, Error> {
-    let before: Vec<Condition> = resource.conditions.parse()?;
+    let before = Condition::parse_all(resource.conditions.as_str())?;
     let previous = |kind: &str| before.iter().find(|c| c.kind == kind);
     let facts = Facts::of(entity, resource, input.summaries, input.children, input.cause, input.now);
     let gone = facts.is_gone();

@@ -5,16 +5,13 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::tree::{
     Comparison, ConditionPart, Field, Filter, Literal, Predicate, Segment, Test, TextColumn, TimeColumn,
 };
 use super::{SortField, SortKey};
-use crate::{
-    Condition, Decimal, Error, Labels, Phase, RawJson, References, Resource, ResourceId, Timestamp, View,
-};
+use crate::{Condition, Decimal, Error, Labels, Phase, References, Resource, ResourceId, Timestamp, View};
 
 /// A resource that filters are evaluated on. Its JSON members are parsed when a filter first reads them, once for all
 /// filters.
@@ -58,12 +55,15 @@ impl<'a> Candidate<'a> {
             Field::Text(column) => self.text(*column).map(FieldValue::Text),
             Field::Generation => Some(FieldValue::Number(self.resource.generation.into())),
             Field::Time(column) => self.time(*column).map(FieldValue::Time),
-            Field::Label(key) => read(&self.labels, &self.resource.labels)?.get(key).map(FieldValue::text),
+            Field::Label(key) => {
+                read(&self.labels, || self.resource.labels.parse())?.get(key).map(FieldValue::text)
+            }
             Field::Spec(path) => {
-                spec_value(read(&self.spec, &self.resource.spec)?, path).and_then(FieldValue::json)
+                spec_value(read(&self.spec, || self.resource.spec.parse())?, path).and_then(FieldValue::json)
             }
             Field::Condition { kind, part } => {
-                let conditions = read(&self.conditions, &self.resource.conditions)?;
+                let conditions =
+                    read(&self.conditions, || Condition::parse_all(self.resource.conditions.as_str()))?;
                 conditions
                     .iter()
                     .find(|condition| condition.kind == *kind)
@@ -107,15 +107,13 @@ impl<'a> Candidate<'a> {
     }
 }
 
-/// Parses a JSON member, unless it has been parsed before.
-fn read<'c, T: DeserializeOwned>(known: &'c OnceLock<T>, json: &RawJson) -> Result<&'c T, Error> {
-    match known.get() {
-        Some(value) => Ok(value),
-        None => {
-            let value = json.parse()?;
-            Ok(known.get_or_init(|| value))
-        }
+/// The parsed JSON member, which is parsed when it is read first.
+fn read<T>(parsed: &OnceLock<T>, parse: impl FnOnce() -> Result<T, Error>) -> Result<&T, Error> {
+    if let Some(value) = parsed.get() {
+        return Ok(value);
     }
+    let value = parse()?;
+    Ok(parsed.get_or_init(|| value))
 }
 
 /// The value at a path below a spec. A null is no value.

@@ -273,7 +273,7 @@ fn without_spec(resource: Resource) -> Resource {
 }
 
 fn pending_since(resource: &Resource) -> Option<Timestamp> {
-    let reconciled = resource.conditions.parse::<Vec<Condition>>().unwrap().swap_remove(0);
+    let reconciled = Condition::parse_all(resource.conditions.as_str()).unwrap().swap_remove(0);
     assert_eq!(reconciled.kind, "Reconciled");
     (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
 }

@@ -85,7 +85,8 @@ fn condition<T>(
     let Some((_, part)) = ConditionPart::ALL.iter().find(|(name, _)| *name == part) else { return Ok(None) };
     let conditions = call.get_raw(0).as_str()?;
     CONDITIONS.with_borrow_mut(|last| {
-        last.parsed(conditions, json, |conditions| {
+        let parse = |text: &str| Condition::parse_all(text).map_err(wrong);
+        last.parsed(conditions, parse, |conditions| {
             let index = conditions.iter().position(|condition| condition.kind == kind)?;
             find(index, &conditions[index], *part)
         })

@@ -186,7 +186,7 @@ impl Replica {
 
 /// When an adapter was last heard of, as a resource says.
 pub(crate) fn heard_at(resource: &Resource, adapter: &str) -> Timestamp {
-    let conditions: Vec<Condition> = resource.conditions.parse().unwrap();
+    let conditions = Condition::parse_all(resource.conditions.as_str()).unwrap();
     let kind = format!("{}{}Successful", adapter[..1].to_uppercase(), &adapter[1..]);
     conditions.into_iter().find(|condition| condition.kind == kind).unwrap().last_updated_time
 }

@@ -95,7 +95,7 @@ fn one(context: &ExplainContext<'_>, left: &Left<'_>, child: &Resource) -> Resul
 
 /// The message of a resource's own `Reconciled`.
 fn words(resource: &Resource) -> Result<String, Error> {
-    let conditions: Vec<Condition> = resource.conditions.parse()?;
+    let conditions = Condition::parse_all(resource.conditions.as_str())?;
     let reconciled = conditions.into_iter().find(|condition| condition.kind == reconciled::TYPE);
     Ok(reconciled.map(|condition| condition.message).unwrap_or_default())
 }
