@@ -98,12 +98,10 @@ impl Decimal {
     }
 
     /// How many digits stand before the point; for a number below one, minus how many zeros follow the point.
-    pub fn magnitude(&self) -> i128 {
+    fn magnitude(&self) -> i128 {
         self.exponent + self.digits.len() as i128
     }
-}
 
-impl Decimal {
     /// A text that sorts by code point as the number does, for stores that cannot compare numbers of any size:
     /// sign, how far the first digit is from the point, digits. Negative ones are turned upside down.
     pub fn sort_key(&self) -> String {

@@ -171,8 +171,8 @@ impl Faults {
     }
 
     /// Puts them in the order of the fields that they are about.
-    pub fn sort_by_field<K: Ord>(&mut self, mut place: impl FnMut(&str) -> K) {
-        self.0.sort_by_cached_key(|fault| place(&fault.field));
+    pub fn sort_by_field<K: Ord>(&mut self, mut key: impl FnMut(&str) -> K) {
+        self.0.sort_by_cached_key(|fault| key(&fault.field));
     }
 
     /// Whether nothing was wrong.

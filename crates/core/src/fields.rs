@@ -141,8 +141,9 @@ pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
             let kept: Vec<Value> = items
                 .iter()
                 .enumerate()
-                .filter_map(|(place, item)| {
-                    let below: Vec<&[String]> = paths.iter().filter_map(|path| within(path, place)).collect();
+                .filter_map(|(index, item)| {
+                    let below: Vec<&[String]> =
+                        paths.iter().filter_map(|path| below_index(path, index)).collect();
                     let part = if below.is_empty() { return None } else { project(item, &below) };
                     part.or_else(|| item.is_object().then(|| Map::new().into()))
                 })
@@ -154,9 +155,9 @@ pub(crate) fn project(value: &Value, paths: &[&[String]]) -> Option<Value> {
 }
 
 /// What a path selects of the element at an index of a list.
-fn within(path: &[String], place: usize) -> Option<&[String]> {
+fn below_index(path: &[String], index: usize) -> Option<&[String]> {
     match path[0].parse::<usize>() {
-        Ok(number) => (number == place).then(|| &path[1..]),
+        Ok(number) => (number == index).then(|| &path[1..]),
         Err(_) => Some(path),
     }
 }
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_keeps_its_place_in_the_tree() {
+    fn a_part_keeps_its_position_in_the_tree() {
         let value = json!({"a": {"b": 1, "c": 2}, "d": [{"e": 1, "f": 2}, {"f": 3}]});
         let paths = [vec!["a".to_owned(), "b".to_owned()], vec!["d".to_owned(), "e".to_owned()]];
         let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();

@@ -110,7 +110,7 @@ impl Operation {
 
     /// How deep a value at the path may nest: a spec may have MAX_DEPTH levels, and the document
     /// around it is one more.
-    fn room(&self) -> usize {
+    fn remaining_depth(&self) -> usize {
         (MAX_DEPTH + 1).saturating_sub(self.path.segments.len())
     }
 
@@ -137,7 +137,7 @@ pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<()
         match &op.kind {
             OperationKind::Add(value) => add(document, op, value.clone(), &mut shifted)?,
             OperationKind::Replace(value) => {
-                if depth_exceeds(value, op.room()) {
+                if depth_exceeds(value, op.remaining_depth()) {
                     return Err(op.too_large("the document would be nested too deeply"));
                 }
                 *find_mut(document, &op.path.segments).ok_or_else(|| op.missing_path(&op.path))? =
@@ -183,7 +183,7 @@ pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<()
 }
 
 fn add(document: &mut Value, op: &Operation, value: Value, shifted: &mut usize) -> Result<(), Error> {
-    if depth_exceeds(&value, op.room()) {
+    if depth_exceeds(&value, op.remaining_depth()) {
         return Err(op.too_large("the document would be nested too deeply"));
     }
     let Some((last, parents)) = op.path.segments.split_last() else {

@@ -40,20 +40,20 @@ impl<T> ByAdapter<T> {
 }
 
 impl<T: OfAdapter> ByAdapter<T> {
-    fn place(&self, adapter: &str) -> Result<usize, usize> {
+    fn position(&self, adapter: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|thing| thing.adapter().cmp(adapter))
     }
 
     pub(super) fn get(&self, adapter: &str) -> Option<&T> {
-        self.place(adapter).ok().map(|place| &self.0[place])
+        self.position(adapter).ok().map(|position| &self.0[position])
     }
 
     /// Inserts a value, and returns the adapter's value before it.
     pub(super) fn insert(&mut self, thing: T) -> Option<T> {
-        match self.place(thing.adapter()) {
-            Ok(place) => Some(std::mem::replace(&mut self.0[place], thing)),
-            Err(place) => {
-                self.0.insert(place, thing);
+        match self.position(thing.adapter()) {
+            Ok(position) => Some(std::mem::replace(&mut self.0[position], thing)),
+            Err(position) => {
+                self.0.insert(position, thing);
                 None
             }
         }

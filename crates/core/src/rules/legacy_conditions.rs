@@ -32,7 +32,7 @@ struct Step {
 
 impl Step {
     /// The condition stays as it was; one that was not there is as at creation.
-    fn stay(status: Status) -> Self {
+    fn unchanged(status: Status) -> Self {
         Self {
             status,
             words: None,
@@ -107,14 +107,14 @@ fn ready(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
             } else if was == Status::False && facts.adapters.iter().any(|a| a.summary.is_none()) {
                 step(was, Some(facts.now), None)
             } else {
-                Step { words: (was == Status::False).then_some(words), ..Step::stay(was) }
+                Step { words: (was == Status::False).then_some(words), ..Step::unchanged(was) }
             }
         }
         Some(report) if report.generation == generation => match was {
             Status::False => step(was, oldest(facts), None),
             Status::True => step(Status::False, Some(report.time), Some(report.time)),
         },
-        Some(_) => Step::stay(was),
+        Some(_) => Step::unchanged(was),
     }
 }
 
@@ -123,19 +123,19 @@ fn available(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
     let was = previous.map_or(Status::False, |p| p.status);
     let Some(common) = common_generation(facts) else {
         return match previous {
-            None => Step { observed_generation: Some(facts.generation), ..Step::stay(was) },
-            Some(_) => Step::stay(was),
+            None => Step { observed_generation: Some(facts.generation), ..Step::unchanged(was) },
+            Some(_) => Step::unchanged(was),
         };
     };
     let report = cause(facts);
     if report.is_some_and(|report| report.generation != common) {
-        return Step::stay(was);
+        return Step::unchanged(was);
     }
     let status =
         if facts.summaries().all(ReportSummary::is_available) { Status::True } else { Status::False };
     // A generation, a deletion or a child changes nothing here; only another set of adapters does.
     if report.is_none() && status == was && previous.is_some() {
-        return Step::stay(was);
+        return Step::unchanged(was);
     }
     let moment = report.map_or(facts.changed, |report| report.time);
     let became_false = was == Status::True && status == Status::False;

@@ -88,13 +88,13 @@ impl From<SearchError> for Error {
 
 /// The part of the query around a character, and a line with a caret under it. A character takes one column
 /// in both, so what moves the column, such as a tab, is shown as a space.
-fn excerpt(query: &str, place: usize) -> String {
-    let from = place.saturating_sub(SHOWN);
+fn excerpt(query: &str, position: usize) -> String {
+    let from = position.saturating_sub(SHOWN);
     let cut_before = if from > 0 { "…" } else { "" };
     let mut chars = query.chars().skip(from).map(|c| if c.is_control() { ' ' } else { c });
-    let shown: String = chars.by_ref().take(place - from + SHOWN).collect();
+    let shown: String = chars.by_ref().take(position - from + SHOWN).collect();
     let cut_behind = if chars.next().is_some() { "…" } else { "" };
-    let column = cut_before.chars().count() + place - from;
+    let column = cut_before.chars().count() + position - from;
     format!("  {cut_before}{shown}{cut_behind}\n  {}^", " ".repeat(column))
 }
 
@@ -103,14 +103,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_under_the_place() {
+    fn the_caret_stands_under_the_position() {
         assert_eq!(excerpt("name = foo", 7), "  name = foo\n         ^");
         assert_eq!(excerpt("näme\t= ", 7), "  näme = \n         ^");
         assert_eq!(excerpt("", 0), "  \n  ^");
     }
 
     #[test]
-    fn a_long_query_is_cut_around_the_place() {
+    fn a_long_query_is_cut_around_the_position() {
         let query = format!("{}!{}", "a".repeat(100), "b".repeat(100));
         let expected = format!("  …{}!{}…\n  {}^", "a".repeat(40), "b".repeat(39), " ".repeat(41));
         assert_eq!(excerpt(&query, 100), expected);

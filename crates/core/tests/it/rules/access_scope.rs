@@ -64,7 +64,7 @@ fn descendants_of_a_resource_outside_of_the_access_scope_are_not_loaded() {
 }
 
 #[test]
-fn a_resource_that_comes_into_sight_within_a_batch_goes_with_all_below_it() {
+fn a_resource_that_becomes_visible_within_a_batch_goes_with_all_below_it() {
     let (mut database, [cluster, pool]) = tree();
     let batch = [relabel(cluster), delete(&database, cluster)];
     for answer in database.run(&batch, Timestamp::from_micros(2)) {
