@@ -63,7 +63,7 @@ static CLUSTER: LazyLock<Resource> = LazyLock::new(|| Resource {
 
 static CANDIDATES: LazyLock<[Candidate<'static>; 2]> = LazyLock::new(|| {
     let view =
-        View { catalog: &CATALOG, contract: Contract::DOCUMENTED, tenancy: true, base: "/api/hyperfleet/v1" };
+        View { catalog: &CATALOG, contract: Contract::Documented, tenancy: true, base: "/api/hyperfleet/v1" };
     [Candidate::new(view, &POOL), Candidate::new(view, &CLUSTER)]
 });
 

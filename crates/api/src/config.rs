@@ -265,7 +265,7 @@ impl Config {
 
 /// The contract of this name; the table of keys allows no other.
 fn contract(name: &str) -> Contract {
-    Contract::ALL.iter().find(|(known, _)| *known == name).map_or_else(Contract::default, |(_, c)| *c)
+    Contract::ALL.iter().find(|(known, _)| *known == name).map(|(_, contract)| *contract).unwrap_or_default()
 }
 
 fn logging(settings: &Settings) -> Logging {

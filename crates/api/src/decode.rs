@@ -12,6 +12,7 @@ use hyperfleet_service::http_error::{HttpError, MALFORMED_BODY};
 use serde_json::{Map, Value};
 
 use crate::body::{self, PatchLanguage};
+use crate::contract::HttpContract;
 
 const PATCHABLE: [&str; 3] = ["spec", "labels", "references"];
 const MAX_REASON: usize = 1024;
@@ -28,6 +29,7 @@ pub(crate) fn create(
     let (mut labels, mut references) = (Labels::new(), References::new());
     // Ref types that the body names, also those with faults.
     let mut mentioned = BTreeSet::new();
+    let refuses_unknown = HttpContract::of(rulebook.contract).refuses_unknown;
     for (member, value) in members {
         match member.as_str() {
             "kind" if !value.is_null() => {
@@ -53,7 +55,7 @@ pub(crate) fn create(
             "kind" | "name" | "spec" | "labels" | "references" => {}
             // A client may send back what it read.
             managed if hyperfleet_core::is_managed(managed) => {}
-            _ if rulebook.contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
+            _ if refuses_unknown => faults.push(Fault::unknown_member(member)),
             _ => {}
         }
     }
@@ -184,7 +186,7 @@ pub(crate) fn force_delete(contract: Contract, bytes: &[u8]) -> Result<String, H
                 faults.push(Fault::wrong_type("reason", "a string", &other));
                 reason = Some(String::new());
             }
-            _ if contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
+            _ if HttpContract::of(contract).refuses_unknown => faults.push(Fault::unknown_member(member)),
             _ => {}
         }
     }
@@ -238,7 +240,7 @@ mod tests {
             catalog,
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
             base: crate::router::BASE,

@@ -11,6 +11,7 @@ use hyperfleet_service::http_error::HttpError;
 use serde_json::{Map, Value};
 
 use crate::body;
+use crate::contract::HttpContract;
 
 mod fast_path;
 
@@ -119,7 +120,7 @@ fn check_time(contract: Contract, now: Timestamp, value: &Value, faults: &mut Ve
         let message = format!("observed_time {time} is more than 5 minutes ahead of the server's time {now}");
         faults.push(Fault::value("observed_time", message, value).rule("max"));
     }
-    if let Some(oldest) = contract.oldest_report
+    if let Some(oldest) = HttpContract::of(contract).oldest_report
         && u128::try_from(now.micros() - time.micros()).is_ok_and(|age| age > oldest.as_micros())
     {
         let minutes = oldest.as_secs() / 60;

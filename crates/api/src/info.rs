@@ -40,7 +40,7 @@ pub(crate) async fn health(State(app): State<App>) -> Response {
 
 /// For routes without parameters: any is unknown.
 pub(crate) async fn without_parameters(request: Request, next: Next) -> Response {
-    checked(query::none(request.uri().query(), Contract::DOCUMENTED), request, next).await
+    checked(query::none(request.uri().query(), Contract::Documented), request, next).await
 }
 
 /// For routes whose answers may be cached by their fingerprint: any other parameter is unknown.

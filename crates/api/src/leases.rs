@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 
 use crate::app::App;
+use crate::contract::HttpContract;
 use crate::gate::{AdmittedCaller, Identified};
 use crate::precondition::precondition;
 use crate::query::{self, LeaseListParameters};
@@ -87,7 +88,7 @@ fn claim(
                 holder = Some(String::new());
             }
             ("ttl", value) => ttl = Some(check_ttl(&value, &mut faults)),
-            _ if contract.refuses_unknown => faults.push(Fault::unknown_member(member)),
+            _ if HttpContract::of(contract).refuses_unknown => faults.push(Fault::unknown_member(member)),
             _ => {}
         }
     }

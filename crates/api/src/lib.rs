@@ -9,6 +9,7 @@ mod app;
 mod body;
 mod coalesced_reads;
 pub mod config;
+mod contract;
 mod decode;
 mod decode_report;
 mod explain;

@@ -17,6 +17,7 @@ use hyperfleet_core::View;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
+use crate::contract::HttpContract;
 pub use page::{page, script, style};
 
 const SOURCE: &str = include_str!("../../../openapi/hyperfleet.yaml");
@@ -46,7 +47,7 @@ impl Document {
     pub fn build(view: View<'_>) -> Self {
         let mut document = source();
         kinds::describe(&mut document, view.catalog);
-        if !view.contract.names_lists {
+        if !HttpContract::of(view.contract).names_lists {
             forget_list_kinds(&mut document);
         }
         let json = serde_json::to_vec(&document).expect("a JSON value is always JSON");

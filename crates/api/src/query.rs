@@ -15,6 +15,7 @@ use hyperfleet_core::{Contract, Error, Fault, FaultKind, Faults, Projection, ech
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::contract::HttpContract;
 use crate::page_token::TokenSigner;
 
 pub(crate) use history::{DiffParameters, TimelineParameters, TimelineToken};
@@ -138,7 +139,7 @@ impl Query {
     /// `value` if every parameter was known and valid.
     fn finish<T>(mut self, value: T) -> Result<T, Error> {
         let mut unknown = std::mem::take(&mut self.given);
-        if !self.contract.refuses_unknown {
+        if !HttpContract::of(self.contract).refuses_unknown {
             // A misspelt filter must not be ignored.
             unknown.retain(|(name, value)| name == "search" && !value.trim().is_empty());
         }
@@ -172,7 +173,7 @@ pub(crate) fn none(raw: Option<&str>, contract: Contract) -> Result<(), Error> {
 
 /// The parameters of a file that may be cached by its fingerprint.
 pub(crate) fn asset(raw: Option<&str>) -> Result<(), Error> {
-    let mut query = Query::new(raw, Contract::DOCUMENTED);
+    let mut query = Query::new(raw, Contract::Documented);
     query.take("v");
     query.finish(())
 }
@@ -218,13 +219,14 @@ pub(crate) fn write(raw: Option<&str>, contract: Contract) -> Result<bool, Error
 
 /// The names of the parameter for the page size.
 fn page_size_names(contract: Contract) -> Vec<&'static str> {
-    if contract.page.page_size { vec!["pageSize", "size"] } else { vec!["size"] }
+    if HttpContract::of(contract).has_page_size { vec!["pageSize", "size"] } else { vec!["size"] }
 }
 
 fn page_size(query: &mut Query) -> u64 {
-    let rules = query.contract.page;
-    let page_size = if rules.page_size { query.number("pageSize", Some(rules.max)) } else { None };
-    let size = query.number("size", Some(rules.max));
+    let contract = HttpContract::of(query.contract);
+    let max = Some(contract.max_page_size);
+    let page_size = if contract.has_page_size { query.number("pageSize", max) } else { None };
+    let size = query.number("size", max);
     if let (Some(page_size), Some(size)) = (page_size, size)
         && page_size != size
     {
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_parameter_gets_a_suggestion() {
-        let error = write(Some("dryrun=true"), Contract::DOCUMENTED).unwrap_err();
+        let error = write(Some("dryrun=true"), Contract::Documented).unwrap_err();
         assert_eq!(error.code(), "HYPERFLEET-VAL-004");
         assert!(error.detail.contains("did you mean dryRun?"), "{}", error.detail);
     }

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use hyperfleet_core::{Contract, Error, Projection, Report, Resource, Version, View, printed_size};
 use hyperfleet_store::{LeasePage, Page, ReportPage, TimelinePage};
 
+use crate::contract::HttpContract;
+
 /// One resource.
 pub(crate) fn resource(
     view: View<'_>,
@@ -31,7 +33,7 @@ pub(crate) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(crate) fn new(contract: Contract, kind: &'a str, page: u64, size: usize, total: Option<u64>) -> Self {
-        Self { kind: contract.names_lists.then_some(kind), page, size, total }
+        Self { kind: HttpContract::of(contract).names_lists.then_some(kind), page, size, total }
     }
 }
 

@@ -11,6 +11,7 @@ use axum::{Extension, Router, middleware};
 use tower::layer::layer_fn;
 
 use crate::app::App;
+use crate::contract::HttpContract;
 use crate::gate::RouteRequirements;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
@@ -46,7 +47,7 @@ fn routes(app: &App) -> Routes {
     let mut routes = Routes::default();
 
     let bare = |methods: MethodRouter<App>| {
-        if view.contract.refuses_unknown {
+        if HttpContract::of(view.contract).refuses_unknown {
             methods.layer(middleware::from_fn(info::without_parameters))
         } else {
             methods

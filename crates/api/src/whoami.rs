@@ -17,7 +17,7 @@ use crate::{body, query};
 
 /// `GET B/whoami`.
 pub(crate) async fn whoami(caller: AdmittedCaller, RawQuery(raw): RawQuery) -> HandlerResult {
-    query::none(raw.as_deref(), Contract::DOCUMENTED)?;
+    query::none(raw.as_deref(), Contract::Documented)?;
     let tenant: Option<Value> =
         caller.tenant().map(|tenant| RawJson::from_stored(tenant.as_str()).parse()).transpose()?;
     let mut document = json!({"identity": caller.identity(), "system": caller.is_system()});
@@ -37,7 +37,7 @@ pub(crate) async fn check(
     RawQuery(raw): RawQuery,
     request: Request<Body>,
 ) -> HandlerResult {
-    query::none(raw.as_deref(), Contract::DOCUMENTED)?;
+    query::none(raw.as_deref(), Contract::Documented)?;
     body::require_json(request.headers())?;
     let question = body::parse_object(&body::read(&app, request).await?)?;
     let (verb, kind, id) = read(&app, &question)?;

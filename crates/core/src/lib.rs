@@ -49,7 +49,7 @@ pub use command::{
     Caller, Command, Create, Delete, ForceDelete, Intent, Patch, PatchBody, ResourcePath, SubmitReport,
 };
 pub use condition::{Condition, Status, last_updated_times, statuses, with_last_updated_times};
-pub use contract::{Contract, PageRules};
+pub use contract::Contract;
 pub use decimal::Decimal;
 pub use diff::{FieldChange, diff};
 pub use entity::{

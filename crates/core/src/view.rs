@@ -42,7 +42,7 @@ impl View<'_> {
         match self.catalog.get(kind) {
             None => step("resources", id),
             Some(entity) => {
-                if self.contract.nests_children {
+                if self.contract.nests_children() {
                     let owners = self.catalog.lineage(entity);
                     owners.iter().zip(ancestors).for_each(|(owner, id)| step(&owner.plural, *id));
                 }

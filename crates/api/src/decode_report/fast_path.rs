@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn both(body: &str) -> (Option<Submission>, Option<Submission>) {
-        let contract = Contract::DOCUMENTED;
+        let contract = Contract::Documented;
         (
             report(contract, now(), body.as_bytes()),
             super::super::report_or_faults(contract, now(), body.as_bytes()).ok(),

@@ -26,7 +26,7 @@ fn document(kinds: Vec<EntityDescriptor>) -> Value {
     serde_json::from_slice(
         &Document::build(View {
             catalog: &catalog,
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             tenancy: false,
             base: "/api/hyperfleet/v1",
         })
@@ -232,7 +232,7 @@ fn json_and_yaml_are_the_same_document() {
     for kinds in catalogs() {
         let document = Document::build(View {
             catalog: &Catalog::new(kinds).unwrap(),
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             tenancy: false,
             base: "/api/hyperfleet/v1",
         });
@@ -296,7 +296,7 @@ async fn the_document_and_its_page_are_served_and_revalidated() {
     let document = when_asked(|| {
         Document::build(View {
             catalog: &Catalog::new(Catalog::default_descriptors()).unwrap(),
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             tenancy: false,
             base: "/api/hyperfleet/v1",
         })

@@ -10,6 +10,7 @@ use hyperfleet_core::{Catalog, Contract, Error, Fault, FaultKind, Projection, Re
 use serde::{Deserialize, Serialize};
 
 use super::{Query, page_size};
+use crate::contract::HttpContract;
 use crate::page_token::{Token, TokenSigner};
 
 /// The parameters of a list.
@@ -127,7 +128,7 @@ impl Given {
         Criteria {
             search: self.search,
             order: print_order(&self.order.unwrap_or_else(newest_first)),
-            show_deleted: self.show_deleted.unwrap_or(contract.lists_finalizing),
+            show_deleted: self.show_deleted.unwrap_or(HttpContract::of(contract).lists_finalizing),
             referring_to: self.referring_to,
             kind: self.kind.map(|kind| kind.to_string()),
         }
@@ -270,7 +271,7 @@ mod tests {
         ListParameters::parse(
             Some(raw),
             &catalog,
-            Contract::DOCUMENTED,
+            Contract::Documented,
             Options::default(),
             true,
             (&token_signer, "/clusters"),

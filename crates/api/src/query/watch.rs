@@ -7,6 +7,7 @@ use hyperfleet_core::{Catalog, Contract, Error, Projection, ResourceId, Version}
 
 use super::list::kind;
 use super::{Query, page_size_names};
+use crate::contract::HttpContract;
 
 /// The parameters of a watch.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl WatchParameters {
                 query.fault(name, format!("{name} has no meaning beside watch"), Some(&value), "exclusive");
             }
         }
-        let show_deleted = show_deleted.unwrap_or(contract.lists_finalizing);
+        let show_deleted = show_deleted.unwrap_or(HttpContract::of(contract).lists_finalizing);
         query.finish(Self { since, fields, search, show_deleted, kind })
     }
 

@@ -26,7 +26,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         catalog,
         schemas,
         max_member_bytes: 1 << 20,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
         base: BASE,

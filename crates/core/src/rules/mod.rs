@@ -69,7 +69,7 @@ impl Rulebook {
             "required_adapters": entity.required_adapters,
             "conditions": mappings,
             "legacy_conditions": self.legacy_conditions,
-            "nested_hrefs": self.contract.nests_children,
+            "nested_hrefs": self.contract.nests_children(),
             "rules": RULES,
         })
         .to_string()

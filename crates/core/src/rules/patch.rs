@@ -69,7 +69,7 @@ pub(super) fn decide(
     }
 
     let changes_generation =
-        |e: &Entry| e.action != Action::LabelsChanged || rulebook.contract.labels_change_generation;
+        |e: &Entry| e.action != Action::LabelsChanged || rulebook.contract.labels_change_generation();
     let new_generation = entries.iter().any(changes_generation);
     let mut resource = Resource {
         generation: current.generation + i64::from(new_generation),
@@ -122,7 +122,7 @@ fn patched(
         "references": untouched,
     });
     match body {
-        PatchBody::Merge(patch) if rulebook.contract.patch_replaces => {
+        PatchBody::Merge(patch) if rulebook.contract.patch_replaces() => {
             for (member, value) in patch {
                 document[member] = value.clone();
             }

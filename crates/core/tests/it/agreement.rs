@@ -40,7 +40,7 @@ fn rulebook(kinds: &Kinds, legacy_conditions: bool) -> Rulebook {
         catalog: Catalog::new(descriptors).unwrap().into(),
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         legacy_conditions,
         tenancy: false,
         base: "/api/hyperfleet/v1",

@@ -53,7 +53,7 @@ fn empty_database() -> Database {
         catalog,
         schemas,
         max_member_bytes: 1 << 20,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
         base: "/api/hyperfleet/v1",

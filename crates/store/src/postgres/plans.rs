@@ -37,7 +37,7 @@ async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
     let view = View {
         catalog: &catalog,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         tenancy: false,
         base: "/api/hyperfleet/v1",
     };

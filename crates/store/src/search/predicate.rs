@@ -115,7 +115,7 @@ impl Builder<'_> {
     fn href(&self, view: View<'_>, kind: &str) -> Option<String> {
         let entity = view.catalog.get(kind)?;
         let mut parts = vec![quoted(view.base)];
-        if view.contract.nests_children {
+        if view.contract.nests_children() {
             let lineage = view.catalog.lineage(entity);
             for (level, owner) in lineage[..lineage.len() - 1].iter().enumerate() {
                 parts.push(quoted(&format!("/{}/", owner.plural)));

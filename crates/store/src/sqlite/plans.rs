@@ -29,7 +29,7 @@ fn a_page_of_a_frequent_query_is_found_by_its_index() {
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
     let view = View {
         catalog: &catalog,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         tenancy: false,
         base: "/api/hyperfleet/v1",
     };

@@ -94,7 +94,7 @@ impl Stage {
             catalog: Arc::new(Catalog::new(Vec::new()).unwrap()),
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
             base: "/api/hyperfleet/v1",

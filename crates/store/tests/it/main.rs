@@ -50,7 +50,7 @@ impl Embedded {
             catalog,
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
             base: "/api/hyperfleet/v1",

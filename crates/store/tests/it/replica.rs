@@ -63,7 +63,7 @@ impl Replica {
             catalog: Arc::new(Catalog::new(vec![cluster]).unwrap()),
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
-            contract: Contract::DOCUMENTED,
+            contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
             base: "/api/hyperfleet/v1",

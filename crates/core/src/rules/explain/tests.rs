@@ -96,7 +96,7 @@ fn cluster(generation: i64, deleted: Option<i64>, reports: Vec<Report>) -> Surro
 
 fn explained(around: &Surroundings, minute: i64) -> Explanation {
     let catalog = catalog();
-    let view = View { catalog: &catalog, contract: Contract::DOCUMENTED, tenancy: false, base: "/base" };
+    let view = View { catalog: &catalog, contract: Contract::Documented, tenancy: false, base: "/base" };
     explain(view, request, around, at(minute), STUCK_AFTER).unwrap()
 }
 

@@ -30,9 +30,9 @@ fn desired_state(fixture: &Fixture, id: ResourceId) -> [Value; 3] {
 #[test]
 fn a_patch_replaces_in_the_field_and_merges_by_the_documents() {
     for (contract, spec, labels, references) in [
-        (Contract::GO_0_2, json!({"size": 2, "deep": {"x": null}}), json!({"env": "prod"}), &["work"][..]),
+        (Contract::Go0_2, json!({"size": 2, "deep": {"x": null}}), json!({"env": "prod"}), &["work"][..]),
         (
-            Contract::DOCUMENTED,
+            Contract::Documented,
             json!({"size": 2, "zone": "a", "deep": {}}),
             json!({"tier": "gold", "env": "prod"}),
             &["home", "work"][..],
@@ -54,7 +54,7 @@ fn a_patch_replaces_in_the_field_and_merges_by_the_documents() {
 
 #[test]
 fn a_member_that_is_not_sent_stays_by_either_contract() {
-    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+    for contract in [Contract::Go0_2, Contract::Documented] {
         let (mut fixture, id, place) = prepared(contract);
         fixture.merge(id, 10, &json!({"spec": {"size": 2, "zone": "a"}})).unwrap();
         let expected = [json!({"size": 2, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
@@ -64,7 +64,7 @@ fn a_member_that_is_not_sent_stays_by_either_contract() {
 
 #[test]
 fn a_null_empties_labels_and_references_and_is_no_spec_by_either_contract() {
-    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+    for contract in [Contract::Go0_2, Contract::Documented] {
         let (mut fixture, id, _) = prepared(contract);
         let error = fixture.merge(id, 10, &json!({"spec": null})).unwrap_err();
         assert_eq!(error.code(), "HYPERFLEET-VAL-002");
@@ -75,7 +75,7 @@ fn a_null_empties_labels_and_references_and_is_no_spec_by_either_contract() {
 
 #[test]
 fn a_json_patch_changes_what_it_names_by_either_contract() {
-    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+    for contract in [Contract::Go0_2, Contract::Documented] {
         let (mut fixture, id, place) = prepared(contract);
         let operations = json!([{"op": "add", "path": "/spec/size", "value": 5}]);
         let body = PatchBody::Json(Operation::parse_all(operations.as_array().unwrap()).unwrap());
@@ -87,8 +87,7 @@ fn a_json_patch_changes_what_it_names_by_either_contract() {
 
 #[test]
 fn a_label_is_a_new_generation_in_the_field_and_not_by_the_documents() {
-    for (contract, generation, status) in [(Contract::GO_0_2, 2, "False"), (Contract::DOCUMENTED, 1, "True")]
-    {
+    for (contract, generation, status) in [(Contract::Go0_2, 2, "False"), (Contract::Documented, 1, "True")] {
         let (mut fixture, id, _) = prepared(contract);
         fixture.tell(id, test_report("dns", 1, 10));
         fixture.merge(id, 20, &json!({"labels": {"tier": "silver"}})).unwrap();
@@ -100,7 +99,7 @@ fn a_label_is_a_new_generation_in_the_field_and_not_by_the_documents() {
 
 #[test]
 fn a_patch_that_changes_nothing_changes_nothing_by_either_contract() {
-    for contract in [Contract::GO_0_2, Contract::DOCUMENTED] {
+    for contract in [Contract::Go0_2, Contract::Documented] {
         let (mut fixture, id, place) = prepared(contract);
         let contents = fixture.contents();
         let body = json!({

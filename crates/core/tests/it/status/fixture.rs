@@ -46,7 +46,7 @@ pub(super) fn rulebook(kinds: &[EntityDescriptor]) -> Rulebook {
         catalog,
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
         base: "/api/hyperfleet/v1",

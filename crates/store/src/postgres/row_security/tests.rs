@@ -145,7 +145,7 @@ async fn open(database: &Database) -> Store {
         catalog: Arc::new(Catalog::new(vec![release, cluster]).unwrap()),
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: true,
         base: "/api/hyperfleet/v1",
