@@ -38,26 +38,33 @@ const fn goal(figure: &'static str, compared_with: &'static str, bound: Bound) -
 
 const BEST: &str = "pgbench update best: /s";
 
+// Rates of the deployed shape are ten times the highest that the Go implementation reached on two cores: 530 reports,
+// 850 gets, 16 searches a second. Ratios to a limit of the machine are floors, a tenth below what 1.0.0 reached.
 #[rustfmt::skip]
 const GOALS: &[Goal] = &[
-    goal("postgresql report time only @256: /s", BEST, AtLeast(1.5)),
-    goal("postgresql report changing @256: /s", BEST, AtLeast(0.9)),
-    goal("postgresql x3 report time only @256: /s", BEST, Bound::None),
-    goal("postgresql x3 report changing @256: /s", BEST, Bound::None),
-    goal("postgresql of 100000 report time only @256: /s", "postgresql report time only @256: /s", Bound::None),
-    goal("postgresql of 100000 report changing @256: /s", "postgresql report changing @256: /s", Bound::None),
-    goal("postgresql patch @32: /s", "pgbench update @32: /s", AtLeast(0.6)),
-    goal("postgresql create @32: /s", "pgbench update @32: /s", AtLeast(0.6)),
-    goal("postgresql get @32: /s", "baseline get @32: /s", AtLeast(0.6)),
-    goal("postgresql x3 get @32: /s", "baseline get @32: /s", Bound::None),
-    goal("postgresql page of 20 @32: /s", "baseline page of 20 @32: /s", AtLeast(0.5)),
-    goal("postgresql any page of 20 @32: /s", "baseline page of 20 @32: /s", AtLeast(0.5)),
-    goal("sqlite get @32: /s", "postgresql get @32: /s", AtLeast(1.0)),
+    goal("postgresql x3 report time only @256: /s", "", AtLeast(5_300.0)),
+    goal("postgresql x3 report changing @256: /s", "", AtLeast(5_300.0)),
+    goal("postgresql x3 get @32: /s", "", AtLeast(8_500.0)),
+    goal("postgresql any page of 20 @32: /s", "", AtLeast(160.0)),
+    // Two builds in turns: an upgrade makes nothing slower.
+    goal("postgresql x3 *: this / other", "", AtLeast(1.0)),
+    goal("postgresql report time only @256: /s", "postgresql x3 report time only @256: /s", AtLeast(1.0)),
+    goal("postgresql report changing @256: /s", "postgresql x3 report changing @256: /s", AtLeast(1.0)),
+    goal("postgresql get @32: /s", "postgresql x3 get @32: /s", AtLeast(1.0)),
+    goal("postgresql of 100000 report time only @256: /s", "postgresql report time only @256: /s", AtLeast(0.5)),
+    goal("postgresql of 100000 report changing @256: /s", "postgresql report changing @256: /s", AtLeast(0.5)),
+    goal("postgresql x3 report time only @256: /s", BEST, AtLeast(0.4)),
+    goal("postgresql x3 report changing @256: /s", BEST, AtLeast(0.3)),
+    goal("postgresql patch @32: /s", "pgbench update @32: /s", AtLeast(0.4)),
+    goal("postgresql create @32: /s", "pgbench update @32: /s", AtLeast(0.4)),
+    goal("postgresql x3 get @32: /s", "baseline get @32: /s", AtLeast(0.25)),
+    goal("postgresql page of 20 @32: /s", "baseline page of 20 @32: /s", AtLeast(0.3)),
+    goal("sqlite get @32: /s", "postgresql get @32: /s", AtLeast(0.9)),
     goal("sqlite page of 20 @32: /s", "postgresql page of 20 @32: /s", AtLeast(1.0)),
     goal("sqlite any page of 20 @32: /s", "postgresql any page of 20 @32: /s", AtLeast(1.0)),
     goal("sqlite report * @256: /s", "postgresql report * @256: /s", AtLeast(0.5)),
     goal("* report * @256: p99 ms", "* report * @256: p50 ms", AtMost(10.0)),
-    goal("postgresql steady fleet of 100000: clusters", "", AtLeast(5_000_000.0)),
+    goal("postgresql x3 steady fleet of 100000: clusters", "", AtLeast(1_000_000.0)),
     goal("* list * of 100000: p50 ms", "* list * of 10000: p50 ms", AtMost(2.0)),
     goal("* list page 1000 of 100000: p50 ms", "* list everything of 100000: p50 ms", AtMost(1.2)),
     goal("* list nothing due of 100000: p50 ms", "* read by id of 100000: p50 ms", AtMost(2.0)),
@@ -128,7 +135,7 @@ impl Goal {
 fn captures<'a>(pattern: &str, name: &'a str) -> Option<Vec<&'a str>> {
     let Some((before, rest)) = pattern.split_once('*') else { return (pattern == name).then(Vec::new) };
     let name = name.strip_prefix(before)?;
-    let mut ends = name.char_indices().map(|(place, _)| place).chain([name.len()]);
+    let mut ends = name.char_indices().map(|(position, _)| position).chain([name.len()]);
     ends.find_map(|end| {
         let mut texts = captures(rest, &name[end..])?;
         texts.insert(0, &name[..end]);
@@ -206,16 +213,16 @@ mod tests {
     #[test]
     fn a_ratio_is_taken_round_by_round() {
         let figures = figures(&[
-            ("postgresql get @32: /s", &[50.0, 80.0, 21.0]),
-            ("baseline get @32: /s", &[100.0, 100.0, 30.0]),
+            ("postgresql patch @32: /s", &[50.0, 80.0, 21.0]),
+            ("pgbench update @32: /s", &[100.0, 100.0, 30.0]),
         ]);
         let table = table(&figures, false);
-        assert!(table.contains("| ≥ 0.60 | 0.70 (0.50–0.80) | ok |"), "{table}");
+        assert!(table.contains("| ≥ 0.40 | 0.70 (0.50–0.80) | ok |"), "{table}");
     }
 
     #[test]
     fn a_figure_without_its_counterpart_has_no_ratio() {
-        assert_eq!(table(&figures(&[("postgresql get @32: /s", &[50.0])]), false), "");
+        assert_eq!(table(&figures(&[("postgresql patch @32: /s", &[50.0])]), false), "");
     }
 
     #[test]
@@ -239,10 +246,10 @@ mod tests {
 
     #[test]
     fn a_goal_that_was_not_measured_keeps_its_line_without_median_and_result() {
-        let figures = figures(&[("postgresql get @32: /s", &[50.0]), ("baseline get @32: /s", &[100.0])]);
+        let figures = figures(&[("postgresql patch @32: /s", &[30.0]), ("pgbench update @32: /s", &[100.0])]);
         let whole = table(&figures, true);
         assert_eq!(whole.lines().count(), 2 + GOALS.len());
-        assert!(whole.contains("| `baseline get @32: /s` | ≥ 0.60 | 0.50 | MISS |"), "{whole}");
+        assert!(whole.contains("| `pgbench update @32: /s` | ≥ 0.40 | 0.30 | MISS |"), "{whole}");
         assert!(whole.contains("| `* idle watcher: KiB` |  | ≤ 32.0 |  |  |"), "{whole}");
         assert_eq!(table(&figures, false).lines().count(), 2 + 1);
     }

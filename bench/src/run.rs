@@ -45,15 +45,33 @@ impl Run {
     }
 }
 
-/// One line about what a result was made on.
+/// What a result was made on, in a few words.
 pub(crate) fn origin(run: &Value) -> String {
     let text = |part: &str, name: &str| match &run[part][name] {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    let machine =
-        ["time", "cpu", "cores", "memory", "kernel", "load_average", "postgresql", "server", "profile"]
-            .map(|name| format!("{name} {}", text("machine", name)))
-            .join(", ");
-    format!("{machine}; settings {}", run["settings"])
+    let machine = ["time", "server", "postgresql", "cpu"].map(|name| text("machine", name)).join(", ");
+    let [cores, clusters, rounds, seconds] =
+        [("machine", "cores"), ("settings", "clusters"), ("settings", "rounds"), ("settings", "seconds")]
+            .map(|(part, name)| text(part, name));
+    format!("{machine}, {cores} cores; {clusters} clusters, {rounds} rounds of {seconds} s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_of_a_result_is_one_short_line() {
+        let run = json!({
+            "machine": {"time": "2026-11-19T20:00:00Z", "server": "hyperfleet 1.0.0", "postgresql": "15.18",
+                "cpu": "EPYC", "cores": 2, "kernel": "6.1", "memory": "24 GB"},
+            "settings": {"clusters": 10_000, "rounds": 3, "seconds": 2, "environment": ["A=B"]},
+        });
+        assert_eq!(
+            origin(&run),
+            "2026-11-19T20:00:00Z, hyperfleet 1.0.0, 15.18, EPYC, 2 cores; 10000 clusters, 3 rounds of 2 s"
+        );
+    }
 }
