@@ -24,7 +24,7 @@ use crate::remote::session::duration;
 use crate::remote::{Session, selector};
 
 use controls::{Controls, Flow};
-use model::{Model, Phase, View, ViewOptions};
+use model::{Model, ReconciliationPhase, View, ViewOptions};
 
 /// The fields of a resource that the view needs.
 const FIELDS: &str = "id,kind,name,generation,deleted_time,owner_references,status.conditions";
@@ -109,7 +109,7 @@ async fn once(
 }
 
 fn printed(view: &View, colours: bool) -> String {
-    let mut phases = Table::new(&Phase::ALL.map(Phase::name));
+    let mut phases = Table::new(&ReconciliationPhase::ALL.map(ReconciliationPhase::name));
     phases.row(view.phases.iter().map(|count| count.to_string().into()).collect());
     let mut text = phases.render(colours);
     if !view.rows.is_empty() {
@@ -139,11 +139,11 @@ fn printed(view: &View, colours: bool) -> String {
     text
 }
 
-fn tone(phase: Phase) -> Tone {
+fn tone(phase: ReconciliationPhase) -> Tone {
     match phase {
-        Phase::Reconciled => Tone::Good,
-        Phase::Reconciling | Phase::Finalizing => Tone::Pending,
-        Phase::Degraded | Phase::Stuck => Tone::Bad,
+        ReconciliationPhase::Reconciled => Tone::Good,
+        ReconciliationPhase::Reconciling | ReconciliationPhase::Finalizing => Tone::Pending,
+        ReconciliationPhase::Degraded | ReconciliationPhase::Stuck => Tone::Bad,
     }
 }
 
