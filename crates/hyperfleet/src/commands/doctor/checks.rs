@@ -176,6 +176,8 @@ pub(super) fn identity(answer: Result<WhoAmI, Error>) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]
