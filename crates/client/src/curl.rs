@@ -8,44 +8,43 @@ use http::header::USER_AGENT;
 use crate::client::Client;
 use crate::error::Error;
 use crate::request::Request;
+use crate::send;
 
-impl Client {
-    /// The command that sends this request. The token is `$HYPERFLEET_TOKEN`, and any other secret header a variable
-    /// named after it.
-    pub fn describe(&self, request: &Request) -> Result<String, Error> {
-        let mut command = "curl -sS".to_owned();
-        if request.method != Method::GET {
-            let _ = write!(command, " -X {}", request.method);
-        }
-        if let Some(file) = &self.shared.ca_file {
-            let _ = write!(command, " --cacert {}", quoted(&file.to_string_lossy()));
-        }
-        if self.shared.tokens.is_some() {
-            command.push_str(" -H \"Authorization: Bearer $HYPERFLEET_TOKEN\"");
-        }
-        for (name, value) in &self.headers(request, None) {
-            match value.to_str() {
-                _ if *name == USER_AGENT => {}
-                Ok(value) if !self.is_secret(name.as_str()) => {
-                    let _ = write!(command, " -H {}", quoted(&format!("{name}: {value}")));
-                }
-                _ => {
-                    let variable =
-                        name.as_str().to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
-                    let _ = write!(command, " -H \"{name}: ${variable}\"");
-                }
+/// The command that sends this request. The token is `$HYPERFLEET_TOKEN`, and any other secret header a variable
+/// named after it.
+pub(crate) fn command(client: &Client, request: &Request) -> Result<String, Error> {
+    let mut command = "curl -sS".to_owned();
+    if request.method != Method::GET {
+        let _ = write!(command, " -X {}", request.method);
+    }
+    if let Some(file) = &client.shared.ca_file {
+        let _ = write!(command, " --cacert {}", quoted(&file.to_string_lossy()));
+    }
+    if client.shared.tokens.is_some() {
+        command.push_str(" -H \"Authorization: Bearer $HYPERFLEET_TOKEN\"");
+    }
+    for (name, value) in &send::headers(client, request, None) {
+        match value.to_str() {
+            _ if *name == USER_AGENT => {}
+            Ok(value) if !is_secret(client, name.as_str()) => {
+                let _ = write!(command, " -H {}", quoted(&format!("{name}: {value}")));
+            }
+            _ => {
+                let variable =
+                    name.as_str().to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+                let _ = write!(command, " -H \"{name}: ${variable}\"");
             }
         }
-        if let Some(body) = &request.body {
-            let _ = write!(command, " --data-binary {}", quoted(&String::from_utf8_lossy(body)));
-        }
-        let _ = write!(command, " {}", quoted(&self.url(request)?));
-        Ok(command)
     }
+    if let Some(body) = &request.body {
+        let _ = write!(command, " --data-binary {}", quoted(&String::from_utf8_lossy(body)));
+    }
+    let _ = write!(command, " {}", quoted(&send::url(client, request)?));
+    Ok(command)
+}
 
-    fn is_secret(&self, name: &str) -> bool {
-        self.shared.headers.get(name).is_some_and(http::HeaderValue::is_sensitive)
-    }
+fn is_secret(client: &Client, name: &str) -> bool {
+    client.shared.headers.get(name).is_some_and(http::HeaderValue::is_sensitive)
 }
 
 /// Quotes a text for a shell.

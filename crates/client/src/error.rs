@@ -8,7 +8,7 @@ use std::{fmt, io};
 use hyperfleet_core::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::request::Response;
+use crate::response::Response;
 
 /// The longest text that is taken over from an answer.
 const MAX_TEXT: usize = 4096;

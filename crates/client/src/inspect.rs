@@ -1,15 +1,9 @@
-//! Reads of one resource, its timeline, differences and explanation, and what the server says about the caller and itself.
+//! What is read of one resource, its timeline, differences and explanation, and what the server says about the caller
+//! and itself.
 
 use hyperfleet_core::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
-
-use crate::client::Client;
-use crate::error::Error;
-use crate::list::Page;
-use crate::path::ItemPath;
-use crate::request::Request;
-use crate::resource::Resource;
+use serde_json::{Map, Value};
 
 /// How to read a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,82 +155,4 @@ pub struct Metadata {
     /// When it was built.
     #[serde(default)]
     pub build_timestamp: String,
-}
-
-impl Request {
-    /// Reads a resource.
-    pub fn read(item: &ItemPath, query: &GetQuery) -> Self {
-        Self::get(item.to_string())
-            .maybe("fields", query.fields.as_ref())
-            .maybe("generation", query.generation.as_ref())
-    }
-
-    /// A page of what happened to a resource, newest first.
-    pub fn timeline(item: &ItemPath, query: &TimelineQuery) -> Self {
-        let request = Self::get(item.part("timeline"))
-            .maybe("size", query.page_size.as_ref())
-            .maybe("pageToken", query.page_token.as_ref());
-        if query.total { request } else { request.param("total", "none") }
-    }
-
-    /// Why a resource is not reconciled.
-    pub fn explain(item: &ItemPath) -> Self {
-        Self::get(item.part("explain"))
-    }
-
-    /// What differs between the ends of two generations; without the second up to the newest, without the first from
-    /// the one before.
-    pub fn diff(item: &ItemPath, from: Option<i64>, to: Option<i64>) -> Self {
-        Self::get(item.part("diff")).maybe("from", from.as_ref()).maybe("to", to.as_ref())
-    }
-
-    /// Whether the caller may do this to a kind, or to one resource.
-    pub fn authz_check(verb: &str, kind: &str, id: Option<&str>) -> Self {
-        let mut question = json!({ "verb": verb, "kind": kind });
-        if let Some(id) = id {
-            question["id"] = id.into();
-        }
-        Self::new(http::Method::POST, "/authz/check").json(&question)
-    }
-}
-
-impl Client {
-    /// Reads a resource.
-    pub async fn get(&self, item: &ItemPath, query: &GetQuery) -> Result<Resource, Error> {
-        self.ask(Request::read(item, query)).await?.resource()
-    }
-
-    /// A page of what happened to a resource, newest first.
-    pub async fn timeline(
-        &self,
-        item: &ItemPath,
-        query: &TimelineQuery,
-    ) -> Result<Page<TimelineEntry>, Error> {
-        Page::read(&self.ask(Request::timeline(item, query)).await?)
-    }
-
-    /// Why a resource is not reconciled.
-    pub async fn explain(&self, item: &ItemPath) -> Result<Explanation, Error> {
-        self.ask(Request::explain(item)).await?.json()
-    }
-
-    /// What differs between the ends of two generations.
-    pub async fn diff(&self, item: &ItemPath, from: Option<i64>, to: Option<i64>) -> Result<Diff, Error> {
-        self.ask(Request::diff(item, from, to)).await?.json()
-    }
-
-    /// The client's identity, as the server sees it.
-    pub async fn whoami(&self) -> Result<WhoAmI, Error> {
-        self.ask(Request::get("/whoami")).await?.json()
-    }
-
-    /// Whether we may do this to a kind, or to one resource.
-    pub async fn authz_check(&self, verb: &str, kind: &str, id: Option<&str>) -> Result<Decision, Error> {
-        self.ask(Request::authz_check(verb, kind, id)).await?.json()
-    }
-
-    /// What the server says about itself.
-    pub async fn metadata(&self) -> Result<Metadata, Error> {
-        self.ask(Request::get("/api/hyperfleet/metadata")).await?.json()
-    }
 }

@@ -3,10 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::client::Client;
 use crate::error::Error;
 use crate::path::{BASE, Collection};
-use crate::request::Request;
+use crate::response::Response;
 
 /// A kind of resources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,15 +30,12 @@ impl Kind {
     }
 }
 
-impl Client {
-    /// The kinds that the server has, in the order of its configuration.
-    pub async fn kinds(&self) -> Result<Vec<Kind>, Error> {
-        let answer = self.ask(Request::get("/openapi")).await?;
-        let mut document: Value = answer.json()?;
-        match document.get_mut("x-hyperfleet-kinds").map(Value::take) {
-            Some(kinds) => serde_json::from_value(kinds).map_err(|fault| answer.malformed(fault)),
-            None => Ok(usual(&document)),
-        }
+/// The kinds in the description of a server.
+pub(crate) fn described(answer: &Response) -> Result<Vec<Kind>, Error> {
+    let mut document: Value = answer.json()?;
+    match document.get_mut("x-hyperfleet-kinds").map(Value::take) {
+        Some(kinds) => serde_json::from_value(kinds).map_err(|fault| answer.malformed(fault)),
+        None => Ok(usual(&document)),
     }
 }
 

@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::client::Client;
 use crate::error::Error;
 use crate::path::Collection;
-use crate::request::{Request, Response};
+use crate::request::Request;
 use crate::resource::Resource;
+use crate::response::Response;
 
 /// The parameters of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,67 +91,41 @@ impl Paging {
     }
 }
 
-impl Request {
-    /// A page of a list.
-    pub fn list(collection: &Collection, query: &ListQuery) -> Self {
-        let (ref_type, ref_target) = query.referring_to.clone().unzip();
-        let request = Self::get(collection.to_string())
-            .maybe("search", query.search.as_ref())
-            .maybe("orderBy", query.order_by.as_ref())
-            .maybe("size", query.page_size.as_ref())
-            .maybe("pageToken", query.page_token.as_ref())
-            .maybe("page", query.page.as_ref())
-            .maybe("fields", query.fields.as_ref())
-            .flag("showDeleted", query.show_deleted)
-            .maybe("kind", query.kind.as_ref())
-            .maybe("ref_type", ref_type.as_ref())
-            .maybe("ref_target_id", ref_target.as_ref());
-        if query.total { request } else { request.param("total", "none") }
+/// Every item of a list that is small enough to fit in memory.
+pub(crate) async fn whole<T: DeserializeOwned>(client: &Client, request: Request) -> Result<Vec<T>, Error> {
+    let mut paging = Paging::default();
+    let (mut all, mut turned) = (Vec::new(), request.clone());
+    loop {
+        let answer = client.ask(turned).await?;
+        let page: Page<T> = Page::read(&answer)?;
+        let more_by_number = paging.turn(&page);
+        let is_empty = page.items.is_empty();
+        all.extend(page.items);
+        turned = match page.next {
+            Some(token) if !is_empty => request.clone().param("pageToken", &token),
+            None if more_by_number => request.clone().param("page", &paging.number()),
+            _ => return Ok(all),
+        };
     }
 }
 
-impl Client {
-    /// One page.
-    pub async fn list(&self, collection: &Collection, query: &ListQuery) -> Result<Page<Resource>, Error> {
-        Page::read(&self.ask(Request::list(collection, query)).await?)
-    }
-
-    /// Every item of a list that is small enough to fit in memory.
-    pub(crate) async fn whole<T: DeserializeOwned>(&self, request: Request) -> Result<Vec<T>, Error> {
-        let mut paging = Paging::default();
-        let (mut all, mut turned) = (Vec::new(), request.clone());
-        loop {
-            let answer = self.ask(turned).await?;
-            let page: Page<T> = Page::read(&answer)?;
-            let more_by_number = paging.turn(&page);
-            let is_empty = page.items.is_empty();
-            all.extend(page.items);
-            turned = match page.next {
-                Some(token) if !is_empty => request.clone().param("pageToken", &token),
-                None if more_by_number => request.clone().param("page", &paging.number()),
-                _ => return Ok(all),
-            };
-        }
-    }
-
-    /// Every resource of a list, page after page as they are wanted.
-    pub fn pages(
-        &self,
-        collection: &Collection,
-        query: &ListQuery,
-    ) -> impl Stream<Item = Result<Resource, Error>> + Send + Unpin + 'static + use<> {
-        let turning = Turning {
-            client: self.clone(),
-            collection: collection.clone(),
-            query: query.clone(),
-            paging: Paging::default(),
-            ready: VecDeque::new(),
-            is_last: false,
-        };
-        Box::pin(stream::try_unfold(turning, |mut turning| async move {
-            Ok(turning.next().await?.map(|resource| (resource, turning)))
-        }))
-    }
+/// Every resource of a list, page after page as they are wanted.
+pub(crate) fn pages(
+    client: &Client,
+    collection: &Collection,
+    query: &ListQuery,
+) -> impl Stream<Item = Result<Resource, Error>> + Send + Unpin + 'static + use<> {
+    let turning = Turning {
+        client: client.clone(),
+        collection: collection.clone(),
+        query: query.clone(),
+        paging: Paging::default(),
+        ready: VecDeque::new(),
+        is_last: false,
+    };
+    Box::pin(stream::try_unfold(turning, |mut turning| async move {
+        Ok(turning.next().await?.map(|resource| (resource, turning)))
+    }))
 }
 
 struct Turning {

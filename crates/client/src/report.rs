@@ -1,18 +1,10 @@
-//! Reports of adapters: reading those that are there, and sending one.
+//! Reports of adapters: those that are there, and one to send.
 
-use http::{Method, StatusCode};
 use hyperfleet_core::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::client::Client;
-use crate::error::Error;
-use crate::path::ItemPath;
-use crate::request::Request;
 use crate::resource::{Condition, Status, text, time};
-
-/// How many reports are asked for at once.
-const PAGE: u64 = 100;
 
 /// A stored report.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,44 +122,6 @@ impl<'de> Deserialize<'de> for AdapterReport {
         match members.get("adapter") {
             Some(Value::String(_)) => Ok(Self(members)),
             _ => Err(serde::de::Error::custom("a report names its adapter")),
-        }
-    }
-}
-
-impl Request {
-    /// The first page of the reports on a resource.
-    pub fn reports(item: &ItemPath) -> Self {
-        Self::get(item.statuses()).param("size", &PAGE)
-    }
-
-    /// Sends a report.
-    pub fn report(item: &ItemPath, report: &NewReport, dry_run: bool) -> Self {
-        Self::new(Method::PUT, item.statuses()).flag("dryRun", dry_run).json(report)
-    }
-}
-
-impl Client {
-    /// All reports on a resource.
-    pub async fn reports(&self, item: &ItemPath) -> Result<Vec<AdapterReport>, Error> {
-        self.whole(Request::reports(item)).await
-    }
-
-    /// Sends a report. It is retried after a lost answer.
-    pub async fn report(&self, item: &ItemPath, report: &NewReport) -> Result<Reported, Error> {
-        self.report_maybe(item, report, false).await
-    }
-
-    /// Sends a report, or validates it in a dry run.
-    pub async fn report_maybe(
-        &self,
-        item: &ItemPath,
-        report: &NewReport,
-        dry_run: bool,
-    ) -> Result<Reported, Error> {
-        let answer = self.ask(Request::report(item, report, dry_run)).await?;
-        match answer.status {
-            StatusCode::NO_CONTENT => Ok(Reported::Discarded),
-            _ => Ok(Reported::Stored(answer.json()?)),
         }
     }
 }

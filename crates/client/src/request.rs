@@ -1,14 +1,24 @@
-//! A request before it is sent, and the answer to it. Both are plain values: what a call would send can be looked at,
-//! printed as a `curl` command, or changed, without sending anything.
+//! A request before it is sent: a plain value, so that what a call would send can be looked at, printed as a `curl`
+//! command, or changed, without sending anything. A create has an idempotency key, so that retries are safe. A patch is
+//! retried only if it was not executed.
+
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, HeaderName, IF_MATCH};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderValue, Method};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
-use crate::error::{Error, Problem};
-use crate::path::query_encoded;
+use crate::error::Error;
+use crate::inspect::{GetQuery, TimelineQuery};
+use crate::list::ListQuery;
+use crate::path::{Collection, ItemPath, encoded, query_encoded};
+use crate::report::NewReport;
+use crate::watch::{NDJSON, WatchQuery};
+
+/// How many reports or leases are asked for at once.
+const PAGE: u64 = 100;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -27,6 +37,15 @@ pub struct Request {
     pub body: Option<Bytes>,
 }
 
+/// The format of a patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 7396, JSON Merge Patch.
+    Merge,
+    /// RFC 6902, JSON Patch.
+    Json,
+}
+
 impl Request {
     /// A request without parameters and body.
     pub fn new(method: Method, path: impl Into<String>) -> Self {
@@ -36,6 +55,138 @@ impl Request {
     /// A GET.
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
+    }
+
+    /// A page of a list.
+    pub fn list(collection: &Collection, query: &ListQuery) -> Self {
+        let (ref_type, ref_target) = query.referring_to.clone().unzip();
+        let request = Self::get(collection.to_string())
+            .maybe("search", query.search.as_ref())
+            .maybe("orderBy", query.order_by.as_ref())
+            .maybe("size", query.page_size.as_ref())
+            .maybe("pageToken", query.page_token.as_ref())
+            .maybe("page", query.page.as_ref())
+            .maybe("fields", query.fields.as_ref())
+            .flag("showDeleted", query.show_deleted)
+            .maybe("kind", query.kind.as_ref())
+            .maybe("ref_type", ref_type.as_ref())
+            .maybe("ref_target_id", ref_target.as_ref());
+        if query.total { request } else { request.param("total", "none") }
+    }
+
+    /// A stream of changes after a version.
+    pub fn watch(collection: &Collection, query: &WatchQuery) -> Self {
+        Self::get(collection.to_string())
+            .param("watch", "true")
+            .maybe("search", query.search.as_ref())
+            .maybe("since", query.since.as_ref())
+            .maybe("fields", query.fields.as_ref())
+            .flag("showDeleted", query.show_deleted)
+            .maybe("kind", query.kind.as_ref())
+            .header(ACCEPT, HeaderValue::from_static(NDJSON))
+    }
+
+    /// Reads a resource.
+    pub fn read(item: &ItemPath, query: &GetQuery) -> Self {
+        Self::get(item.to_string())
+            .maybe("fields", query.fields.as_ref())
+            .maybe("generation", query.generation.as_ref())
+    }
+
+    /// A page of what happened to a resource, newest first.
+    pub fn timeline(item: &ItemPath, query: &TimelineQuery) -> Self {
+        let request = Self::get(item.part("timeline"))
+            .maybe("size", query.page_size.as_ref())
+            .maybe("pageToken", query.page_token.as_ref());
+        if query.total { request } else { request.param("total", "none") }
+    }
+
+    /// Why a resource is not reconciled.
+    pub fn explain(item: &ItemPath) -> Self {
+        Self::get(item.part("explain"))
+    }
+
+    /// What differs between the ends of two generations; without the second up to the newest, without the first from
+    /// the one before.
+    pub fn diff(item: &ItemPath, from: Option<i64>, to: Option<i64>) -> Self {
+        Self::get(item.part("diff")).maybe("from", from.as_ref()).maybe("to", to.as_ref())
+    }
+
+    /// Whether the caller may do this to a kind, or to one resource.
+    pub fn authz_check(verb: &str, kind: &str, id: Option<&str>) -> Self {
+        let mut question = json!({ "verb": verb, "kind": kind });
+        if let Some(id) = id {
+            question["id"] = id.into();
+        }
+        Self::new(Method::POST, "/authz/check").json(&question)
+    }
+
+    /// Reads a resource when `awaited` holds, or at the timeout.
+    pub fn wait(item: &ItemPath, awaited: &str, timeout: Duration) -> Self {
+        let timeout = format!("{}ms", timeout.as_millis().max(1));
+        Self::get(item.to_string()).param("waitFor", awaited).param("timeout", &timeout)
+    }
+
+    /// Creates a resource.
+    pub fn create(collection: &Collection, body: &Value, dry_run: bool) -> Self {
+        Self::new(Method::POST, collection.to_string()).flag("dryRun", dry_run).json(body).own_key()
+    }
+
+    /// Patches a resource, if it has the version.
+    pub fn patch(
+        item: &ItemPath,
+        body: &Value,
+        kind: PatchKind,
+        if_match: Option<u64>,
+        dry_run: bool,
+    ) -> Self {
+        let media_type = match kind {
+            PatchKind::Merge => "application/merge-patch+json",
+            PatchKind::Json => "application/json-patch+json",
+        };
+        Self::new(Method::PATCH, item.to_string())
+            .flag("dryRun", dry_run)
+            .json_as(media_type, body)
+            .if_match(if_match)
+    }
+
+    /// Requests the deletion of a resource, if it has the version.
+    pub fn delete(item: &ItemPath, if_match: Option<u64>, dry_run: bool) -> Self {
+        Self::new(Method::DELETE, item.to_string()).flag("dryRun", dry_run).if_match(if_match)
+    }
+
+    /// Removes a resource whose deletion is stuck.
+    pub fn force_delete(item: &ItemPath, reason: &str, dry_run: bool) -> Self {
+        Self::new(Method::POST, item.part("force-delete"))
+            .flag("dryRun", dry_run)
+            .json(&json!({ "reason": reason }))
+            .own_key()
+    }
+
+    /// The first page of the reports on a resource.
+    pub fn reports(item: &ItemPath) -> Self {
+        Self::get(item.statuses()).param("size", &PAGE)
+    }
+
+    /// Sends a report.
+    pub fn report(item: &ItemPath, report: &NewReport, dry_run: bool) -> Self {
+        Self::new(Method::PUT, item.statuses()).flag("dryRun", dry_run).json(report)
+    }
+
+    /// The first page of the held leases of a group.
+    pub fn leases(group: &str) -> Self {
+        Self::get("/leases").param("group", group).param("size", &PAGE)
+    }
+
+    /// Renews a lease of this version, or takes a free one. A zero TTL releases it.
+    pub fn put_lease(group: &str, name: &str, holder: &str, ttl: Duration, if_match: Option<u64>) -> Self {
+        let ttl = format!("{}ms", ttl.as_millis());
+        let request = Self::new(Method::PUT, format!("/leases/{}/{}", encoded(group), encoded(name)))
+            .json(&json!({ "holder": holder, "ttl": ttl }));
+        match if_match {
+            Some(version) => request.if_match(Some(version)),
+            None => request.header(IF_NONE_MATCH, HeaderValue::from_static("*")),
+        }
     }
 
     /// Adds a parameter.
@@ -116,51 +267,5 @@ impl Request {
             separator = '&';
         }
         target
-    }
-}
-
-/// A complete response.
-#[derive(Debug, Clone)]
-pub struct Response {
-    /// Method and URL without parameters, for errors.
-    pub(crate) asked: String,
-    /// The status.
-    pub status: StatusCode,
-    /// The headers.
-    pub headers: HeaderMap,
-    /// The body.
-    pub body: Bytes,
-}
-
-impl Response {
-    /// The value of a header that is text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-
-    /// The version in the `ETag`.
-    pub fn version(&self) -> Option<u64> {
-        self.headers.get(ETAG)?.to_str().ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
-    }
-
-    /// This answer if it is a success, else the problem.
-    pub fn accepted(self) -> Result<Self, Error> {
-        match self.status.is_success() {
-            true => Ok(self),
-            // Following it would send the token to another origin.
-            false if self.status.is_redirection() && self.status != StatusCode::NOT_MODIFIED => {
-                Err(self.malformed(format!("a redirect ({}), which is not followed", self.status.as_u16())))
-            }
-            false => Err(Error::Problem(Box::new(Problem::of(&self)))),
-        }
-    }
-
-    /// The body, parsed as `T`.
-    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(&self.body).map_err(|fault| self.malformed(fault))
-    }
-
-    pub(crate) fn malformed(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        Error::malformed(self.asked.clone(), source)
     }
 }

@@ -7,7 +7,8 @@ use http::header::{IF_MATCH, IF_NONE_MATCH};
 use http::{Method, StatusCode};
 
 use crate::error::{self, Error};
-use crate::request::{IDEMPOTENCY_KEY, Request, Response};
+use crate::request::{IDEMPOTENCY_KEY, Request};
+use crate::response::Response;
 use crate::settings::Retry;
 
 /// Whether a request may be sent twice.

@@ -12,146 +12,127 @@ use crate::client::Client;
 use crate::connect::Fault;
 use crate::error::Error;
 use crate::path::BASE;
-use crate::request::{Request, Response};
+use crate::request::Request;
+use crate::response::Response;
 use crate::retry::{Attempt, Repetition, at_least};
 use crate::transport::Body;
 
 /// The largest answer that is read.
 const MAX_BODY: usize = 64 << 20;
 
-impl Client {
-    /// Sends a request and returns the answer, whatever its status. A failed attempt is repeated as the settings say if
-    /// repeating is safe.
-    pub async fn send(&self, request: Request) -> Result<Response, Error> {
-        self.send_within(&request, self.shared.timeout).await
-    }
-
-    /// Sends a request once, whatever the settings say, for an answer that is of use only if it comes soon.
-    pub async fn send_once(&self, request: &Request, timeout: Duration) -> Result<Response, Error> {
-        self.attempt(request, timeout).await.into_result()
-    }
-
-    /// The answer, if it is a success.
-    pub(crate) async fn ask(&self, request: Request) -> Result<Response, Error> {
-        self.send(request).await?.accepted()
-    }
-
-    /// The same, where one attempt may take this long.
-    pub(crate) async fn send_within(&self, request: &Request, timeout: Duration) -> Result<Response, Error> {
-        let retry = &self.shared.retry;
-        let repetition = Repetition::of(request);
-        let started = Instant::now();
-        let mut pauses = retry.pauses();
-        loop {
-            let outcome = self.attempt(request, timeout).await;
-            let pause = pauses.next().filter(|_| repetition.allowed_after(&outcome));
-            let pause = pause.map(|pause| at_least(outcome.retry_after(), pause));
-            match pause.filter(|pause| started.elapsed().saturating_add(*pause) <= retry.within) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => return outcome.into_result(),
-            }
+/// Sends a request, with retries where they are safe. One attempt may take this long.
+pub(crate) async fn within(client: &Client, request: &Request, timeout: Duration) -> Result<Response, Error> {
+    let retry = &client.shared.retry;
+    let repetition = Repetition::of(request);
+    let started = Instant::now();
+    let mut pauses = retry.pauses();
+    loop {
+        let outcome = attempt(client, request, timeout).await;
+        let pause = pauses.next().filter(|_| repetition.allowed_after(&outcome));
+        let pause = pause.map(|pause| at_least(outcome.retry_after(), pause));
+        match pause.filter(|pause| started.elapsed().saturating_add(*pause) <= retry.within) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return outcome.into_result(),
         }
     }
+}
 
-    async fn attempt(&self, request: &Request, timeout: Duration) -> Attempt {
-        let url = match self.url(request) {
-            Ok(url) => url,
-            Err(error) => return Attempt::NotSent(error),
+pub(crate) async fn attempt(client: &Client, request: &Request, timeout: Duration) -> Attempt {
+    let url = match url(client, request) {
+        Ok(url) => url,
+        Err(error) => return Attempt::NotSent(error),
+    };
+    let asked = asked(request, &url);
+    let started = Instant::now();
+    let attempt = async {
+        let response = exchange(client, request).await?;
+        let (head, body) = response.into_parts();
+        let answer = |body: Bytes| Response {
+            asked: asked.clone(),
+            status: head.status,
+            headers: head.headers.clone(),
+            body,
         };
-        let asked = asked(request, &url);
-        let started = Instant::now();
-        let attempt = async {
-            let response = self.exchange(request).await?;
-            let (head, body) = response.into_parts();
-            let answer = |body: Bytes| Response {
-                asked: asked.clone(),
-                status: head.status,
-                headers: head.headers.clone(),
-                body,
-            };
-            match Limited::new(body, MAX_BODY).collect().await {
-                Ok(body) => Ok(answer(body.to_bytes())),
-                Err(fault) if fault.is::<LengthLimitError>() => {
-                    let why = format!("its body is larger than {MAX_BODY} bytes");
-                    Err(Attempt::Lost(answer(Bytes::new()).malformed(why)))
-                }
-                Err(fault) => Err(Attempt::Lost(Error::unreachable(asked.clone(), BrokeOff(fault)))),
+        match Limited::new(body, MAX_BODY).collect().await {
+            Ok(body) => Ok(answer(body.to_bytes())),
+            Err(fault) if fault.is::<LengthLimitError>() => {
+                let why = format!("its body is larger than {MAX_BODY} bytes");
+                Err(Attempt::Lost(answer(Bytes::new()).malformed(why)))
             }
-        };
-        let outcome = match tokio::time::timeout(timeout, attempt).await {
-            Ok(Ok(answer)) => Attempt::Answered(answer),
-            Ok(Err(outcome)) => outcome,
-            Err(_) => Attempt::Lost(Error::TimedOut { url: asked.clone(), after: timeout }),
-        };
-        let took = started.elapsed();
-        match &outcome {
-            Attempt::Answered(answer) => {
-                tracing::debug!(request = asked, status = answer.status.as_u16(), ?took);
-            }
-            Attempt::NotSent(error) | Attempt::Lost(error) => {
-                tracing::debug!(request = asked, %error, ?took);
-            }
+            Err(fault) => Err(Attempt::Lost(Error::unreachable(asked.clone(), BrokeOff(fault)))),
         }
-        outcome
-    }
-
-    /// Sends the request once and returns when the head of the response has arrived. A request that was refused for an
-    /// expired token was not executed, so it is sent again with a new token.
-    pub(crate) async fn exchange(&self, request: &Request) -> Result<http::Response<Body>, Attempt> {
-        let Some(tokens) = &self.shared.tokens else { return self.exchange_as(request, None).await };
-        let token = tokens.header().await.map_err(Attempt::NotSent)?;
-        let response = self.exchange_as(request, Some(token.clone())).await?;
-        if response.status() != StatusCode::UNAUTHORIZED {
-            return Ok(response);
+    };
+    let outcome = match tokio::time::timeout(timeout, attempt).await {
+        Ok(Ok(answer)) => Attempt::Answered(answer),
+        Ok(Err(outcome)) => outcome,
+        Err(_) => Attempt::Lost(Error::TimedOut { url: asked.clone(), after: timeout }),
+    };
+    let took = started.elapsed();
+    match &outcome {
+        Attempt::Answered(answer) => {
+            tracing::debug!(request = asked, status = answer.status.as_u16(), ?took);
         }
-        match tokens.instead_of(&token).await {
-            Some(fresh) => self.exchange_as(request, Some(fresh)).await,
-            None => Ok(response),
+        Attempt::NotSent(error) | Attempt::Lost(error) => {
+            tracing::debug!(request = asked, %error, ?took);
         }
     }
+    outcome
+}
 
-    async fn exchange_as(
-        &self,
-        request: &Request,
-        token: Option<HeaderValue>,
-    ) -> Result<http::Response<Body>, Attempt> {
-        let url = self.url(request).map_err(Attempt::NotSent)?;
-        let asked = asked(request, &url);
-        let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
-        *message.method_mut() = request.method.clone();
-        *message.uri_mut() =
-            url.parse().map_err(|_| Attempt::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
-        *message.headers_mut() = self.headers(request, token);
-        self.shared.transport.exchange(message).await.map_err(|fault| {
-            let was_sent = !fault.is_connect();
-            let error = Error::unreachable(asked, fault);
-            if was_sent { Attempt::Lost(error) } else { Attempt::NotSent(error) }
-        })
+/// Sends the request once and returns when the head of the response has arrived. A request that was refused for an
+/// expired token was not executed, so it is sent again with a new token.
+pub(crate) async fn exchange(client: &Client, request: &Request) -> Result<http::Response<Body>, Attempt> {
+    let Some(tokens) = &client.shared.tokens else { return exchange_as(client, request, None).await };
+    let token = tokens.header().await.map_err(Attempt::NotSent)?;
+    let response = exchange_as(client, request, Some(token.clone())).await?;
+    if response.status() != StatusCode::UNAUTHORIZED {
+        return Ok(response);
     }
-
-    /// The headers: the configured ones, those of the call's context, then those of the request.
-    pub(crate) fn headers(&self, request: &Request, token: Option<HeaderValue>) -> HeaderMap {
-        let mut headers = self.shared.headers.clone();
-        headers
-            .entry(ACCEPT)
-            .or_insert(HeaderValue::from_static("application/json, application/problem+json"));
-        for (name, value) in self.context.iter().chain(&request.headers) {
-            headers.insert(name, value.clone());
-        }
-        if let Some(token) = token {
-            headers.insert(AUTHORIZATION, token);
-        }
-        headers
+    match tokens.instead_of(&token).await {
+        Some(fresh) => exchange_as(client, request, Some(fresh)).await,
+        None => Ok(response),
     }
+}
 
-    /// The whole URL.
-    pub(crate) fn url(&self, request: &Request) -> Result<String, Error> {
-        let target = request.target();
-        let base = if target.starts_with("/api/hyperfleet") { "" } else { BASE };
-        match target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
-            true => Ok(format!("{}{base}{target}", self.shared.origin.root())),
-            false => Err(Error::Invalid(format!("{:?} is no path", request.path))),
-        }
+async fn exchange_as(
+    client: &Client,
+    request: &Request,
+    token: Option<HeaderValue>,
+) -> Result<http::Response<Body>, Attempt> {
+    let url = url(client, request).map_err(Attempt::NotSent)?;
+    let asked = asked(request, &url);
+    let mut message = http::Request::new(Full::new(request.body.clone().unwrap_or_default()));
+    *message.method_mut() = request.method.clone();
+    *message.uri_mut() =
+        url.parse().map_err(|_| Attempt::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
+    *message.headers_mut() = headers(client, request, token);
+    client.shared.transport.exchange(message).await.map_err(|fault| {
+        let was_sent = !fault.is_connect();
+        let error = Error::unreachable(asked, fault);
+        if was_sent { Attempt::Lost(error) } else { Attempt::NotSent(error) }
+    })
+}
+
+/// The headers: the configured ones, those of the call's context, then those of the request.
+pub(crate) fn headers(client: &Client, request: &Request, token: Option<HeaderValue>) -> HeaderMap {
+    let mut headers = client.shared.headers.clone();
+    headers.entry(ACCEPT).or_insert(HeaderValue::from_static("application/json, application/problem+json"));
+    for (name, value) in client.context.iter().chain(&request.headers) {
+        headers.insert(name, value.clone());
+    }
+    if let Some(token) = token {
+        headers.insert(AUTHORIZATION, token);
+    }
+    headers
+}
+
+/// The whole URL.
+pub(crate) fn url(client: &Client, request: &Request) -> Result<String, Error> {
+    let target = request.target();
+    let base = if target.starts_with("/api/hyperfleet") { "" } else { BASE };
+    match target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#') {
+        true => Ok(format!("{}{base}{target}", client.shared.origin.root())),
+        false => Err(Error::Invalid(format!("{:?} is no path", request.path))),
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::FutureExt as _;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
-use http::{HeaderValue, StatusCode};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderName};
 use http_body_util::{BodyExt as _, Collected, Limited};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,14 +17,15 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::error::{Error, Problem};
 use crate::path::Collection;
-use crate::request::{Request, Response};
+use crate::request::Request;
 use crate::resource::Resource;
+use crate::response::Response;
 use crate::retry::at_least;
-use crate::send::asked;
+use crate::send::{self, asked};
 use crate::settings::Retry;
 use crate::transport::Body;
 
-const NDJSON: &str = "application/x-ndjson";
+pub(crate) const NDJSON: &str = "application/x-ndjson";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The longest line: an event with one resource.
 const MAX_LINE: usize = 16 << 20;
@@ -107,27 +108,13 @@ enum Link {
     Down(Error),
 }
 
-impl Request {
-    /// A stream of changes after a version.
-    pub fn watch(collection: &Collection, query: &WatchQuery) -> Self {
-        Self::get(collection.to_string())
-            .param("watch", "true")
-            .maybe("search", query.search.as_ref())
-            .maybe("since", query.since.as_ref())
-            .maybe("fields", query.fields.as_ref())
-            .flag("showDeleted", query.show_deleted)
-            .maybe("kind", query.kind.as_ref())
-            .header(ACCEPT, HeaderValue::from_static(NDJSON))
-    }
-}
-
-impl Client {
+impl Watch {
     /// Watches a list, connecting in the background.
-    pub fn watch(&self, collection: &Collection, query: &WatchQuery) -> Watch {
+    pub(crate) fn start(client: &Client, collection: &Collection, query: &WatchQuery) -> Self {
         let (out, events) = mpsc::channel(BUFFER);
         let (state, link) = watch::channel(Link::Opening);
         let task = WatchTask {
-            client: self.clone(),
+            client: client.clone(),
             request: Request::watch(collection, &WatchQuery { since: None, ..query.clone() }),
             first_since: query.since,
             position: query.since,
@@ -136,11 +123,9 @@ impl Client {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
-        Watch { events, link, _task: tasks }
+        Self { events, link, _task: tasks }
     }
-}
 
-impl Watch {
     /// The next event. The watch reconnects after transient failures without an error. A refusal is an error, after which the
     /// watch is retried; [`Error::NoWatch`] is final.
     pub async fn next(&mut self) -> Result<WatchEvent, Error> {
@@ -287,11 +272,12 @@ impl WatchTask {
             }
             None => {}
         }
-        let url = self.client.url(&request).map_err(End::Failed)?;
+        let url = send::url(&self.client, &request).map_err(End::Failed)?;
         let url = asked(&request, &url);
         let timeout = self.client.shared.timeout;
         let late = |_| End::Failed(Error::TimedOut { url: url.clone(), after: timeout });
-        let response = tokio::time::timeout(timeout, self.client.exchange(&request)).await.map_err(late)?;
+        let response =
+            tokio::time::timeout(timeout, send::exchange(&self.client, &request)).await.map_err(late)?;
         let response = response.map_err(|outcome| match outcome.into_result() {
             Err(error) => End::Failed(error),
             Ok(answer) => End::Failed(answer.malformed("no stream")),
@@ -336,7 +322,8 @@ impl WatchTask {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let malformed = |source| End::Failed(Error::malformed(url, source));
+        let malformed =
+            |source: Box<dyn std::error::Error + Send + Sync>| End::Failed(Error::malformed(url, source));
         let line: Line = serde_json::from_slice(line).map_err(|fault| malformed(fault.into()))?;
         let version = line.version;
         let resource = || {
