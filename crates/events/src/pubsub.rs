@@ -28,7 +28,7 @@ use crate::dead_letters::{MAX_LISTED, Removal};
 use crate::error::BrokerError;
 use crate::message::Message;
 use crate::subscription::Options;
-use admin::{Missing, Names};
+use admin::{Admin, Missing, Names};
 
 /// The attribute for a message's id of Watermill, on which the Go broker library is built.
 const MESSAGE_ID: &str = "_watermill_message_uuid";
@@ -47,10 +47,7 @@ pub(crate) struct PubSub(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    names: Names,
-    config: config::GooglePubSub,
-    topics: TopicAdmin,
-    subscriptions: SubscriptionAdmin,
+    admin: Admin,
     subscriber: Subscriber,
     publisher: BasePublisher,
     publishers: Mutex<HashMap<String, Publisher>>,
@@ -74,19 +71,21 @@ impl PubSub {
             }};
         }
         Ok(Self(Arc::new(Inner {
-            names: Names::new(&config.project_id),
-            topics: client!(TopicAdmin::builder()),
-            subscriptions: client!(SubscriptionAdmin::builder()),
+            admin: Admin {
+                names: Names::new(&config.project_id),
+                config: config.clone(),
+                topics: client!(TopicAdmin::builder()),
+                subscriptions: client!(SubscriptionAdmin::builder()),
+            },
             subscriber: client!(Subscriber::builder()),
             // The caller retries.
             publisher: client!(BasePublisher::builder().with_retry_policy(NeverRetry)),
             publishers: Mutex::default(),
-            config: config.clone(),
         })))
     }
 
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
-        let make = self.0.config.create_topic_if_missing.then_some(Missing::Topic);
+        let make = self.0.admin.config.create_topic_if_missing.then_some(Missing::Topic);
         self.put(topic, message, make).await
     }
 
@@ -105,7 +104,7 @@ impl PubSub {
         destination: &str,
         letter: Message,
     ) -> Result<(), BrokerError> {
-        let make = self.0.config.create_subscription_if_missing.then_some(Missing::DeadLetterTopic);
+        let make = self.0.admin.config.create_subscription_if_missing.then_some(Missing::DeadLetterTopic);
         self.put(destination, letter, make).await
     }
 
@@ -144,7 +143,8 @@ impl PubSub {
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
-        let probe = self.0.topics.get_topic().set_topic(self.0.names.topic("hyperfleet-health-probe"));
+        let probe =
+            self.0.admin.topics.get_topic().set_topic(self.0.admin.names.topic("hyperfleet-health-probe"));
         match timeout(TIMEOUT, probe.with_retry_policy(NeverRetry).send()).await {
             Err(_) => Err(BrokerError::TimedOut),
             // Any answer shows that the service is there.
@@ -158,7 +158,7 @@ impl PubSub {
     async fn put(&self, topic: &str, message: Message, make: Option<Missing>) -> Result<(), BrokerError> {
         match (self.send(topic, &message).await, make) {
             (Err(BrokerError::Refused(_)), Some(missing)) => {
-                self.make(missing, topic).await?;
+                self.0.admin.make(missing, topic).await?;
                 self.send(topic, &message).await
             }
             (result, _) => result,
@@ -169,7 +169,11 @@ impl PubSub {
         let publisher = {
             let mut publishers = self.0.publishers.lock().await;
             let publisher = publishers.entry(topic.to_owned()).or_insert_with(|| {
-                self.0.publisher.publisher(self.0.names.topic(topic)).set_delay_threshold(BATCH_DELAY).build()
+                self.0
+                    .publisher
+                    .publisher(self.0.admin.names.topic(topic))
+                    .set_delay_threshold(BATCH_DELAY)
+                    .build()
             });
             publisher.clone()
         };
@@ -190,10 +194,10 @@ impl PubSub {
         destination: &str,
         mut visit: impl FnMut(Message, Handler) -> bool,
     ) -> Result<(), BrokerError> {
-        if !self.has_subscription(destination).await? {
+        if !self.0.admin.has_subscription(destination).await? {
             return Ok(());
         }
-        let subscription = self.0.names.subscription(destination);
+        let subscription = self.0.admin.names.subscription(destination);
         let subscribe = self.0.subscriber.subscribe(subscription);
         let mut stream = subscribe
             .set_max_outstanding_messages(MAX_LISTED)
@@ -262,14 +266,14 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) async fn attach(&mut self) -> Result<(), BrokerError> {
         self.stream = None;
-        self.backend.make_subscription(&self.topic, &self.subscription, &self.options).await?;
+        self.backend.0.admin.make_subscription(&self.topic, &self.subscription, &self.options).await?;
         let subscribe =
-            self.backend.0.subscriber.subscribe(self.backend.0.names.subscription(&self.subscription));
+            self.backend.0.subscriber.subscribe(self.backend.0.admin.names.subscription(&self.subscription));
         let mut subscribe = subscribe
             .set_max_outstanding_messages(i64::try_from(self.options.window()).unwrap_or(i64::MAX))
-            .set_max_lease_extension(self.backend.0.config.ack_deadline)
+            .set_max_lease_extension(self.backend.0.admin.config.ack_deadline)
             .set_shutdown_behavior(ShutdownBehavior::WaitForProcessing);
-        if let Some(bytes) = self.backend.0.config.max_outstanding_bytes {
+        if let Some(bytes) = self.backend.0.admin.config.max_outstanding_bytes {
             subscribe = subscribe.set_max_outstanding_bytes(bytes);
         }
         self.stream = Some(subscribe.build());
@@ -353,11 +357,11 @@ impl TailSource {
             Some((name, _)) => name,
             None => {
                 let name = format!("{}-tail-{}", self.topic, Uuid::new_v4().simple());
-                self.backend.make_temporary_subscription(&self.topic, &name).await?;
+                self.backend.0.admin.make_temporary_subscription(&self.topic, &name).await?;
                 name
             }
         };
-        let subscription = self.backend.0.names.subscription(&name);
+        let subscription = self.backend.0.admin.names.subscription(&name);
         self.at = Some((name, self.backend.0.subscriber.subscribe(subscription).build()));
         Ok(())
     }
@@ -377,7 +381,7 @@ impl TailSource {
     pub(crate) async fn close(self) {
         if let Some((name, stream)) = self.at {
             end(&stream.shutdown_token()).await;
-            self.backend.remove_subscription(&name).await;
+            self.backend.0.admin.remove_subscription(&name).await;
         }
     }
 }

@@ -79,7 +79,10 @@ impl RabbitMq {
 
     pub(crate) async fn publish(&self, topic: &str, message: Message) -> Result<(), BrokerError> {
         let (exchange, key) = (self.exchange(topic), self.0.config.routing_key.as_str());
-        self.put(Declare::Exchange(exchange), exchange, key, &message, FieldTable::default()).await
+        self.0
+            .publishing
+            .put(self, Declare::Exchange(exchange), exchange, key, &message, FieldTable::default())
+            .await
     }
 
     pub(crate) fn source(&self, topic: &str, subscription: &str, options: &Options) -> Source {
@@ -96,7 +99,10 @@ impl RabbitMq {
         destination: &str,
         letter: Message,
     ) -> Result<(), BrokerError> {
-        self.put(Declare::Queue(destination), "", destination, &letter, FieldTable::default()).await
+        self.0
+            .publishing
+            .put(self, Declare::Queue(destination), "", destination, &letter, FieldTable::default())
+            .await
     }
 
     pub(crate) async fn dead_letters(
@@ -132,7 +138,7 @@ impl RabbitMq {
     }
 
     pub(crate) async fn health(&self) -> Result<(), BrokerError> {
-        let channel = self.channel().await?;
+        let channel = self.0.publishing.channel(self).await?;
         self.0.publishing.keep(channel).await;
         Ok(())
     }
@@ -143,7 +149,7 @@ impl RabbitMq {
         destination: &str,
         mut visit: impl AsyncFnMut(&Delivery) -> Result<bool, BrokerError>,
     ) -> Result<(), BrokerError> {
-        let channel = self.channel().await?;
+        let channel = self.0.publishing.channel(self).await?;
         let queue = ShortString::from(destination);
         // Passive, because a mistyped name would leave a queue behind.
         let known = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };

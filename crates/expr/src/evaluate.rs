@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::operators::{has, index, negate, select};
+use crate::operators::{binary, has, index, negate, select};
 use crate::program::{Literal, Loop, Node, Pattern};
 use crate::value::{Key, List, Map, Text, Value};
 
@@ -134,7 +134,7 @@ impl<'s> Evaluation<'s> {
             Node::Binary(operator, sides) => {
                 let [a, b] = &**sides;
                 let (a, b) = (self.run(a)?, self.run(b)?);
-                self.binary(*operator, &a, &b)
+                binary(self, *operator, &a, &b)
             }
             Node::Call(function, args) => {
                 let mut args = args.iter();

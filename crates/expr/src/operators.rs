@@ -7,120 +7,118 @@ use crate::evaluate::{Evaluation, Stop};
 use crate::program::Operator;
 use crate::value::{Key, List, Text, Value};
 
-impl<'s> Evaluation<'s> {
-    pub(crate) fn binary(
-        &mut self,
-        operator: Operator,
-        a: &Value<'s>,
-        b: &Value<'s>,
-    ) -> Result<Value<'s>, Stop> {
-        match operator {
-            Operator::Equal => self.equal(a, b, 0).map(Value::Bool),
-            Operator::NotEqual => self.equal(a, b, 0).map(|same| Value::Bool(!same)),
-            Operator::In => self.contains(a, b).map(Value::Bool),
-            Operator::Less => self.compare(operator, a, b, Ordering::is_lt),
-            Operator::LessOrEqual => self.compare(operator, a, b, Ordering::is_le),
-            Operator::Greater => self.compare(operator, a, b, Ordering::is_gt),
-            Operator::GreaterOrEqual => self.compare(operator, a, b, Ordering::is_ge),
-            Operator::Add => match (a, b) {
-                (Value::Text(a), Value::Text(b)) => {
-                    self.spend_text(a.len() + b.len())?;
-                    Ok(Value::text([&**a, &**b].concat()))
-                }
-                (Value::List(a), Value::List(b)) => {
-                    self.spend((a.len() + b.len()) as u64)?;
-                    Ok(Value::List(List::Made(a.iter().chain(b.iter()).collect())))
-                }
-                _ => arithmetic(operator, a, b),
-            },
-            _ => arithmetic(operator, a, b),
-        }
-    }
-
-    fn compare(
-        &mut self,
-        operator: Operator,
-        a: &Value<'s>,
-        b: &Value<'s>,
-        holds: fn(Ordering) -> bool,
-    ) -> Result<Value<'s>, Stop> {
-        let order = match (a, b) {
+pub(crate) fn binary<'s>(
+    run: &mut Evaluation<'s>,
+    operator: Operator,
+    a: &Value<'s>,
+    b: &Value<'s>,
+) -> Result<Value<'s>, Stop> {
+    match operator {
+        Operator::Equal => equal(run, a, b, 0).map(Value::Bool),
+        Operator::NotEqual => equal(run, a, b, 0).map(|same| Value::Bool(!same)),
+        Operator::In => contains(run, a, b).map(Value::Bool),
+        Operator::Less => compare(run, operator, a, b, Ordering::is_lt),
+        Operator::LessOrEqual => compare(run, operator, a, b, Ordering::is_le),
+        Operator::Greater => compare(run, operator, a, b, Ordering::is_gt),
+        Operator::GreaterOrEqual => compare(run, operator, a, b, Ordering::is_ge),
+        Operator::Add => match (a, b) {
             (Value::Text(a), Value::Text(b)) => {
-                self.spend_text(a.len().min(b.len()))?;
-                Some(a.cmp(b))
-            }
-            (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
-            (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => Some(a.cmp(b)),
-            _ => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => a.compare(b),
-                _ => return Err(no_overload(operator, a, b)),
-            },
-        };
-        Ok(Value::Bool(order.is_some_and(holds)))
-    }
-
-    fn equal(&mut self, a: &Value<'s>, b: &Value<'s>, depth: usize) -> Result<bool, Stop> {
-        self.spend_level(depth)?;
-        Ok(match (a, b) {
-            (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
-            (Value::Bool(a), Value::Bool(b)) => a == b,
-            (Value::Type(a), Value::Type(b)) => a == b,
-            (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => a == b,
-            (Value::Text(a), Value::Text(b)) => {
-                self.spend_text(a.len().min(b.len()))?;
-                a == b
+                run.spend_text(a.len() + b.len())?;
+                Ok(Value::text([&**a, &**b].concat()))
             }
             (Value::List(a), Value::List(b)) => {
-                if a.len() != b.len() {
-                    return Ok(false);
-                }
-                for (a, b) in a.iter().zip(b.iter()) {
-                    if !self.equal(&a, &b, depth + 1)? {
-                        return Ok(false);
-                    }
-                }
-                true
+                run.spend((a.len() + b.len()) as u64)?;
+                Ok(Value::List(List::Made(a.iter().chain(b.iter()).collect())))
             }
-            (Value::Map(a), Value::Map(b)) => {
-                if a.len() != b.len() {
-                    return Ok(false);
-                }
-                for key in self.keys(a)? {
-                    let (Some(a), Some(b)) = (a.get(&key), b.get(&key)) else { return Ok(false) };
-                    if !self.equal(&a, &b, depth + 1)? {
-                        return Ok(false);
-                    }
-                }
-                true
-            }
-            (Value::Optional(Some(a)), Value::Optional(Some(b))) => self.equal(a, b, depth + 1)?,
-            _ => match (a.number(), b.number()) {
-                (Some(a), Some(b)) => a.compare(b) == Some(Ordering::Equal),
-                _ => false,
-            },
-        })
+            _ => arithmetic(operator, a, b),
+        },
+        _ => arithmetic(operator, a, b),
     }
+}
 
-    fn contains(&mut self, item: &Value<'s>, container: &Value<'s>) -> Result<bool, Stop> {
-        match container {
-            Value::List(list) => {
-                for other in list.iter() {
-                    if self.equal(item, &other, 0)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
-            Value::Map(map) => match item.key() {
-                Some(key) => {
-                    self.spend_key(&key)?;
-                    Ok(map.get(&key).is_some())
-                }
-                None if matches!(item, Value::Double(_)) => Ok(false),
-                None => Err(no_overload(Operator::In, item, container)),
-            },
-            _ => Err(no_overload(Operator::In, item, container)),
+fn compare<'s>(
+    run: &mut Evaluation<'s>,
+    operator: Operator,
+    a: &Value<'s>,
+    b: &Value<'s>,
+    holds: fn(Ordering) -> bool,
+) -> Result<Value<'s>, Stop> {
+    let order = match (a, b) {
+        (Value::Text(a), Value::Text(b)) => {
+            run.spend_text(a.len().min(b.len()))?;
+            Some(a.cmp(b))
         }
+        (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
+        (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => Some(a.cmp(b)),
+        _ => match (a.number(), b.number()) {
+            (Some(a), Some(b)) => a.compare(b),
+            _ => return Err(no_overload(operator, a, b)),
+        },
+    };
+    Ok(Value::Bool(order.is_some_and(holds)))
+}
+
+fn equal<'s>(run: &mut Evaluation<'s>, a: &Value<'s>, b: &Value<'s>, depth: usize) -> Result<bool, Stop> {
+    run.spend_level(depth)?;
+    Ok(match (a, b) {
+        (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
+        (Value::Bool(a), Value::Bool(b)) => a == b,
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => a == b,
+        (Value::Text(a), Value::Text(b)) => {
+            run.spend_text(a.len().min(b.len()))?;
+            a == b
+        }
+        (Value::List(a), Value::List(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for (a, b) in a.iter().zip(b.iter()) {
+                if !equal(run, &a, &b, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Map(a), Value::Map(b)) => {
+            if a.len() != b.len() {
+                return Ok(false);
+            }
+            for key in run.keys(a)? {
+                let (Some(a), Some(b)) = (a.get(&key), b.get(&key)) else { return Ok(false) };
+                if !equal(run, &a, &b, depth + 1)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        (Value::Optional(Some(a)), Value::Optional(Some(b))) => equal(run, a, b, depth + 1)?,
+        _ => match (a.number(), b.number()) {
+            (Some(a), Some(b)) => a.compare(b) == Some(Ordering::Equal),
+            _ => false,
+        },
+    })
+}
+
+fn contains<'s>(run: &mut Evaluation<'s>, item: &Value<'s>, container: &Value<'s>) -> Result<bool, Stop> {
+    match container {
+        Value::List(list) => {
+            for other in list.iter() {
+                if equal(run, item, &other, 0)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        Value::Map(map) => match item.key() {
+            Some(key) => {
+                run.spend_key(&key)?;
+                Ok(map.get(&key).is_some())
+            }
+            None if matches!(item, Value::Double(_)) => Ok(false),
+            None => Err(no_overload(Operator::In, item, container)),
+        },
+        _ => Err(no_overload(Operator::In, item, container)),
     }
 }
 

@@ -6,10 +6,12 @@ use google_cloud_gax::error::Error;
 use google_cloud_gax::error::rpc::Code;
 use google_cloud_gax::options::RequestOptionsBuilder as _;
 use google_cloud_gax::retry_policy::NeverRetry;
+use google_cloud_pubsub::client::{SubscriptionAdmin, TopicAdmin};
 use google_cloud_pubsub::model::{DeadLetterPolicy, ExpirationPolicy, RetryPolicy, Subscription, Topic};
 use tokio::time::timeout;
 
-use super::{PubSub, TIMEOUT, failure, is_missing};
+use super::{TIMEOUT, failure, is_missing};
+use crate::config;
 use crate::error::BrokerError;
 use crate::subscription::Options;
 
@@ -46,12 +48,20 @@ impl Names {
     }
 }
 
-impl PubSub {
+/// Creates and removes topics and subscriptions.
+#[derive(Debug)]
+pub(super) struct Admin {
+    pub(super) names: Names,
+    pub(super) config: config::GooglePubSub,
+    pub(super) topics: TopicAdmin,
+    pub(super) subscriptions: SubscriptionAdmin,
+}
+
+impl Admin {
     pub(super) async fn make(&self, missing: Missing, name: &str) -> Result<(), BrokerError> {
-        let mut topic = Topic::new().set_name(self.0.names.topic(name));
-        topic.message_retention_duration =
-            self.0.config.topic_retention.and_then(|time| time.try_into().ok());
-        let make = self.0.topics.create_topic().with_request(topic).with_retry_policy(NeverRetry);
+        let mut topic = Topic::new().set_name(self.names.topic(name));
+        topic.message_retention_duration = self.config.topic_retention.and_then(|time| time.try_into().ok());
+        let make = self.topics.create_topic().with_request(topic).with_retry_policy(NeverRetry);
         made(timeout(TIMEOUT, make.send()).await)?;
         match missing {
             Missing::Topic => Ok(()),
@@ -69,10 +79,10 @@ impl PubSub {
         name: &str,
         options: &Options,
     ) -> Result<(), BrokerError> {
-        if self.0.config.create_topic_if_missing {
+        if self.config.create_topic_if_missing {
             self.make(Missing::Topic, topic).await?;
         }
-        if !self.0.config.create_subscription_if_missing || self.has_subscription(name).await? {
+        if !self.config.create_subscription_if_missing || self.has_subscription(name).await? {
             return Ok(());
         }
         let dead_letters = format!("{name}-dlq");
@@ -81,7 +91,7 @@ impl PubSub {
         let deliveries = i32::try_from(options.max_deliveries).unwrap_or(i32::MAX);
         subscription.dead_letter_policy = Some(
             DeadLetterPolicy::new()
-                .set_dead_letter_topic(self.0.names.topic(&dead_letters))
+                .set_dead_letter_topic(self.names.topic(&dead_letters))
                 .set_max_delivery_attempts(deliveries.clamp(*DELIVERIES.start(), *DELIVERIES.end())),
         );
         let mut waits = RetryPolicy::new();
@@ -105,15 +115,15 @@ impl PubSub {
     }
 
     pub(super) async fn remove_subscription(&self, name: &str) {
-        let name = self.0.names.subscription(name);
-        let delete = self.0.subscriptions.delete_subscription().set_subscription(name);
+        let name = self.names.subscription(name);
+        let delete = self.subscriptions.delete_subscription().set_subscription(name);
         // It would expire otherwise.
         let _ = timeout(TIMEOUT, delete.send()).await;
     }
 
     pub(super) async fn has_subscription(&self, name: &str) -> Result<bool, BrokerError> {
-        let name = self.0.names.subscription(name);
-        let get = self.0.subscriptions.get_subscription().set_subscription(name);
+        let name = self.names.subscription(name);
+        let get = self.subscriptions.get_subscription().set_subscription(name);
         match timeout(TIMEOUT, get.with_retry_policy(NeverRetry).send()).await {
             Ok(Ok(_)) => Ok(true),
             Ok(Err(error)) if is_missing(&error) => Ok(false),
@@ -123,12 +133,12 @@ impl PubSub {
     }
 
     fn subscription_of(&self, topic: &str, name: &str) -> Subscription {
-        let config = &self.0.config;
+        let config = &self.config;
         let mut expiration = ExpirationPolicy::new();
         expiration.ttl = config.expiration_ttl.and_then(|time| time.try_into().ok());
         let mut subscription = Subscription::new()
-            .set_name(self.0.names.subscription(name))
-            .set_topic(self.0.names.topic(topic))
+            .set_name(self.names.subscription(name))
+            .set_topic(self.names.topic(topic))
             .set_ack_deadline_seconds(i32::try_from(config.ack_deadline.as_secs()).unwrap_or(60))
             .set_expiration_policy(expiration);
         subscription.message_retention_duration = config.message_retention.try_into().ok();
@@ -136,7 +146,7 @@ impl PubSub {
     }
 
     async fn create(&self, subscription: Subscription) -> Result<(), BrokerError> {
-        let make = self.0.subscriptions.create_subscription().with_request(subscription);
+        let make = self.subscriptions.create_subscription().with_request(subscription);
         made(timeout(TIMEOUT, make.with_retry_policy(NeverRetry).send()).await)
     }
 }

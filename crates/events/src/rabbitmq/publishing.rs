@@ -53,12 +53,10 @@ impl Publishing {
             state.idle.push(channel);
         }
     }
-}
 
-impl RabbitMq {
     /// A channel with confirms of the pool, or a new one. A broken connection is replaced.
-    pub(super) async fn channel(&self) -> Result<Channel, BrokerError> {
-        let mut state = self.0.publishing.state.lock().await;
+    pub(super) async fn channel(&self, backend: &RabbitMq) -> Result<Channel, BrokerError> {
+        let mut state = self.state.lock().await;
         while let Some(channel) = state.idle.pop() {
             if channel.status().connected() {
                 return Ok(channel);
@@ -69,7 +67,7 @@ impl RabbitMq {
         }
         let connection = match &state.connection {
             Some(connection) => connection,
-            None => state.connection.insert(self.connect().await?),
+            None => state.connection.insert(backend.connect().await?),
         };
         let channel = timeout(TIMEOUT, async {
             let channel = connection.create_channel().await?;
@@ -85,25 +83,25 @@ impl RabbitMq {
     /// Publishes a message and waits for its confirm.
     pub(super) async fn put(
         &self,
+        backend: &RabbitMq,
         declare: Declare<'_>,
         exchange: &str,
         key: &str,
         message: &Message,
         headers: FieldTable,
     ) -> Result<(), BrokerError> {
-        let publishing = &self.0.publishing;
-        let _permit = publishing.permits.acquire().await.map_err(BrokerError::unavailable)?;
+        let _permit = self.permits.acquire().await.map_err(BrokerError::unavailable)?;
         // After this time the channel is dropped, and a late confirm with it.
         let confirmed = timeout(TIMEOUT, async {
-            let channel = self.channel().await?;
-            self.declare(&channel, declare).await?;
+            let channel = self.channel(backend).await?;
+            self.declare(backend, &channel, declare).await?;
             let mandatory = BasicPublishOptions { mandatory: true, ..BasicPublishOptions::default() };
             let properties = properties(message, headers);
             let sent =
                 channel.basic_publish(exchange.into(), key.into(), mandatory, &message.body, properties);
             let confirmation =
                 sent.await.map_err(BrokerError::unavailable)?.await.map_err(BrokerError::unavailable)?;
-            publishing.keep(channel).await;
+            self.keep(channel).await;
             Ok(confirmation)
         });
         let error = match confirmed.await {
@@ -118,21 +116,26 @@ impl RabbitMq {
             Err(_) => BrokerError::TimedOut,
         };
         // Exchange or queue may have been deleted.
-        publishing.state.lock().await.declared.clear();
+        self.state.lock().await.declared.clear();
         Err(error)
     }
 
-    async fn declare(&self, channel: &Channel, declare: Declare<'_>) -> Result<(), BrokerError> {
+    async fn declare(
+        &self,
+        backend: &RabbitMq,
+        channel: &Channel,
+        declare: Declare<'_>,
+    ) -> Result<(), BrokerError> {
         let (Declare::Exchange(name) | Declare::Queue(name)) = declare else { return Ok(()) };
-        if self.0.publishing.state.lock().await.declared.contains(name) {
+        if self.state.lock().await.declared.contains(name) {
             return Ok(());
         }
         match declare {
-            Declare::Exchange(exchange) => self.declare_exchange(channel, exchange).await?,
+            Declare::Exchange(exchange) => backend.declare_exchange(channel, exchange).await?,
             Declare::Queue(queue) => declare_queue(channel, queue).await?,
             Declare::Nothing => {}
         }
-        self.0.publishing.state.lock().await.declared.insert(name.to_owned());
+        self.state.lock().await.declared.insert(name.to_owned());
         Ok(())
     }
 }

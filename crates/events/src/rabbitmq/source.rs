@@ -280,7 +280,11 @@ impl Receipt {
         let mut headers = FieldTable::default();
         let attempt = i32::try_from(attempt).unwrap_or(i32::MAX);
         headers.insert(ATTEMPT.into(), AMQPValue::LongInt(attempt));
-        self.backend.put(Declare::Nothing, "", &self.queue, &self.message, headers).await?;
+        self.backend
+            .0
+            .publishing
+            .put(&self.backend, Declare::Nothing, "", &self.queue, &self.message, headers)
+            .await?;
         settled(self.acker.ack(BasicAckOptions::default()).await)
     }
 }

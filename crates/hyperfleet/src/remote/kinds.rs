@@ -53,20 +53,9 @@ impl Kinds {
     pub(crate) fn children(&self, kind: &str) -> impl Iterator<Item = &Kind> {
         self.0.iter().filter(move |known| known.parent_kind.as_deref() == Some(kind))
     }
-}
 
-/// The prefix of a kind before a name: `nodepool`.
-pub(crate) fn singular(kind: &str) -> String {
-    kind.to_lowercase()
-}
-
-fn folded(word: &str) -> String {
-    word.chars().filter(|c| *c != '-' && *c != '_').flat_map(char::to_lowercase).collect()
-}
-
-#[cfg(test)]
-impl Kinds {
     /// Kinds for tests.
+    #[cfg(test)]
     pub(crate) fn example() -> Self {
         let kind = |kind: &str, plural: &str, parent: Option<&str>| Kind {
             kind: kind.to_owned(),
@@ -80,6 +69,15 @@ impl Kinds {
             kind("Zone", "zones", None),
         ])
     }
+}
+
+/// The prefix of a kind before a name: `nodepool`.
+pub(crate) fn singular(kind: &str) -> String {
+    kind.to_lowercase()
+}
+
+fn folded(word: &str) -> String {
+    word.chars().filter(|c| *c != '-' && *c != '_').flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]

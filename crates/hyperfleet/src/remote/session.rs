@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hyperfleet_client::{Client, Request, Resource, Response, Retry, Settings, Token};
+use hyperfleet_client::{Client, Page, Request, Resource, Response, Retry, Settings, Token};
 use hyperfleet_service::settings;
+use serde::de::DeserializeOwned;
 use tokio::sync::OnceCell;
 
 use super::kinds::Kinds;
@@ -134,6 +135,15 @@ impl Session {
     pub(crate) async fn try_fetch(&self, request: Request) -> Option<Response> {
         let sent = tokio::time::timeout(PATIENCE, self.send_in(Effort::Once, request));
         sent.await.ok()?.ok()?.accepted().ok()
+    }
+
+    /// Every page of a list from the one that `request` asks for, until there are `limit` items.
+    pub(crate) async fn pages<T: DeserializeOwned>(
+        &self,
+        request: Request,
+        limit: Option<usize>,
+    ) -> Result<Page<T>, Failure> {
+        pages::all(self, request, limit).await
     }
 
     /// Sends the request that the user asked for. `None` if `--curl` printed it instead.

@@ -41,15 +41,6 @@ pub enum Form {
     Structured,
 }
 
-impl Form {
-    /// The port of a listener; 0 lets the system choose.
-    pub const PORT: Self = Self::Integer { min: 0, max: 65_535 };
-    /// Any duration, zero included.
-    pub const ANY_DURATION: Self = Self::Duration { min: Duration::ZERO };
-    /// A duration that is not zero.
-    pub const SOME_TIME: Self = Self::Duration { min: Duration::from_millis(1) };
-}
-
 /// A value that fits its form.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -68,6 +59,13 @@ pub enum Value {
 }
 
 impl Form {
+    /// The port of a listener; 0 lets the system choose.
+    pub const PORT: Self = Self::Integer { min: 0, max: 65_535 };
+    /// Any duration, zero included.
+    pub const ANY_DURATION: Self = Self::Duration { min: Duration::ZERO };
+    /// A duration that is not zero.
+    pub const SOME_TIME: Self = Self::Duration { min: Duration::from_millis(1) };
+
     /// The rule in words.
     pub fn rule(&self) -> String {
         match self {

@@ -88,6 +88,11 @@ impl Model {
         }
     }
 
+    /// The fleet at this time.
+    pub(super) fn view(&self, options: &ViewOptions, now: Timestamp) -> View {
+        View::of(self, options, now)
+    }
+
     fn learn(&mut self, resource: &Resource, now: Timestamp) {
         let fresh = Entry::of(resource);
         let before = self.entries.get(resource.id());

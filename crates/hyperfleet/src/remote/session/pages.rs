@@ -11,42 +11,40 @@ use crate::commands::Failure;
 /// A page size that `compatibility.contract: go-0.2` accepts too.
 const SMALL_PAGE: u64 = 100;
 
-impl Session {
-    /// Every page of a list from the one that `request` asks for, until there are `limit` items.
-    pub(crate) async fn pages<T: DeserializeOwned>(
-        &self,
-        request: Request,
-        limit: Option<usize>,
-    ) -> Result<Page<T>, Failure> {
-        let mut whole: Page<T> = Page::read(&self.fetch(request.clone()).await?)?;
-        let mut number = 1_u64;
-        let mut last = whole.items.len();
-        while last > 0 && limit.is_none_or(|limit| whole.items.len() < limit) {
-            let mut request = request.clone();
-            request.query.retain(|(name, _)| name != "page" && name != "pageToken");
-            let token = whole.next.take();
-            request = match &token {
-                Some(token) => request.param("pageToken", token),
-                // A server without tokens counts, and is asked by number.
-                None if whole.total.is_some_and(|total| (whole.items.len() as u64) < total) => {
-                    number += 1;
-                    request.param("page", &number)
-                }
-                None => break,
-            };
-            let page: Page<T> = Page::read(&self.fetch(request).await?)?;
-            if page.next.is_some() && page.next == token {
-                return Err(Failure::new("the server returned the same page token twice"));
+/// Every page of a list from the one that `request` asks for, until there are `limit` items.
+pub(super) async fn all<T: DeserializeOwned>(
+    session: &Session,
+    request: Request,
+    limit: Option<usize>,
+) -> Result<Page<T>, Failure> {
+    let mut whole: Page<T> = Page::read(&session.fetch(request.clone()).await?)?;
+    let mut number = 1_u64;
+    let mut last = whole.items.len();
+    while last > 0 && limit.is_none_or(|limit| whole.items.len() < limit) {
+        let mut request = request.clone();
+        request.query.retain(|(name, _)| name != "page" && name != "pageToken");
+        let token = whole.next.take();
+        request = match &token {
+            Some(token) => request.param("pageToken", token),
+            // A server without tokens counts, and is asked by number.
+            None if whole.total.is_some_and(|total| (whole.items.len() as u64) < total) => {
+                number += 1;
+                request.param("page", &number)
             }
-            last = page.items.len();
-            whole.next = page.next;
-            whole.items.extend(page.items);
+            None => break,
+        };
+        let page: Page<T> = Page::read(&session.fetch(request).await?)?;
+        if page.next.is_some() && page.next == token {
+            return Err(Failure::new("the server returned the same page token twice"));
         }
-        if let Some(limit) = limit {
-            whole.items.truncate(limit);
-        }
-        Ok(whole)
+        last = page.items.len();
+        whole.next = page.next;
+        whole.items.extend(page.items);
     }
+    if let Some(limit) = limit {
+        whole.items.truncate(limit);
+    }
+    Ok(whole)
 }
 
 /// Whether the server refused the size of the page.

@@ -94,17 +94,17 @@ pub(in crate::commands::top) struct Adapter {
     pub(in crate::commands::top) setbacks: u64,
 }
 
-impl Model {
+impl View {
     /// The fleet at this time.
-    pub(in crate::commands::top) fn view(&self, options: &ViewOptions, now: Timestamp) -> View {
+    pub(super) fn of(model: &Model, options: &ViewOptions, now: Timestamp) -> Self {
         let mut phases = [0; 5];
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         let mut failing: BTreeMap<&str, usize> =
-            self.setbacks.keys().map(|adapter| (adapter.as_str(), 0)).collect();
+            model.setbacks.keys().map(|adapter| (adapter.as_str(), 0)).collect();
         let mut rows: Vec<(&Entry, ReconciliationPhase)> = Vec::new();
         let filter = options.filter.to_lowercase();
-        for entry in self.entries.values() {
-            let phase = entry.phase(now, self.stuck_after);
+        for entry in model.entries.values() {
+            let phase = entry.phase(now, model.stuck_after);
             *kinds.entry(&entry.kind).or_default() += 1;
             if let Some(at) = ReconciliationPhase::ALL.iter().position(|one| *one == phase) {
                 phases[at] += 1;
@@ -112,13 +112,14 @@ impl Model {
             for adapter in &entry.failing {
                 *failing.entry(adapter).or_default() += 1;
             }
-            if (options.all || phase != ReconciliationPhase::Reconciled) && self.fits(entry, phase, &filter) {
+            if (options.all || phase != ReconciliationPhase::Reconciled) && fits(model, entry, phase, &filter)
+            {
                 rows.push((entry, phase));
             }
         }
         let matching = rows.len();
         let in_order = |a: &(&Entry, ReconciliationPhase), b: &(&Entry, ReconciliationPhase)| {
-            self.in_order(options, *a, *b)
+            in_order(model, options, *a, *b)
         };
         // Of many thousands of rows only some dozens are shown.
         if options.rows > 0 && options.rows < matching {
@@ -128,7 +129,7 @@ impl Model {
         rows.sort_unstable_by(in_order);
         let rows = rows.into_iter().map(|(entry, phase)| Row {
             kind: entry.kind.clone(),
-            name: match self.full_name(entry) {
+            name: match full_name(model, entry) {
                 (owner, "") => owner.to_owned(),
                 (owner, name) => format!("{owner}/{name}"),
             },
@@ -142,54 +143,54 @@ impl Model {
             .map(|(name, failing)| Adapter {
                 name: name.to_owned(),
                 failing,
-                setbacks: self.setbacks.get(name).copied().unwrap_or_default(),
+                setbacks: model.setbacks.get(name).copied().unwrap_or_default(),
             })
             .collect();
         adapters.sort_by_key(|adapter| std::cmp::Reverse((adapter.failing, adapter.setbacks)));
-        View {
-            total: self.entries.len(),
+        Self {
+            total: model.entries.len(),
             kinds: kinds.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect(),
             phases,
-            rate: self.rate(now),
-            history: self.history(now),
+            rate: model.rate(now),
+            history: model.history(now),
             rows: rows.collect(),
             matching,
             adapters,
-            is_complete: self.is_complete,
+            is_complete: model.is_complete,
         }
     }
+}
 
-    /// The direction of each order: the longest and the worst first, names ascending.
-    fn in_order(
-        &self,
-        options: &ViewOptions,
-        (a, a_phase): (&Entry, ReconciliationPhase),
-        (b, b_phase): (&Entry, ReconciliationPhase),
-    ) -> Ordering {
-        let by_time = || a.since_micros().cmp(&b.since_micros());
-        let by_kind = || a.kind.cmp(&b.kind);
-        let by_name = || self.full_name(a).cmp(&self.full_name(b));
-        let order = match options.sort {
-            Sort::Time => by_time().then_with(by_kind).then_with(by_name),
-            Sort::ReconciliationPhase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
-            Sort::Name => by_name().then_with(by_kind),
-            Sort::Kind => by_kind().then_with(by_name),
-        };
-        if options.reversed { order.reverse() } else { order }
-    }
+/// The direction of each order: the longest and the worst first, names ascending.
+fn in_order(
+    model: &Model,
+    options: &ViewOptions,
+    (a, a_phase): (&Entry, ReconciliationPhase),
+    (b, b_phase): (&Entry, ReconciliationPhase),
+) -> Ordering {
+    let by_time = || a.since_micros().cmp(&b.since_micros());
+    let by_kind = || a.kind.cmp(&b.kind);
+    let by_name = || full_name(model, a).cmp(&full_name(model, b));
+    let order = match options.sort {
+        Sort::Time => by_time().then_with(by_kind).then_with(by_name),
+        Sort::ReconciliationPhase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
+        Sort::Name => by_name().then_with(by_kind),
+        Sort::Kind => by_kind().then_with(by_name),
+    };
+    if options.reversed { order.reverse() } else { order }
+}
 
-    fn fits(&self, entry: &Entry, phase: ReconciliationPhase, filter: &str) -> bool {
-        let has = |text: &str| text.to_lowercase().contains(filter);
-        let owned = || self.owner(entry).is_some_and(|owner| has(&owner.name));
-        filter.is_empty() || entry.words.contains(filter) || has(phase.name()) || owned()
-    }
+fn fits(model: &Model, entry: &Entry, phase: ReconciliationPhase, filter: &str) -> bool {
+    let has = |text: &str| text.to_lowercase().contains(filter);
+    let owned = || owner(model, entry).is_some_and(|owner| has(&owner.name));
+    filter.is_empty() || entry.words.contains(filter) || has(phase.name()) || owned()
+}
 
-    fn owner(&self, entry: &Entry) -> Option<&Entry> {
-        entry.owner.as_ref().and_then(|owner| self.entries.get(owner))
-    }
+fn owner<'a>(model: &'a Model, entry: &Entry) -> Option<&'a Entry> {
+    entry.owner.as_ref().and_then(|owner| model.entries.get(owner))
+}
 
-    /// The name behind its owner's, or alone.
-    fn full_name<'a>(&'a self, entry: &'a Entry) -> (&'a str, &'a str) {
-        self.owner(entry).map_or((&entry.name, ""), |owner| (&owner.name, &entry.name))
-    }
+/// The name behind its owner's, or alone.
+fn full_name<'a>(model: &'a Model, entry: &'a Entry) -> (&'a str, &'a str) {
+    owner(model, entry).map_or((&entry.name, ""), |owner| (&owner.name, &entry.name))
 }
