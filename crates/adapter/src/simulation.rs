@@ -36,7 +36,7 @@ pub struct Rate(f64);
 
 /// The last run of an adapter for a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LastRun {
+pub(crate) struct LastRun {
     generation: i64,
     attempt: u32,
     failing_since: Option<Timestamp>,
@@ -45,19 +45,19 @@ pub struct LastRun {
 
 /// The outcome of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// The report.
-    pub report: NewReport,
+    pub(crate) report: NewReport,
     /// The run, for the next one.
-    pub last: LastRun,
+    pub(crate) last: LastRun,
     /// Why it failed, if it did.
-    pub failure: Option<&'static str>,
+    pub(crate) failure: Option<&'static str>,
 }
 
 impl Simulation {
     /// How long it works before it reports; zero if the generation is done. Randomness depends on the full `name`, because
     /// ids differ from one start to the next.
-    pub fn working_time(&self, resource: &Resource, name: &str, last: Option<LastRun>) -> Duration {
+    pub(crate) fn working_time(&self, resource: &Resource, name: &str, last: Option<LastRun>) -> Duration {
         let generation = resource.generation();
         if last.is_some_and(|last| last.generation == generation && last.failing_since.is_none()) {
             return Duration::ZERO;
@@ -69,12 +69,18 @@ impl Simulation {
 
     /// Whether this generation was reported as done a short time ago. Each report of an adapter leads to an event for all,
     /// which the others can skip.
-    pub fn is_fresh(&self, generation: i64, last: LastRun, now: Timestamp) -> bool {
+    pub(crate) fn is_fresh(&self, generation: i64, last: LastRun, now: Timestamp) -> bool {
         last.failing_since.is_none() && last.generation >= generation && is_within(FRESH, last.reported, now)
     }
 
     /// The report after the work.
-    pub fn outcome(&self, resource: &Resource, name: &str, last: Option<LastRun>, now: Timestamp) -> Outcome {
+    pub(crate) fn outcome(
+        &self,
+        resource: &Resource,
+        name: &str,
+        last: Option<LastRun>,
+        now: Timestamp,
+    ) -> Outcome {
         let generation = resource.generation();
         let known = last.filter(|last| last.generation == generation);
         let lasts = |since: Timestamp| is_within(self.outage, since, now);

@@ -6,6 +6,9 @@
 //! whole state, and a prediction is an application to a copy. It must never be made to agree with the product by
 //! looking at the product.
 //!
+//! [`Model`] has an `impl` block for each area of the rules, beside the types of that area, because the rules are
+//! published and read area by area.
+//!
 //! ```
 //! use hyperfleet_testkit::model::{Available, Kinds, Learned, Model, Operation, Target};
 //!
@@ -51,4 +54,4 @@ pub use reports::ReportRule;
 pub use request::{Action, Owner, Report, ReportCondition, Request};
 pub use state::{Model, Phase, Slot};
 pub use strategy::operations;
-pub use view::{ResourceView, mismatches, time_text};
+pub use view::{ResourceView, mismatches};

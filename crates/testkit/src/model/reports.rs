@@ -106,11 +106,6 @@ fn is_valid(report: &Report) -> bool {
 }
 
 impl Model {
-    /// The row that a report on a resource would meet.
-    pub fn report_rule(&self, slot: Slot, report: &Report) -> ReportRule {
-        ReportRule::of(report, self.state(slot))
-    }
-
     /// Takes a report in. `now` matters to the older conditions only. Gives the row met and the stored report as
     /// the API answers it, and adds the resources that it removed.
     pub(super) fn report(
@@ -120,7 +115,7 @@ impl Model {
         now: Option<DateTime<Utc>>,
         removed: &mut Vec<Slot>,
     ) -> (ReportRule, Option<Value>) {
-        let rule = self.report_rule(slot, report);
+        let rule = ReportRule::of(report, self.state(slot));
         let Some(state) = self.state_mut(slot).filter(|_| rule.is_stored()) else { return (rule, None) };
         let stored = store(report, state.reports.get(&report.adapter));
         state.reports.insert(report.adapter.clone(), stored);

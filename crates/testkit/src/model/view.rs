@@ -11,7 +11,7 @@ use super::state::{Model, Phase, Slot, StoredCondition, StoredReport};
 pub(super) const BASE: &str = "/api/hyperfleet/v1";
 
 /// A time as the API writes it: UTC with six fractional digits.
-pub fn time_text(time: DateTime<Utc>) -> String {
+pub(super) fn time_text(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::{
     Action, Available, Expected, Kind, Kinds, Learned, Model, OnParentDelete, Owner, Report, ReportCondition,
-    Request, Slot, time_text,
+    Request, Slot,
 };
+use crate::model::view::time_text;
 
 /// So many seconds into the day of the example.
 fn at(second: i64) -> DateTime<Utc> {

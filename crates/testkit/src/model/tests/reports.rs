@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Available, Report, ReportCondition, ReportRule, Slot, time_text};
+use super::super::view::time_text;
+use super::super::{Available, Report, ReportCondition, ReportRule, Slot};
 use super::{Fixture, at, finalized, plain, text};
 
 /// A resource at generation 2 for which a has reported generation 1 at 20 and b generation 2 at 21.
