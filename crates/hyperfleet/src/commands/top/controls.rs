@@ -98,7 +98,7 @@ mod tests {
     fn keys_change_the_options() {
         let mut controls = Controls::default();
         assert_eq!(typed(&mut controls, "srap"), Flow::Continue);
-        assert_eq!(controls.options.sort, Sort::ReconciliationPhase);
+        assert_eq!(controls.options.sort, Sort::Phase);
         assert!(controls.options.reversed && controls.options.all && controls.paused);
         typed(&mut controls, "sssp");
         assert_eq!((controls.options.sort, controls.paused), (Sort::Time, false));

@@ -64,7 +64,7 @@ fn phases_follow_from_conditions_and_times() {
         finalizing,
         stuck_in_deletion,
     ]);
-    let view = model.view(&ViewOptions { sort: Sort::ReconciliationPhase, all: true, ..options() }, at(1000));
+    let view = model.view(&ViewOptions { sort: Sort::Phase, all: true, ..options() }, at(1000));
     let found: Vec<_> = view.rows.iter().map(|row| (row.name.as_str(), row.phase)).collect();
     assert_eq!(
         found,

@@ -14,7 +14,7 @@ use super::{Model, ReconciliationPhase};
 pub(in crate::commands::top) enum Sort {
     #[default]
     Time,
-    ReconciliationPhase,
+    Phase,
     Name,
     Kind,
 }
@@ -22,8 +22,8 @@ pub(in crate::commands::top) enum Sort {
 impl Sort {
     pub(in crate::commands::top) fn next(self) -> Self {
         match self {
-            Self::Time => Self::ReconciliationPhase,
-            Self::ReconciliationPhase => Self::Name,
+            Self::Time => Self::Phase,
+            Self::Phase => Self::Name,
             Self::Name => Self::Kind,
             Self::Kind => Self::Time,
         }
@@ -32,7 +32,7 @@ impl Sort {
     pub(in crate::commands::top) fn name(self) -> &'static str {
         match self {
             Self::Time => "time",
-            Self::ReconciliationPhase => "phase",
+            Self::Phase => "phase",
             Self::Name => "name",
             Self::Kind => "kind",
         }
@@ -173,7 +173,7 @@ fn in_order(
     let by_name = || full_name(model, a).cmp(&full_name(model, b));
     let order = match options.sort {
         Sort::Time => by_time().then_with(by_kind).then_with(by_name),
-        Sort::ReconciliationPhase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
+        Sort::Phase => b_phase.cmp(&a_phase).then_with(by_time).then_with(by_name),
         Sort::Name => by_name().then_with(by_kind),
         Sort::Kind => by_kind().then_with(by_name),
     };
