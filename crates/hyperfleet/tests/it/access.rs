@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::contract::walk;
-use crate::support::{App, Asked, Backend, DEADLINE, at, both_stores, database, launch};
+use crate::support::{App, Asked, Backend, DEADLINE, both_stores, database, launch, validated};
 
 /// An issuer of tokens with a key of its own.
 struct Issuer {
@@ -173,11 +173,6 @@ fn cluster(name: &str, labels: &Value) -> Value {
     json!({"kind": "Cluster", "name": name, "spec": {}, "labels": labels})
 }
 
-/// A report of the adapter `validator`.
-fn report() -> Value {
-    crate::support::report("validator", 1, "True", &at(0))
-}
-
 /// A path's query for this search.
 fn search(text: &str) -> String {
     let escaped = |byte: u8| match byte {
@@ -213,7 +208,7 @@ fn body(method: &str, path: &str, kind: &str) -> Option<Value> {
     let last = path.rsplit('/').next().unwrap();
     match (method, last) {
         ("PUT", _) if path.contains("/leases/") => Some(json!({"holder": "walk", "ttl": "10s"})),
-        ("PUT" | "POST", "statuses") => Some(report()),
+        ("PUT" | "POST", "statuses") => Some(validated()),
         ("POST", "force-delete") => Some(json!({"reason": "the test wants it gone"})),
         ("POST", "check") => Some(json!({"verb": "read", "kind": "Cluster"})),
         ("POST", _) => Some(json!({"kind": kind, "name": "made-by-walk", "spec": {}})),

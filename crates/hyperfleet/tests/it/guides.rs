@@ -3,7 +3,7 @@
 mod pages;
 mod watching;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::support::*;
 
@@ -60,16 +60,8 @@ fn shows(page: &Value, given: &Value) -> bool {
 }
 
 async fn report(app: &App, cluster: &Value, status: &str, reason: &str) {
-    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": reason});
-    let report = json!({
-        "adapter": "dns",
-        "observed_generation": 1,
-        "observed_time": cluster["created_time"],
-        "conditions": [
-            condition("Available", status), condition("Applied", "True"), condition("Health", "True"),
-        ],
-    });
-    app.put(&format!("{}/statuses", href(cluster))).json(&report).await.expect_status(201);
+    let report = crate::support::report("dns", 1, status, text(&cluster["created_time"]));
+    app.report(cluster, &with_reason(report, reason, "")).await.expect_status(201);
 }
 
 async fn found_by(app: &App, list: &str, search: &str) -> Vec<String> {

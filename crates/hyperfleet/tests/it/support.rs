@@ -2,7 +2,6 @@
 //! OpenAPI document, so a test notices a wrong member that it does not mention. Nothing here knows the internals of the
 //! product.
 
-#![allow(dead_code, reason = "each module of tests uses its part")]
 #![allow(clippy::panic, reason = "a wrong answer fails the test")]
 
 mod described;
@@ -22,7 +21,7 @@ use serde_json::{Value, json};
 
 use described::Described;
 pub(crate) use redact::{redacted, redacted_text, transcript};
-pub(crate) use reports::{at, finalized, report, report_now, with_condition, with_reason};
+pub(crate) use reports::{at, finalized, report, report_now, validated, with_condition, with_reason};
 pub(crate) use terminal::Terminal;
 
 /// How long a test waits for a state; it passes only when something is broken.

@@ -1,26 +1,22 @@
 //! `hyperfleet top`: in a real terminal, by tmux, and where there is none.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::operations::program::Program;
-use crate::support::{App, Terminal, both_stores};
+use crate::support::{App, Terminal, both_stores, report_now, with_reason};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_hyperfleet");
 const CONFIG: &str = "entities: [{kind: Cluster, plural: clusters, required_adapters: [dns]}]";
 
-async fn report(app: &App, cluster: &Value, available: &str) {
-    let condition =
-        |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "ZoneNotDelegated"});
-    let conditions =
-        [condition("Applied", "True"), condition("Available", available), condition("Health", "True")];
-    let report = json!({"adapter": "dns", "observed_generation": 1, "conditions": conditions});
+async fn report_as_dns(app: &App, cluster: &Value, available: &str) {
+    let report = with_reason(report_now("dns", 1, available), "ZoneNotDelegated", "no name server answers");
     app.report(cluster, &report).await.expect_status(201);
 }
 
 /// Two clusters; an adapter fails on the first.
 async fn fleet(app: &App) -> Value {
     let (first, _second) = (app.create_cluster("prod-1").await, app.create_cluster("prod-2").await);
-    report(app, &first, "False").await;
+    report_as_dns(app, &first, "False").await;
     first
 }
 
@@ -53,7 +49,7 @@ async fn the_screen_follows_the_fleet_and_the_keys(app: &App) {
 
     terminal.keys(&["p"]);
     terminal.shows_all(&["PAUSED", "● Degraded 1"], &[]).await;
-    report(app, &first, "True").await;
+    report_as_dns(app, &first, "True").await;
     terminal.keys(&["p"]);
     terminal.shows_all(&["● Reconciled 1", "● Degraded 0", "prod-2"], &["PAUSED", "prod-1"]).await;
     terminal.keys(&["a"]);
@@ -74,7 +70,7 @@ async fn a_paused_screen_keeps_its_resources_and_takes_keys(app: &App) {
     terminal.keys(&["r"]);
     let screen = terminal.shows_all(&["PAUSED", "by name, reversed"], &[]).await;
     assert!(!order(&screen), "{screen}");
-    report(app, &first, "True").await;
+    report_as_dns(app, &first, "True").await;
     terminal.keys(&["/", "prod-1", "Enter"]);
     terminal.shows_all(&["PAUSED", "filter prod-1", "1/1", "Degraded"], &["prod-2"]).await;
     terminal.keys(&["/", "Escape"]);

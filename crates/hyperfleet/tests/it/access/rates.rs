@@ -88,7 +88,7 @@ async fn reads_writes_and_reports_have_separate_rate_limits(guarded: &Guarded) {
     let refused = exhaust(async || ann.patch(href(&made), &patch).await).await;
     assert_limited(&refused);
     let statuses = format!("{}/statuses", href(&made));
-    let refused = exhaust(async || ann.call("PUT", &statuses).json(&report()).await).await;
+    let refused = exhaust(async || ann.call("PUT", &statuses).json(&validated()).await).await;
     assert_limited(&refused);
     // What is refused is not done.
     let late = cluster("late", &json!({}));

@@ -87,7 +87,7 @@ async fn tried(caller: &Caller<'_>, verb: &str, path: &str) -> Answer {
         "force-delete" => {
             caller.post(&format!("{path}/force-delete?dryRun=true"), &json!({"reason": "to try"})).await
         }
-        "report" => caller.call("PUT", &format!("{path}/statuses?dryRun=true")).json(&report()).await,
+        "report" => caller.call("PUT", &format!("{path}/statuses?dryRun=true")).json(&validated()).await,
         other => panic!("{other}"),
     }
 }
@@ -343,15 +343,15 @@ async fn reporting_needs_the_report_permission(guarded: &Guarded) {
     let [dev, ..] = fleet(guarded).await;
     let path = format!("{}/statuses", href(&dev));
     for method in ["PUT", "POST"] {
-        let answer = developer(guarded).call(method, &path).json(&report()).await;
+        let answer = developer(guarded).call(method, &path).json(&validated()).await;
         assert_refused(&answer, 403, "AUZ-003");
     }
     let adapter = guarded.named("validator@adapters.example.com");
-    adapter.call("PUT", &path).json(&report()).await.expect_status(201);
+    adapter.call("PUT", &path).json(&validated()).await.expect_status(201);
     assert_eq!(developer(guarded).get(&path).await.expect_status(200).json()["total"], 1);
     for verb in ["write", "delete", "force-delete"] {
         assert_refused(&tried(&adapter, verb, href(&dev)).await, 403, "AUZ-003");
     }
     let stranger = guarded.named("validator@adapters.example.com.evil.org");
-    assert_refused(&stranger.call("PUT", &path).json(&report()).await, 403, "AUZ-003");
+    assert_refused(&stranger.call("PUT", &path).json(&validated()).await, 403, "AUZ-003");
 }

@@ -183,7 +183,7 @@ async fn a_caller_with_a_token_writes_under_its_name(guarded: &Guarded) {
     assert_eq!(bob.get(path).await.expect_status(200).json(), removed);
     let whoami = bob.get("/whoami").await.expect_status(200).json();
     assert_eq!(whoami, json!({"identity": "bob@example.com", "system": false}));
-    let put = bob.call("PUT", &format!("{path}/statuses")).json(&report()).await;
+    let put = bob.call("PUT", &format!("{path}/statuses")).json(&validated()).await;
     assert!(put.status == 201 || put.status == 204, "{put}");
     bob.post(&format!("{path}/force-delete"), &json!({"reason": "done with it"})).await.expect_status(204);
 }

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use hyperfleet_testkit::Postgres;
 use hyperfleet_testkit::model::Kinds;
 use tokio::sync::watch;
 
 use super::fleet::Fleet;
 use super::writers::SharedState;
 use super::{assert_none, config, workload};
-use crate::support::{App, launch, run};
+use crate::support::{App, database, launch, run};
 
 #[test]
 fn writers_through_two_servers_keep_all_invariants() {
     run(async {
-        let database = Arc::new(Postgres::shared().database().await);
+        let database = Arc::new(database().await);
         let launch = launch().config(config(&Kinds::three_levels()));
         let one = App::on_database(launch.clone(), Arc::clone(&database)).await;
         let other = App::on_database(launch, database).await;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hyperfleet_testkit::eventually;
 use hyperfleet_testkit::model::Kinds;
-use hyperfleet_testkit::{Postgres, eventually};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -17,7 +17,7 @@ use super::fleet::{Fleet, initial_commands, planned_commands};
 use super::watchers::{self, Begin, END, Habit, Record, View};
 use super::writers::{CompletedCommand, EVERYTHING, SharedState, act};
 use super::{DEADLINE, assert_none, cases, complaints, config, drawn};
-use crate::support::{App, etag, href, id, launch, run, text};
+use crate::support::{App, database, etag, href, id, launch, run, text};
 
 const WRITERS: usize = 64;
 
@@ -49,7 +49,7 @@ mod watches_are_exact_through_kills {
 }
 
 async fn on_one_database(servers: usize) -> Vec<App> {
-    let database = Arc::new(Postgres::shared().database().await);
+    let database = Arc::new(database().await);
     let mut apps = Vec::new();
     for _ in 0..servers {
         let launch = launch().config(config(&Kinds::three_levels()));

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use hyperfleet_testkit::Postgres;
-
 use super::*;
 
 const CONTENDERS: usize = 32;
@@ -68,7 +66,7 @@ async fn concurrent_claims_of_a_lease_have_one_winner(app: &App) {
 #[test]
 fn concurrent_claims_of_a_lease_at_two_servers_have_one_winner() {
     run(async {
-        let database = Arc::new(Postgres::shared().database().await);
+        let database = Arc::new(database().await);
         let (one, other) = tokio::join!(
             App::on_database(launch().config(DEFAULT), Arc::clone(&database)),
             App::on_database(launch().config(DEFAULT), Arc::clone(&database))

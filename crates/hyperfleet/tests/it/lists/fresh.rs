@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hyperfleet_testkit::Postgres;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -80,7 +79,7 @@ async fn a_list_below_an_owner_ends_with_the_owner(app: &App) {
 #[test]
 fn a_list_shows_what_another_server_wrote() {
     run(async {
-        let database = Arc::new(Postgres::shared().database().await);
+        let database = Arc::new(database().await);
         let one = App::on_database(launch(), Arc::clone(&database)).await;
         let other = App::on_database(launch(), database).await;
         let cluster = one.create_cluster("shared").await;

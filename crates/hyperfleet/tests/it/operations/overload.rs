@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::installation::Installation;
 use super::{BINARY, CLUSTERS, DEADLINE, cluster, create_cluster, id};
-use crate::support::{at, both_stores};
+use crate::support::{both_stores, validated};
 
 both_stores!(
     start = Installation::migrated;
@@ -33,10 +33,6 @@ async fn narrow(installation: &Installation, requests: usize) -> Server {
 
 fn sent(call: Call) -> JoinHandle<Answer> {
     tokio::spawn(call.into_future())
-}
-
-fn report() -> Value {
-    crate::support::report("validator", 1, "True", &at(0))
 }
 
 async fn metrics(server: &Server) -> String {
@@ -104,7 +100,7 @@ async fn lists_are_shed_first_and_reports_last_and_no_acknowledged_write_is_lost
     assert_shed(&api.get(&reported[0]).await);
     tells_of_itself(&server).await;
 
-    let put = |cluster: &str| api.put(&format!("{cluster}/statuses")).json(&report());
+    let put = |cluster: &str| api.put(&format!("{cluster}/statuses")).json(&validated());
     let reports: Vec<_> = reported[..3].iter().map(|cluster| sent(put(cluster))).collect();
     in_flight(&server, [0, 17, 3]).await;
     assert_shed(&put(&reported[3]).await);
@@ -149,7 +145,7 @@ async fn storm(api: Client, caller: usize, reported: String) -> StormResult {
             (0, 200, api.get(CLUSTERS)),
             (1, 200, api.get(&reported)),
             (1, 201, api.post(CLUSTERS).json(&cluster(&name))),
-            (2, 201, api.put(&format!("{reported}/statuses")).json(&report())),
+            (2, 201, api.put(&format!("{reported}/statuses")).json(&validated())),
         ];
         for (priority, expected, call) in calls {
             let answer = call.await;
@@ -244,7 +240,7 @@ async fn watches_and_waits_hold_no_permit(installation: &Installation) {
     in_flight(&server, [0, 0, 0]).await;
 
     api.get(CLUSTERS).await.expect_status(200);
-    api.put(&format!("{one}/statuses")).json(&report()).await.expect_status(201);
+    api.put(&format!("{one}/statuses")).json(&validated()).await.expect_status(201);
     for waiting in waiting {
         let answer = waiting.await.unwrap().expect_status(200);
         assert_eq!(answer.header("x-hyperfleet-wait"), None, "{answer}");
@@ -284,7 +280,7 @@ async fn an_incomplete_body_holds_no_permit(installation: &Installation) {
     for (method, path, body) in [
         ("POST", CLUSTERS, cluster("slow")),
         ("PATCH", &one, json!({"spec": {"n": 1}})),
-        ("PUT", &format!("{one}/statuses"), report()),
+        ("PUT", &format!("{one}/statuses"), validated()),
         ("POST", check, json!({"verb": "read", "kind": "Cluster"})),
     ] {
         halves.push(half_sent(&api, method, path, &body).await);

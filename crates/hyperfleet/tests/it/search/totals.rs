@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyperfleet_testkit::{Postgres, eventually};
+use hyperfleet_testkit::eventually;
 
 use super::*;
 use crate::lists::pages::walked;
@@ -250,7 +250,7 @@ async fn totals_survive_many_writers_at_once(app: &App) {
 #[test]
 fn totals_survive_many_writers_through_two_servers() {
     run(async {
-        let database = Arc::new(Postgres::shared().database().await);
+        let database = Arc::new(database().await);
         let launch = launch().config(CATALOG);
         let one = App::on_database(launch.clone(), Arc::clone(&database)).await;
         let other = App::on_database(launch, database).await;

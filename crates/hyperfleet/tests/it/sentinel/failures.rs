@@ -68,7 +68,7 @@ async fn the_sentinel_resumes_after_an_outage_of_the_api_over_nats() {
 }
 
 async fn an_api_that_is_away_for_a_while_is_followed_afterwards(broker: Variables) {
-    let database = std::sync::Arc::new(hyperfleet_testkit::Postgres::shared().database().await);
+    let database = std::sync::Arc::new(database().await);
     let mut app = App::on_database(at_one_port(DEFAULT), database).await;
     let mut listener = EventListener::on(&broker).await;
     let running = start(&sentinel(&app, &broker, &listener)).await;

@@ -1,7 +1,7 @@
 //! Other required adapters than at the last start: conditions are recomputed, resources that waited only for a removed
 //! adapter are removed, and unchanged resources are not written.
 
-use hyperfleet_testkit::{Postgres, eventually};
+use hyperfleet_testkit::eventually;
 use serde_json::{Value, json};
 
 use super::*;
@@ -320,7 +320,7 @@ async fn an_interrupted_recomputation_is_reverted_by_the_previous_settings(app: 
 #[test]
 fn two_servers_starting_at_once_write_each_change_once() {
     run(async {
-        let database = std::sync::Arc::new(Postgres::shared().database().await);
+        let database = std::sync::Arc::new(database().await);
         let first = App::on_database(launch().config(before()), database.clone()).await;
         let mut waiting = Vec::new();
         for number in 0..60 {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// A moment long past, as the API prints it. Reports may be as old as they like.
+/// A time long past, as the API prints it. Reports may be as old as they like.
 pub(crate) fn at(second: u32) -> String {
     format!("2026-01-01T10:{:02}:{:02}.000000Z", second / 60, second % 60)
 }
@@ -44,4 +44,9 @@ pub(crate) fn with_condition(mut report: Value, kind: &str, status: &str) -> Val
 /// The report of an adapter that has finished with a finalizing resource.
 pub(crate) fn finalized(adapter: &str, generation: u64, observed_time: &str) -> Value {
     with_condition(report(adapter, generation, "False", observed_time), "Finalized", "True")
+}
+
+/// The report of an adapter `validator` that is content with the first generation.
+pub(crate) fn validated() -> Value {
+    report("validator", 1, "True", &at(0))
 }

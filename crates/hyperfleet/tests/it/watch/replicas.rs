@@ -25,7 +25,7 @@ async fn ask(database: &hyperfleet_testkit::Database, query: &str) -> Option<Str
 #[test]
 fn a_watch_at_one_server_sees_writes_of_another() {
     run(async {
-        let [one, other] = pair(Postgres::shared().database().await).await;
+        let [one, other] = pair(database().await).await;
         let mut streams = [one.watch("/clusters").await, other.watch("/clusters").await];
         for stream in &mut streams {
             assert_eq!(stream.until_bookmark().await, (vec![], 0));
@@ -47,7 +47,7 @@ fn a_watch_at_one_server_sees_writes_of_another() {
 #[test]
 fn without_notifications_a_watch_still_sees_writes_of_another_server_and_the_listener_reconnects() {
     run(async {
-        let [one, other] = pair(Postgres::shared().database().await).await;
+        let [one, other] = pair(database().await).await;
         let database = one.database.clone().unwrap();
         let listeners = "select count(*)::text from pg_stat_activity
             where datname = current_database() and query ilike 'listen %'";

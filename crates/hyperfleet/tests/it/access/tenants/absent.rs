@@ -93,7 +93,7 @@ async fn a_foreign_finalizing_resource_cannot_be_force_deleted(app: &App) {
         ("DELETE", "", None),
         ("POST", "/force-delete", Some(reason.clone())),
         ("POST", "/force-delete?dryRun=true", Some(reason)),
-        ("PUT", "/statuses", Some(report())),
+        ("PUT", "/statuses", Some(validated())),
         ("POST", "/nodepools", Some(json!({"kind": "NodePool", "name": "late", "spec": {}}))),
     ] {
         let foreign = asked(&b, method, &format!("{}{end}", href(&made)), body.as_ref(), false).await;

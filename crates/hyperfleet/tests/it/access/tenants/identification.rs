@@ -104,7 +104,7 @@ async fn a_system_caller_reads_everything_and_writes_only_reports(app: &App) {
     first.expect_untouched(&a).await;
 
     let statuses = format!("{}/statuses", href(&first.0[0].1));
-    asked(&system, "PUT", &statuses, Some(&report()), false).await.expect_status(201);
+    asked(&system, "PUT", &statuses, Some(&validated()), false).await.expect_status(201);
     assert_eq!(a.get(&statuses).await.expect_status(200).json()["total"], 1);
     let whoami = system.get("/whoami").await.expect_status(200).json();
     assert_eq!((&whoami["system"], whoami.get("tenant")), (&json!(true), None));

@@ -78,7 +78,7 @@ async fn a_page_token_is_valid_for_one_tenant(app: &App) {
     // Reports of one resource, which the system sees too.
     let statuses = format!("{}/statuses", href(&rest["items"][0]));
     for adapter in ["one", "two"] {
-        let mut report = report();
+        let mut report = validated();
         report["adapter"] = adapter.into();
         a.call("PUT", &statuses).json(&report).await.expect_status(201);
     }

@@ -78,7 +78,7 @@ fn assert_stands(app: &App) {
 async fn use_it(app: &App, name: &str) {
     for caller in ["a", "b"].map(|name| org(app, name)) {
         let made = caller.cluster(name, &json!({"environment": "dev"})).await;
-        system(app).post(&format!("{}/statuses", href(&made)), &report()).await;
+        system(app).post(&format!("{}/statuses", href(&made)), &validated()).await;
         for path in ["/clusters".to_owned(), format!("/clusters?{}", search("labels.environment = 'dev'"))] {
             assert!(caller.list(&path).await.1.contains(&name.to_owned()));
         }
