@@ -205,7 +205,7 @@ impl PubSub {
             .build();
         let mut wait = FIRST_DEAD_LETTER;
         while let Ok(Some(letter)) = timeout(wait, stream.next()).await {
-            let (message, handler) = letter.map_err(|error| failure(error))?;
+            let (message, handler) = letter.map_err(failure)?;
             if !visit(read(message), handler) {
                 break;
             }
