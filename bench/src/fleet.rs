@@ -125,8 +125,8 @@ impl<'a> Fleet<'a> {
         self.reports = Arc::new(Reports::new(ids, plan.adapters, &start, is_reported)?);
         self.report_first(&plan.headers).await?;
         self.size_before_vacuum = self.size()?;
-        if let Some((postgres, database)) = self.postgres.zip(self.database.as_ref()) {
-            pgbench::execute(postgres, database, "VACUUM ANALYZE")?;
+        if self.postgres.is_some() {
+            self.execute("VACUUM ANALYZE")?;
         }
         self.size_after_vacuum = self.size()?;
         Ok(())
@@ -215,6 +215,13 @@ impl<'a> Fleet<'a> {
     pub(crate) fn resident(&self) -> Result<u64> {
         let pids = self.servers.iter().map(|server| server.pid().context("the server has ended"));
         pids.map(|pid| process::resident(pid?)).sum()
+    }
+
+    /// Runs SQL statements in the fleet's PostgreSQL database.
+    pub(crate) fn execute(&self, sql: &str) -> Result<String> {
+        let (postgres, database) =
+            self.postgres.zip(self.database.as_ref()).context("the fleet is on SQLite")?;
+        pgbench::execute(postgres, database, sql)
     }
 
     /// The size on disk without that of the empty database, in bytes.

@@ -29,6 +29,10 @@ const IDLE: usize = 10_000;
 const RATE: f64 = 1_000.0;
 const WRITERS: usize = 32;
 const FLEET: usize = 1_000;
+/// The same for delivery after an hour, in which each cluster changes about a thousand times.
+const HOURLY_RATE: f64 = 300.0;
+const HOURLY_CHANGES: u64 = 3_600 * HOURLY_RATE as u64;
+const HOURLY_WATCHERS: usize = 100;
 /// How long the last events may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// How long memory is left to settle.
@@ -48,25 +52,68 @@ pub(crate) async fn measure(
             for round in 1..=options.rounds {
                 eprintln!("{store} watch: round {round} of {}", options.rounds);
                 for watchers in WATCHERS {
-                    changes(options, store, &fleet, watchers, results).await?;
+                    changes(
+                        options,
+                        &format!("{store} watch by {watchers}"),
+                        &fleet,
+                        (watchers, RATE),
+                        results,
+                    )
+                    .await?;
                 }
             }
             results.add(&format!("{store} idle watcher"), "KiB", idle(&fleet).await? / 1024.0);
         }
     }
+    if options.wants("postgresql watch after an hour") {
+        after_an_hour(options, &launch, postgres, results).await?;
+    }
     Ok(())
 }
 
-/// Patches clusters at a fixed rate before some watchers.
-async fn changes(
+/// Delivery in a new fleet and, in turns, in one with the history of an hour. Its server has planned its statements
+/// before, as it would have in the first minute.
+async fn after_an_hour(
     options: &Options,
-    store: &str,
-    fleet: &Fleet<'_>,
-    count: usize,
+    launch: &Launch,
+    postgres: &Postgres,
     results: &mut Results,
 ) -> Result<()> {
-    let row = format!("{store} watch by {count}");
-    let load = Load { rate: Some(RATE), ..options.load(WRITERS) };
+    let plan = Plan::new(Some(postgres), FLEET);
+    let (young, old) = (Fleet::start(launch, &plan).await?, Fleet::start(launch, &plan).await?);
+    let load = (HOURLY_WATCHERS, HOURLY_RATE);
+    changes(options, "warm-up", &old, load, &mut Results::default()).await?;
+    eprintln!("making the history of an hour");
+    old.execute(&format!(
+        "WITH numbered AS (
+             SELECT row_number() OVER () - 1 AS number, count(*) OVER () AS count, newest.*
+             FROM (SELECT DISTINCT ON (resource_id) * FROM changes ORDER BY resource_id, version DESC) newest
+         )
+         INSERT INTO changes (version, resource_id, kind, changed_time, actor, request_id, body, entry_count,
+                              touched_parts)
+         SELECT f.version + n, c.resource_id, c.kind, c.changed_time, c.actor, c.request_id, c.body, c.entry_count,
+                c.touched_parts
+         FROM feed f CROSS JOIN generate_series(1, {HOURLY_CHANGES}) n JOIN numbered c ON c.number = n % c.count;
+         UPDATE feed SET version = version + {HOURLY_CHANGES};
+         UPDATE resource_status s SET version = (SELECT max(version) FROM changes c WHERE c.resource_id = s.resource_id)"
+    ))?;
+    for round in 1..=options.rounds {
+        eprintln!("watch after an hour: round {round} of {}", options.rounds);
+        changes(options, "postgresql watch in the first minute", &young, load, results).await?;
+        changes(options, "postgresql watch after an hour", &old, load, results).await?;
+    }
+    Ok(())
+}
+
+/// Patches clusters at a rate before some watchers.
+async fn changes(
+    options: &Options,
+    row: &str,
+    fleet: &Fleet<'_>,
+    (count, rate): (usize, f64),
+    results: &mut Results,
+) -> Result<()> {
+    let load = Load { rate: Some(rate), ..options.load(WRITERS) };
     let watchers = Watchers::open(fleet, count).await?;
     let mut outcome = load.run(&fleet.target(Workload::Patches(Arc::clone(&fleet.ids)))?)?;
     if let Err(fault) = watchers.wait(outcome.latency.len()).await {
@@ -74,12 +121,12 @@ async fn changes(
     }
     let delays = watchers.close()?;
     if outcome.errors > 0 {
-        results.fail(&row, outcome.errors, outcome.first_error.as_deref().unwrap_or_default());
+        results.fail(row, outcome.errors, outcome.first_error.as_deref().unwrap_or_default());
     }
     ensure!(!delays.is_empty(), "{row}: no event with a time");
-    results.add(&row, "p50 ms", milliseconds(&delays, 0.5));
-    results.add(&row, "p99 ms", milliseconds(&delays, 0.99));
-    results.add(&row, "changes/s", outcome.rate());
+    results.add(row, "p50 ms", milliseconds(&delays, 0.5));
+    results.add(row, "p99 ms", milliseconds(&delays, 0.99));
+    results.add(row, "changes/s", outcome.rate());
     Ok(())
 }
 

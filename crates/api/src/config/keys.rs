@@ -105,7 +105,7 @@ pub static KEYS: &[Key] = &[
     secret("database.password", Secret::Whole, "Password of that user."),
     key("database.ssl.mode", Form::Choice(&["disable", "prefer", "require", "verify-ca", "verify-full"]), "prefer", "Use of TLS to PostgreSQL."),
     key("database.ssl.root_cert_file", Form::Text, "", "Certificate authorities for the server's certificate, in PEM; empty takes the system's."),
-    key("database.pool.max_connections", count(10_000), "50", "Most pooled connections to PostgreSQL. Four more have a purpose of their own, and up to eight worker threads have one more each, two with tenants."),
+    key("database.pool.max_connections", count(10_000), "50", "Most pooled connections to PostgreSQL. Eight more have a purpose of their own, and up to eight worker threads have one more each, two with tenants."),
     key("database.pool.request_timeout", Form::SOME_TIME, "30s", "Deadline of one request at the database, waiting included."),
     key("database.pool.conn_retry_attempts", Form::Integer { min: 0, max: 10_000 }, "10", "Retries of the first connection at start."),
     key("database.pool.conn_retry_interval", Form::ANY_DURATION, "3s", "Time between these retries."),

@@ -18,25 +18,29 @@ const MAX_BYTES: usize = 64 << 20;
 /// The columns of a change behind those of its resource.
 const CHANGE: &str = "c.version as change_version, c.resource_id as changed_resource, c.changed_time, c.body";
 
-/// A row for each part of a resource that a change can touch.
-const PARTS: &str =
-    "parts (bit) as (values (1), (2), (4), (8), (16), (32), (64), (128), (256), (512), (1024), (2048),
-    (4096), (8192), (16384), (32768), (65536))";
+/// A bit for each part of a resource that a change can touch.
+const EVERY_PART: i32 = (1 << 17) - 1;
 
-/// The condition and the order that read the changes `c` of one resource after a version by changes_by_resource.
+/// How a store walks the changes of one resource, by changes_by_resource.
 pub(crate) struct Later {
-    pub(crate) condition: fn(resource: &str, version: &str) -> String,
-    pub(crate) order: &'static str,
+    /// Joins to each row of `found f` the next change `n` of its resource that touches a part still missing.
+    pub(crate) next: &'static str,
+    /// The parameters `$1` and `$2` as the id of a resource and a version.
+    pub(crate) parameters: &'static str,
 }
 
 impl Later {
-    /// The first change of a resource after a version that touched a part.
-    fn first_to_touch(&self, resource: &str, version: &str) -> String {
-        let Self { condition, order } = self;
-        let condition = condition(resource, version);
+    /// For each id and version of `start`, the later changes that were the first to touch some part. The walk goes from
+    /// one to the next, so a resource costs one walk at most, however many parts it has.
+    fn first_to_touch(&self, start: &str) -> String {
         format!(
-            "(select c.version from changes c
-              where {condition} and c.touched_parts & parts.bit <> 0 order by {order} limit 1)"
+            "found (resource_id, version, missing) as (
+                 {start}
+                 union all
+                 select f.resource_id, n.version, f.missing & ~n.touched_parts
+                 from found f {} where f.missing <> 0
+             )",
+            self.next
         )
     }
 
@@ -44,16 +48,16 @@ impl Later {
     /// first that touched each part.
     pub(crate) fn page_statement(&self) -> String {
         format!(
-            "with page as materialized (
+            "with recursive page as materialized (
                  select version, resource_id from changes where version > $1 order by version limit $2
              ), ids as materialized (
                  select distinct resource_id from page
              ), far as materialized (
                  select max(version) as version from page
-             ), {PARTS}, wanted (version) as (
+             ), {}, wanted (version) as (
                  select version from page
                  union
-                 select {} from ids i, far, parts
+                 select version from found
                  union
                  select s.version from ids i join resource_status s on s.resource_id = i.resource_id
              )
@@ -67,15 +71,15 @@ impl Later {
              left join resource_status s on s.resource_id = c.resource_id and s.version = c.version
              left join resources r on r.id = s.resource_id
              order by c.version",
-            self.first_to_touch("i.resource_id", "far.version")
+            self.first_to_touch(&format!("select i.resource_id, far.version, {EVERY_PART} from ids i, far"))
         )
     }
 
     /// The newest state of the resource `$1`, and of its changes after `$2` the first that touched each part.
     pub(crate) fn states_statement(&self) -> String {
         format!(
-            "with {PARTS}, wanted (version) as (
-                 select {} from parts
+            "with recursive {}, wanted (version) as (
+                 select version from found
                  union
                  select s.version from resource_status s where s.resource_id = $1
              )
@@ -85,7 +89,7 @@ impl Later {
              left join resource_status s on s.resource_id = $1 and s.version = w.version
              left join resources r on r.id = s.resource_id
              order by w.version",
-            self.first_to_touch("$1", "$2")
+            self.first_to_touch(&format!("select {}, {EVERY_PART}", self.parameters))
         )
     }
 }

@@ -85,9 +85,22 @@ impl Address {
     /// The settings of connections for lists, which join by key. By default the planner reads a table of ten thousand rows
     /// whole for each page of five hundred.
     pub(super) fn config_for_lists(&self) -> tokio_postgres::Config {
+        self.config_with("-c enable_hashjoin=off -c enable_mergejoin=off")
+    }
+
+    /// The settings of connections for the feed, whose statements walk indexes in their order. A statement is planned
+    /// once, when the tables may be nearly empty; without these the plan of that time reads whole tables as they grow.
+    pub(super) fn config_for_feed(&self) -> tokio_postgres::Config {
+        self.config_with(
+            "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_sort=off -c enable_material=off \
+             -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan",
+        )
+    }
+
+    fn config_with(&self, settings: &str) -> tokio_postgres::Config {
         let mut config = self.config.clone();
-        let settings = config.get_options().unwrap_or_default();
-        let settings = format!("{settings} -c enable_hashjoin=off -c enable_mergejoin=off");
+        let before = config.get_options().unwrap_or_default();
+        let settings = format!("{before} {settings}");
         config.options(settings);
         config
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use deadpool_postgres::{Client, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Timeouts};
 use futures_util::future::select_ok;
 use tokio::runtime::Handle;
+use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connect::{self, Address};
@@ -25,9 +26,15 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    pub(super) fn new(address: &Address, options: &Options, most: usize) -> Result<Self, OpenError> {
+    /// At most so many connections with the settings of `config`.
+    pub(super) fn new(
+        config: Config,
+        address: &Address,
+        options: &Options,
+        most: usize,
+    ) -> Result<Self, OpenError> {
         let manager = Manager::from_config(
-            address.config_for_lists(),
+            config,
             address.tls.clone(),
             ManagerConfig { recycling_method: RecyclingMethod::Fast },
         );
@@ -169,7 +176,9 @@ mod tests {
             tenants: false,
         };
         let address = Address::new(&options).unwrap();
-        let lists = Lists::new(7, |most| Connections::new(&address, &options, most)).unwrap();
+        let config = address.config_for_lists();
+        let connections = |most| Connections::new(config.clone(), &address, &options, most);
+        let lists = Lists::new(7, connections).unwrap();
         assert_eq!(lists.shares.len(), 3);
         let all = join_all((0..7).map(|_| lists.take())).await;
         let mut all: Vec<PooledConnection> = all.into_iter().map(|connection| connection.unwrap()).collect();
@@ -184,6 +193,6 @@ mod tests {
         assert_eq!(lists.count(), (7, 7));
         all.into_iter().for_each(PooledConnection::give_back);
         assert_eq!(lists.count(), (7, 0));
-        assert_eq!(Lists::new(5, |most| Connections::new(&address, &options, most)).unwrap().shares.len(), 1);
+        assert_eq!(Lists::new(5, connections).unwrap().shares.len(), 1);
     }
 }

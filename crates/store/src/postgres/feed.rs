@@ -18,25 +18,27 @@ use crate::failure::Failure;
 use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 use crate::search::{Dialect, Plan};
 
-/// Two bounds of the whole index. With `c.resource_id = …` PostgreSQL could walk the primary key instead, through everyone's
-/// changes; with that beside a bound of both columns it would begin with the first change of the resource.
+/// With `c.resource_id = …` PostgreSQL could walk the primary key instead, through the changes of all resources, because
+/// that has the order of versions too. With a comparison of rows beside it, it would begin with the first change of the
+/// resource. A comparison of `version` with a subquery would find nothing by index where policies apply.
 const LATER: Later = Later {
-    condition: |resource, version| {
-        format!(
-            "(c.resource_id, c.version) > ({resource}, {version})
-             and (c.resource_id, c.version) <= ({resource}, {})",
-            i64::MAX
-        )
-    },
-    order: "c.resource_id, c.version",
+    next: "cross join lateral (
+               select c.version, c.touched_parts from changes c
+               where c.resource_id >= f.resource_id and c.resource_id <= f.resource_id and c.version > f.version
+                   and c.touched_parts & f.missing <> 0
+               order by c.resource_id, c.version limit 1
+           ) n",
+    parameters: "$1::uuid, $2::bigint",
 };
 
 pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
 pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
 
+pub(super) const BOUNDS: &str = "select pruned_version, version from history, feed";
+
 /// The newest pruned version, and the newest version.
 pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Version, Version), Failure> {
-    let statement = client.prepare_cached("select pruned_version, version from history, feed").await?;
+    let statement = client.prepare_cached(BOUNDS).await?;
     let row = client.query_one(&statement, &[]).await?;
     Ok((Version(row.try_get("pruned_version")?), Version(row.try_get("version")?)))
 }
@@ -96,6 +98,15 @@ fn feed_row(catalog: &Catalog, found: &Row) -> Result<FeedRow, Failure> {
     Ok(FeedRow { current, change })
 }
 
+/// The versions of the resources with these ids, and the newest version.
+pub(super) fn snapshot_statement(ids: &str) -> String {
+    format!(
+        "select f.version as feed_version, s.version, chosen.id from feed f
+         left join ({ids}) chosen on true
+         left join resource_status s on s.resource_id = chosen.id"
+    )
+}
+
 /// The versions and ids of the resources that match a filter, and the newest version.
 pub(super) async fn snapshot(
     client: &deadpool_postgres::Client,
@@ -112,12 +123,7 @@ pub(super) async fn snapshot(
         },
     };
     let select = plan.select(query, view, Dialect::Postgres, driver);
-    let text = format!(
-        "select f.version as feed_version, s.version, chosen.id from feed f
-         left join ({}) chosen on true
-         left join resource_status s on s.resource_id = chosen.id",
-        select.ids
-    );
+    let text = snapshot_statement(&select.ids);
     let (mut newest, mut found) = (Version::default(), Vec::new());
     let mut take = |row: &Row| -> Result<(), Failure> {
         newest = Version(row.try_get("feed_version")?);

@@ -30,14 +30,15 @@ use std::time::Duration;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{AccessScope, Catalog, Claim, Error, Resource, ResourceId, Tenant, Timestamp, Version};
+use tokio_postgres::Config;
 
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, FeedPage, FeedRow};
 use crate::maintenance::migrations::{MigrationReport, OpenError};
 use crate::metrics::Metrics;
 use crate::{
-    FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice,
-    TimelinePage, TimelineQuery,
+    CATCHING_UP, FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage,
+    Slice, TimelinePage, TimelineQuery,
 };
 
 use connect::Address;
@@ -53,6 +54,8 @@ pub(crate) struct Postgres {
     lists: Lists,
     /// For the reader of the feed, because every watcher waits for it.
     feed: Connections,
+    /// For followers that read for themselves.
+    catch_up: Connections,
     /// For the health check, which must not wait for other reads.
     health: Connections,
     row_security: Option<Arc<RowSecurity>>,
@@ -69,15 +72,17 @@ pub(crate) async fn open(
     let address = Address::new(options)?;
     let (_, row_security) = migrate::run(&address, options).await?;
     let row_security = row_security.map(Arc::new);
-    let connections = |most| Connections::new(&address, options, most);
-    let lists = Lists::new(options.max_connections.max(1), connections)?;
-    let (feed_connection, health) = (connections(1)?, connections(1)?);
+    let connections = |config: Config, most| Connections::new(config, &address, options, most);
+    let for_lists = |most| connections(address.config_for_lists(), most);
+    let for_feed = |most| connections(address.config_for_feed(), most);
+    let (lists, health) = (Lists::new(options.max_connections.max(1), for_lists)?, for_lists(1)?);
+    let (feed_connection, catch_up) = (for_feed(1)?, for_feed(CATCHING_UP)?);
     let points =
         PointReads::new(address.clone(), catalog.clone(), options.request_timeout, row_security.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let writer = Writer::new(address, catalog.clone(), options.request_timeout);
     let feed = feed_connection;
-    Ok((Postgres { points, lists, feed, health, row_security, catalog }, writer))
+    Ok((Postgres { points, lists, feed, catch_up, health, row_security, catalog }, writer))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -149,7 +154,7 @@ impl Postgres {
                 on_connection!(self.feed, |client| self.feed_page_by(client, position, limit))
             }
             FeedReader::CatchUp => {
-                on_connection!(self.lists, |client| self.feed_page_by(client, position, limit))
+                on_connection!(self.catch_up, |client| self.feed_page_by(client, position, limit))
             }
         }
     }
@@ -170,7 +175,7 @@ impl Postgres {
         since: Version,
     ) -> Result<Vec<Vec<FeedRow>>, Failure> {
         let tenant_scope = self.tenant_scope(tenant);
-        on_connection!(self.lists, |client| feed::states(client, tenant_scope, &self.catalog, ids, since))
+        on_connection!(self.catch_up, |client| feed::states(client, tenant_scope, &self.catalog, ids, since))
     }
 
     pub(crate) async fn snapshot(
@@ -331,8 +336,9 @@ impl Postgres {
 
     /// Open connections, and those at work. Those of the committer, the listener and the point reads always count as open.
     pub(crate) fn connections(&self) -> (usize, usize) {
-        let all = [self.lists.count(), self.feed.count(), self.health.count()];
-        let (open, at_work) = all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let pools = [&self.feed, &self.catch_up, &self.health].map(Connections::count);
+        let (open, at_work) =
+            pools.iter().fold(self.lists.count(), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (open + 2 + self.points.connections(), at_work)
     }
 }

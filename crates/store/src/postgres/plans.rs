@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::Client;
+use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{Catalog, Contract, ResourceId, Tenant, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
-use super::feed::{PAGE, STATES};
+use super::feed::{BOUNDS, PAGE, STATES, snapshot_statement};
 use super::history::timeline_statement;
 use super::read::{self, Begin, ListStatement};
 use super::row_security::TenantScope;
@@ -17,8 +18,8 @@ use super::surroundings;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::search::plans::{Daily, Index, LARGE, SIZE, Spelling, daily, fill};
-use crate::search::{Plan, Value};
-use crate::{Backend, Options, SslMode};
+use crate::search::{Dialect, Driver, Plan, Value};
+use crate::{Backend, ListQuery, Options, SslMode, Start};
 
 /// The most rows that are read for a page of twenty from a table of [`SIZE`] rows, without stale resources.
 const MOST_ROWS: f64 = 10_000.0;
@@ -28,7 +29,7 @@ const ROWS_EACH_DUE: f64 = 15.0;
 const ROWS_EACH_FOR_TENANTS: f64 = 2.0;
 
 /// Tables with few rows.
-const SMALL: [&str; 3] = ["feed", "kind_counts", "facet_counts"];
+const SMALL: [&str; 4] = ["feed", "history", "kind_counts", "facet_counts"];
 
 #[tokio::test]
 async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_plans() {
@@ -105,33 +106,100 @@ async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     connection.give_back();
 }
 
-/// A watch reads what is new, however long the history is of a resource that changes all the time.
+/// The reads of a watch at 100,000 changes of one resource among others, by plans of each of the times at which the
+/// server may have made them: of empty tables, of nearly empty ones and their statistics, and of the tables at last.
+/// Behind an old position each later change of a resource may be looked at once, for the parts that none touched.
 #[tokio::test]
 async fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
-    let database = Postgres::shared().database().await;
-    let store = empty(&database).await;
-    let connection = store.lists.take().await.unwrap();
-    let client = connection.client();
-    client.batch_execute(LONG_HISTORY).await.unwrap();
-    client.batch_execute("vacuum analyze").await.unwrap();
-    let id = ResourceId::parse(LONG_LIVED).unwrap();
-    let since = Value::Integer(99_990);
-    let page = [since.clone(), Value::Integer(10)];
-    let statements: [(&str, &[Value]); 2] = [(&PAGE, &page), (&STATES, &[Value::Id(id), since])];
-    for (statement, values) in statements {
-        for mode in ["force_custom_plan", "force_generic_plan"] {
-            let work = Work::of(client, statement, values, mode).await;
-            assert!(work.indexes.contains("changes_by_resource"), "{}", work.plan);
-            assert!(
-                !work.whole.contains("changes") && work.rows < 1_000.0 && work.buffers < 1_000.0,
-                "{} rows, {} buffers: {}",
-                work.rows,
-                work.buffers,
-                work.plan
-            );
+    let (hot, version) = (Value::Id(ResourceId::parse(LONG_LIVED).unwrap()), Value::Integer);
+    let reads: [(&str, &str, &[Value], f64); 6] = [
+        ("new changes", &PAGE, &[version(199_990), version(256)], 250.0),
+        ("no new changes", &PAGE, &[version(200_000), version(256)], 10.0),
+        ("an old page", &PAGE, &[version(100_000), version(256)], 70_000.0),
+        ("a state", &STATES, &[hot.clone(), version(199_990)], 50.0),
+        ("an old state", &STATES, &[hot, version(100_000)], 60_000.0),
+        ("the newest version", BOUNDS, &[], 3.0),
+    ];
+    let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
+    let view = View {
+        catalog: &catalog,
+        contract: Contract::DOCUMENTED,
+        tenancy: false,
+        base: "/api/hyperfleet/v1",
+    };
+    let scope = Scope { kinds: vec!["Cluster".into()], owner: None, finalizing: true, referring_to: None };
+    let clusters = ListQuery {
+        filter: scope.confine(None),
+        order: vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Ascending)],
+        start: Start::Offset(0),
+        limit: i64::MAX as u64 - 1,
+        count: false,
+    };
+    for (planned, few, with_statistics) in [("early", 0, false), ("early", 20, true), ("late", 20, true)] {
+        let database = Postgres::shared().database().await;
+        let store = empty(&database).await;
+        let connection = store.catch_up.take().await.unwrap();
+        let client = connection.client();
+        let tenant = Tenant::from_stored(LARGE);
+        let tenant_scope = store.tenant_scope(Some(&tenant)).unwrap();
+        client.batch_execute(&changes(1, few)).await.unwrap();
+        if with_statistics {
+            client.batch_execute("analyze").await.unwrap();
         }
+        if planned == "late" {
+            client.batch_execute(&changes(few + 1, 200_000)).await.unwrap();
+            client.batch_execute("vacuum analyze").await.unwrap();
+        }
+        // The first call makes the plan, which is kept.
+        for (number, (_, statement, values, _)) in reads.iter().enumerate() {
+            client.batch_execute(&format!("prepare read_{number} as {statement}")).await.unwrap();
+            Work::of_prepared(client, &format!("read_{number}"), values).await;
+        }
+        if planned == "early" {
+            client.batch_execute(&changes(few + 1, 200_000)).await.unwrap();
+        }
+        for (number, (name, statement, values, most)) in reads.iter().enumerate() {
+            let work = Work::of_prepared(client, &format!("read_{number}"), values).await;
+            work.walks(*most, &format!("{name}, planned {planned} with {few} changes"));
+            if *statement == *STATES {
+                confine(client, tenant_scope).await;
+                let work = Work::of(client, statement, values, "force_generic_plan").await;
+                client.batch_execute("reset role").await.unwrap();
+                work.walks(*most, &format!("{name} of a tenant, with {few} changes of statistics"));
+            }
+        }
+        connection.give_back();
+
+        let connection = store.lists.take().await.unwrap();
+        let select = Plan::of(&clusters).select(&clusters, view, Dialect::Postgres, Driver::Resources);
+        let snapshot = snapshot_statement(&select.ids);
+        let work = Work::of(connection.client(), &snapshot, &select.values, "auto").await;
+        assert!(work.rows < 5_000.0 && work.buffers < 5_000.0, "a snapshot: {work:?}");
+        connection.give_back();
     }
-    connection.give_back();
+}
+
+/// Changes of versions from `first` to `last`: each second one of one resource, the others of a thousand others.
+fn changes(first: i64, last: i64) -> String {
+    format!(
+        "insert into changes (version, resource_id, kind, changed_time, actor, request_id, body, entry_count,
+                              touched_parts, tenancy)
+         select n, cast('019b7600-0000-7000-8000-' || lpad(owner::text, 12, '0') as uuid),
+                'Cluster', now(), 'ann', 'r', '', 1, 36, '{LARGE}'
+         from (
+             select n, case when n % 2 = 0 then 1 else n % 2000 + 2 end as owner
+             from generate_series({first}, {last}) n
+         ) numbered;
+         insert into resources (id, kind, name, ancestors, tenancy, generation, spec, labels, refs, created_time,
+                                created_by, updated_time, updated_by)
+         select distinct on (resource_id) resource_id, kind, 'n' || version, '', tenancy, 1, '{{}}', '{{}}', '{{}}',
+                changed_time, actor, changed_time, actor
+         from changes on conflict do nothing;
+         insert into resource_status (resource_id, version, tenancy, conditions)
+         select resource_id, max(version), min(tenancy), '[]' from changes group by resource_id
+         on conflict (resource_id) do update set version = excluded.version;
+         update feed set version = greatest(version, {last})"
+    )
 }
 
 /// Confines the session, as [`TenantScope::query`] does a transaction.
@@ -211,20 +279,26 @@ struct Work {
 
 impl Work {
     async fn of(client: &Client, statement: &str, values: &[Value], mode: &str) -> Self {
+        let prepare = format!("set plan_cache_mode = {mode}; prepare explained as {statement}");
+        client.batch_execute(&prepare).await.unwrap();
+        let mut work = Self::of_prepared(client, "explained", values).await;
+        client.batch_execute("deallocate explained; reset plan_cache_mode").await.unwrap();
+        work.plan.insert_str(0, &prepare);
+        work
+    }
+
+    async fn of_prepared(client: &Client, name: &str, values: &[Value]) -> Self {
         let values: Vec<String> = values.iter().map(literal).collect();
         let call = if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) };
-        let prepare = format!("set plan_cache_mode = {mode}; prepare explained as {statement}");
-        let explain = format!("explain (analyze, buffers, timing off, format json) execute explained {call}");
-        client.batch_execute(&prepare).await.unwrap();
+        let explain = format!("explain (analyze, buffers, timing off, format json) execute {name} {call}");
         let lines = client.simple_query(&explain).await.unwrap();
-        client.batch_execute("deallocate explained; reset plan_cache_mode").await.unwrap();
         let line = |message: &SimpleQueryMessage| match message {
             SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
         };
         let plan: serde_json::Value =
             serde_json::from_str(&lines.iter().filter_map(line).collect::<String>()).unwrap();
-        let mut work = Self { plan: format!("{mode}: {statement}\n{plan:#}"), ..Self::default() };
+        let mut work = Self { plan: format!("{plan:#}"), ..Self::default() };
         let root = &plan[0]["Plan"];
         let buffers = |name: &str| root[name].as_f64().unwrap_or_default();
         work.buffers = buffers("Shared Hit Blocks") + buffers("Shared Read Blocks");
@@ -247,6 +321,13 @@ impl Work {
             self.rows += (number("Actual Rows") + removed) * number("Actual Loops");
         }
         node["Plans"].as_array().into_iter().flatten().for_each(|child| self.add(child));
+    }
+
+    /// Asserts that history is read by walking its indexes, and little of it.
+    fn walks(&self, most: f64, name: &str) {
+        let Self { whole, rows, buffers, plan, .. } = self;
+        assert!(whole.is_empty(), "{name} reads the whole of {whole:?}: {plan}");
+        assert!(*rows < most && *buffers < most, "{name} takes {rows} rows, {buffers} buffers: {plan}");
     }
 
     /// Asserts that the work is small, and returns the indexes.

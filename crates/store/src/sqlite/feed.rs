@@ -11,16 +11,22 @@ use crate::failure::Failure;
 use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 
 const LATER: Later = Later {
-    condition: |resource, version| format!("c.resource_id = {resource} and c.version > {version}"),
-    order: "c.version",
+    next: "join changes n on n.version = (
+               select c.version from changes c
+               where c.resource_id = f.resource_id and c.version > f.version and c.touched_parts & f.missing <> 0
+               order by c.version limit 1
+           )",
+    parameters: "$1, $2",
 };
 
 pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
 pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
 
+pub(super) const BOUNDS: &str = "select pruned_version, version from history, feed";
+
 /// The newest pruned version, and the newest version.
 pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
-    let mut statement = connection.prepare_cached("select pruned_version, version from history, feed")?;
+    let mut statement = connection.prepare_cached(BOUNDS)?;
     Ok(statement
         .query_row((), |row| Ok((Version(row.get("pruned_version")?), Version(row.get("version")?))))?)
 }
