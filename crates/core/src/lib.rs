@@ -33,6 +33,7 @@ mod nearest;
 mod references;
 mod report;
 mod resource;
+mod response_budget;
 pub mod rules;
 mod schema;
 pub mod search;
@@ -75,6 +76,7 @@ pub use report::{
     Finding, MANDATORY, Recorded, Report, ReportSummary, ReportedCondition, ReportedStatus, Submission,
 };
 pub use resource::{NameScope, Phase, Resource, Stamp};
+pub use response_budget::{PageBytes, Reservation, ResponseBudget};
 pub use schema::SpecSchemas;
 pub use tenant::Tenant;
 pub use time::Timestamp;
