@@ -4,9 +4,11 @@
 //! timeout, the number of connections is bounded, and a drain can report the connections that it cut. It does not know
 //! what the router serves.
 
+mod backlog;
 mod bind;
 mod body;
 mod connection;
+mod frame_limit;
 mod socket;
 mod sockets;
 mod stream_timeout;
@@ -47,7 +49,7 @@ pub struct PeerAddr(pub SocketAddr);
 pub struct ListenerOptions {
     /// From the first byte (on a new connection: from its start) to the end of a request head.
     pub read_timeout: Duration,
-    /// How long a client may take none of the written bytes; over HTTP/2, of one response.
+    /// How long a client may take less than 64 KiB of the bytes that wait for it; over HTTP/2, of one response.
     pub write_timeout: Duration,
     /// How long a connection may rest between two requests. Longer than load balancers keep theirs, so
     /// that they close first and no request meets a closing connection.
@@ -60,7 +62,7 @@ pub struct ListenerOptions {
     pub tls: Option<TlsFiles>,
     /// How often the certificate's files are looked at.
     pub tls_reload_interval: Duration,
-    /// Threads that serve connections and nothing else; with none the runtime that listens does.
+    /// Threads that accept and serve connections and do nothing else; with none the runtime that listens does.
     pub threads: usize,
 }
 

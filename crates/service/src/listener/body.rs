@@ -15,8 +15,8 @@ use super::timeouts::{RequestGuard, Timeouts};
 const SLICE: usize = 16 * 1024;
 /// How much of a response hyper's HTTP/2 buffers before the peer takes it.
 pub(super) const SEND_BUFFER: usize = 64 * 1024;
-/// How much may still be buffered when the whole response was handed out.
-const TAIL: usize = SEND_BUFFER + SLICE;
+/// How much of a response may wait in the connection without a timer.
+const UNTIMED: usize = 1024;
 
 /// A request's body, which the service may leave unread.
 pub(super) struct RequestBody {
@@ -69,23 +69,21 @@ pub(super) struct ResponseBody {
     timer: Option<Arc<StreamTimer>>,
     /// The rest of a frame that is handed out in slices.
     rest: Bytes,
+    /// The size of the slice that was handed out last.
+    handed_out: usize,
 }
 
 impl ResponseBody {
     pub(super) fn new(body: Body, running: RequestGuard, timer: Option<Arc<StreamTimer>>) -> Self {
-        Self { body, _running: running, timer, rest: Bytes::new() }
+        Self { body, _running: running, timer, rest: Bytes::new(), handed_out: 0 }
     }
 }
 
-/// All slices share the memory of the frame. The last slices are no longer timed and could hold it forever, so they are
-/// copied.
+/// The connection takes the next slice once there is room for all before it, and it keeps the last slice of a response
+/// without a timer. So the last slice is a single byte, and as any part of a response may be its last, so is that of each.
 fn next_slice(rest: &mut Bytes) -> Bytes {
-    let before = rest.len();
-    let slice = rest.split_to(before.min(SLICE));
-    if before > TAIL && rest.len() <= TAIL {
-        *rest = Bytes::copy_from_slice(rest);
-    }
-    slice
+    let is_end = (UNTIMED..=SLICE).contains(&rest.len());
+    rest.split_to(if is_end { rest.len() - 1 } else { rest.len().min(SLICE) })
 }
 
 impl HttpBody for ResponseBody {
@@ -96,9 +94,9 @@ impl HttpBody for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let Self { body, timer, rest, .. } = &mut *self;
+        let Self { body, timer, rest, handed_out, .. } = &mut *self;
         let Some(timer) = timer else { return Pin::new(body).poll_frame(cx) };
-        timer.resumed();
+        timer.resumed(std::mem::take(handed_out));
         if rest.is_empty() {
             match ready!(Pin::new(body).poll_frame(cx)).map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => *rest = data,
@@ -108,7 +106,9 @@ impl HttpBody for ResponseBody {
             }
         }
         timer.blocked();
-        Poll::Ready(Some(Ok(Frame::data(next_slice(rest)))))
+        let slice = next_slice(rest);
+        *handed_out = slice.len();
+        Poll::Ready(Some(Ok(Frame::data(slice))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -130,29 +130,22 @@ impl HttpBody for ResponseBody {
 mod tests {
     use super::*;
 
-    struct Held(Vec<u8>, #[expect(dead_code, reason = "only counted")] Arc<()>);
-
-    impl AsRef<[u8]> for Held {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
     #[test]
-    fn the_last_slices_of_a_large_frame_do_not_keep_its_memory() {
-        let whole: Vec<u8> = (0..10 * TAIL).map(|n| n as u8).collect();
-        let holders = Arc::new(());
-        let mut rest = Bytes::from_owner(Held(whole.clone(), Arc::clone(&holders)));
-        let mut slices = Vec::new();
-        while !rest.is_empty() {
-            slices.push(next_slice(&mut rest));
+    fn the_last_slice_is_small() {
+        for (size, expected) in [
+            (0, vec![]),
+            (10, vec![10]),
+            (UNTIMED, vec![UNTIMED - 1, 1]),
+            (SLICE, vec![SLICE - 1, 1]),
+            (SLICE + 1, vec![SLICE, 1]),
+            (2 * SLICE + UNTIMED, vec![SLICE, SLICE, UNTIMED - 1, 1]),
+        ] {
+            let mut rest = Bytes::from(vec![b'x'; size]);
+            let mut slices = Vec::new();
+            while !rest.is_empty() {
+                slices.push(next_slice(&mut rest).len());
+            }
+            assert_eq!(slices, expected);
         }
-        assert_eq!(slices.concat(), whole);
-        assert!(slices.iter().all(|slice| slice.len() <= SLICE));
-
-        let last = slices.split_off(slices.len() - TAIL / SLICE);
-        drop(slices);
-        assert_eq!(Arc::strong_count(&holders), 1);
-        drop(last);
     }
 }

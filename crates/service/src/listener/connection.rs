@@ -25,6 +25,7 @@ use tower::Service as _;
 
 use super::PeerAddr;
 use super::body::{RequestBody, ResponseBody, SEND_BUFFER};
+use super::frame_limit::FrameLimit;
 use super::socket::Socket;
 use super::stream_timeout::{StreamExecutor, StreamTimer};
 use super::timeouts::{Limits, TimedOut, Timeouts};
@@ -33,6 +34,8 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// A request head: room for a long search and a big token, not for filling the memory.
 const MAX_HEAD_BYTES: u32 = 64 * 1024;
 const MAX_CONCURRENT_STREAMS: u32 = 128;
+/// How much the system takes of a response before it begins to send it.
+const UNSENT_BYTES: u32 = 128 * 1024;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -58,6 +61,9 @@ impl Connections {
         };
         // Answers are written whole; waiting to fill a packet only delays them.
         let _ = tcp.set_nodelay(true);
+        // What a peer does not take waits here, where it is counted and timed, instead of in megabytes of the system's.
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&tcp).set_tcp_notsent_lowat(UNSENT_BYTES);
         let timeouts = Timeouts::new(self.limits);
         let socket = Socket::new(tcp, Arc::clone(&timeouts));
         let ended = match &self.tls {
@@ -120,7 +126,7 @@ impl Connections {
             .max_header_list_size(MAX_HEAD_BYTES)
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
-            .serve_connection(TokioIo::new(io), self.service(peer, timeouts));
+            .serve_connection(TokioIo::new(FrameLimit::new(io)), self.service(peer, timeouts));
         self.drive(connection, timeouts).await
     }
 

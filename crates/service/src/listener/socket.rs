@@ -8,30 +8,28 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
+use super::backlog::Backlog;
 use super::timeouts::Timeouts;
 
 pub(super) struct Socket {
     tcp: TcpStream,
     timeouts: Arc<Timeouts>,
-    blocked: bool,
+    backlog: Backlog,
     shut: bool,
 }
 
 impl Socket {
     pub(super) fn new(tcp: TcpStream, timeouts: Arc<Timeouts>) -> Self {
-        Self { tcp, timeouts, blocked: false, shut: false }
+        Self { tcp, timeouts, backlog: Backlog::default(), shut: false }
     }
 
     fn note_write(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Pending if !self.blocked => {
-                self.blocked = true;
-                self.timeouts.write_blocked();
-            }
-            Poll::Ready(Ok(_)) if self.blocked => {
-                self.blocked = false;
-                self.timeouts.write_resumed();
+            Poll::Pending if self.backlog.waits(Instant::now()) => self.timeouts.write_blocked(&self.backlog),
+            Poll::Ready(Ok(bytes)) if self.backlog.takes(*bytes, Instant::now) => {
+                self.timeouts.write_resumed()
             }
             _ => {}
         }

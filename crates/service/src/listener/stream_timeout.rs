@@ -4,12 +4,14 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, ready};
 use std::time::Duration;
 
 use hyper::rt::Executor;
 use tokio::time::{Instant, sleep_until};
+
+use super::backlog::Backlog;
 
 tokio::task_local! {
     static STREAM_TIMER: Arc<StreamTimer>;
@@ -17,10 +19,7 @@ tokio::task_local! {
 
 /// The progress of one response.
 #[derive(Debug, Default)]
-pub(super) struct StreamTimer {
-    /// Since when a part of the response waits for the peer.
-    blocked_since: Mutex<Option<Instant>>,
-}
+pub(super) struct StreamTimer(Mutex<Backlog>);
 
 impl StreamTimer {
     /// The timer of the current task's response.
@@ -30,30 +29,29 @@ impl StreamTimer {
 
     /// A part was handed to the connection.
     pub(super) fn blocked(&self) {
-        self.set(Some(Instant::now()));
+        self.backlog().waits(Instant::now());
     }
 
-    /// The connection takes the next part.
-    pub(super) fn resumed(&self) {
-        self.set(None);
+    /// The connection has taken a part of this size.
+    pub(super) fn resumed(&self, bytes: usize) {
+        self.backlog().takes(bytes, Instant::now);
     }
 
-    fn set(&self, since: Option<Instant>) {
-        *self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes when a part waited for longer than `limit`. The task of the response must poll it after the response.
+    /// Completes when the peer has taken too little within `limit`. The task of the response must poll it after the response.
     async fn expired(&self, limit: Duration) {
         let mut timer = pin!(sleep_until(Instant::now() + limit));
         poll_fn(|cx| {
             loop {
-                let since = *self.blocked_since.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(since) = since else { return Poll::Pending };
+                let Some(due) = self.backlog().due(limit) else { return Poll::Pending };
                 ready!(timer.as_mut().poll(cx));
-                if since + limit <= Instant::now() {
+                if due <= Instant::now() {
                     return Poll::Ready(());
                 }
-                timer.as_mut().reset(since + limit);
+                timer.as_mut().reset(due);
             }
         })
         .await;
@@ -64,7 +62,7 @@ impl StreamTimer {
 /// its memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StreamExecutor {
-    /// How long the peer may take nothing of a response.
+    /// How long the peer may take too little of a response.
     pub(super) limit: Duration,
 }
 

@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
+use super::backlog::Backlog;
+
 /// How long a closing connection may still receive, so that its last response is not lost.
 const CLOSING: Duration = Duration::from_secs(5);
 
@@ -49,8 +51,8 @@ struct State {
     since: Instant,
     running: usize,
     multiplexed: bool,
-    /// Since when the peer takes none of the written bytes.
-    blocked_since: Option<Instant>,
+    /// When the peer has taken too little of the bytes that wait for it.
+    write_due: Option<Instant>,
     body_unread: bool,
 }
 
@@ -71,7 +73,7 @@ impl Timeouts {
             since: now,
             running: 0,
             multiplexed: false,
-            blocked_since: None,
+            write_due: None,
             body_unread: false,
         };
         Arc::new(Self { limits, state: Mutex::new(state) })
@@ -116,13 +118,13 @@ impl Timeouts {
     }
 
     /// A write waits for the peer, until [`Timeouts::write_resumed`].
-    pub(super) fn write_blocked(&self) {
-        self.state().blocked_since = Some(Instant::now());
+    pub(super) fn write_blocked(&self, backlog: &Backlog) {
+        self.state().write_due = backlog.due(self.limits.write);
     }
 
     /// The peer took written bytes.
     pub(super) fn write_resumed(&self) {
-        self.state().blocked_since = None;
+        self.state().write_due = None;
     }
 
     /// The service answered without reading the whole body.
@@ -163,7 +165,7 @@ impl Timeouts {
 
     fn due(&self) -> Option<(Instant, TimedOut)> {
         let state = self.state();
-        let write = state.blocked_since.map(|since| (since + self.limits.write, TimedOut::Write));
+        let write = state.write_due.map(|due| (due, TimedOut::Write));
         let read = (state.running == 0).then(|| {
             let (limit, waited) = match state.stage {
                 Stage::Fresh | Stage::Head => (self.limits.head, TimedOut::Head),
@@ -230,9 +232,7 @@ mod tests {
     /// What the connection waits for, and how long after that wait began.
     fn awaited(timeouts: &Timeouts) -> Option<(TimedOut, Duration)> {
         let (at, waited) = timeouts.due()?;
-        let state = timeouts.state();
-        let began = state.blocked_since.filter(|_| waited == TimedOut::Write).unwrap_or(state.since);
-        Some((waited, at - began))
+        Some((waited, at - timeouts.state().since))
     }
 
     #[test]
@@ -260,8 +260,10 @@ mod tests {
         let running = timeouts.begin_request();
         timeouts.bytes_received();
         assert_eq!(awaited(&timeouts), None);
-        timeouts.write_blocked();
-        assert_eq!(awaited(&timeouts), Some((TimedOut::Write, LIMITS.write)));
+        let mut backlog = Backlog::default();
+        backlog.waits(Instant::now());
+        timeouts.write_blocked(&backlog);
+        assert_eq!(timeouts.due(), backlog.due(LIMITS.write).map(|due| (due, TimedOut::Write)));
         timeouts.write_resumed();
         assert_eq!(awaited(&timeouts), None);
         drop(running);

@@ -25,7 +25,7 @@ use crate::peer::{DEADLINE, Server, Wire, within};
 use crate::shutdown::Gate;
 
 /// Writes a new certificate and its key, and returns the certificate.
-fn issue(files: &TlsFiles) -> CertificateDer<'static> {
+pub(crate) fn issue(files: &TlsFiles) -> CertificateDer<'static> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     for (file, pem) in
         [(&files.cert_file, made.cert.pem()), (&files.key_file, made.signing_key.serialize_pem())]
@@ -37,11 +37,11 @@ fn issue(files: &TlsFiles) -> CertificateDer<'static> {
     made.cert.der().clone()
 }
 
-fn files_in(directory: &Path) -> TlsFiles {
+pub(crate) fn files_in(directory: &Path) -> TlsFiles {
     TlsFiles { cert_file: directory.join("tls.crt"), key_file: directory.join("tls.key") }
 }
 
-fn options(files: TlsFiles) -> ListenerOptions {
+pub(crate) fn options(files: TlsFiles) -> ListenerOptions {
     ListenerOptions { tls: Some(files), tls_reload_interval: Duration::from_millis(10), ..Default::default() }
 }
 
@@ -90,7 +90,7 @@ impl ServerCertVerifier for Any {
     }
 }
 
-async fn handshake(server: &Server, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
+pub(crate) async fn handshake(server: &Server, alpn: &[&[u8]]) -> TlsStream<TcpStream> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -174,8 +174,8 @@ async fn a_drain_finishes_http2_requests_that_run() {
     assert_eq!(server.ended().await, 0);
 }
 
-/// A large answer at `/large`, whose memory says when it is free, and a small one at `/`.
-fn large_and_small(freed: mpsc::Sender<()>) -> Router {
+/// A large answer at `/large`, whose memory says when it is free, one of a frame at `/medium`, and a small one at `/`.
+pub(crate) fn large_and_small(freed: mpsc::Sender<()>) -> Router {
     struct Large(Vec<u8>, mpsc::Sender<()>);
 
     impl AsRef<[u8]> for Large {
@@ -190,7 +190,8 @@ fn large_and_small(freed: mpsc::Sender<()>) -> Router {
         }
     }
 
-    router().route("/large", get(async move || Bytes::from_owner(Large(vec![b'x'; 8 << 20], freed.clone()))))
+    let router = router().route("/medium", get(async || Bytes::from(vec![b'x'; 10_000])));
+    router.route("/large", get(async move || Bytes::from_owner(Large(vec![b'x'; 8 << 20], freed.clone()))))
 }
 
 /// The connection itself is driven all the while, so pings are answered; only the windows of some streams stay shut.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what a test does not expect fails it")]
 
+mod floods;
 mod health_and_metrics;
 mod http1;
 mod https;
