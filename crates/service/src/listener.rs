@@ -181,10 +181,14 @@ impl Listener {
             host: host.to_owned(),
             reason,
         })?;
-        let (sockets, addresses) = sockets::open_all(&ips, port)
-            .map_err(|(address, reason)| BindError::Listen { listener: name, address, reason })?;
         let workers = WorkerThreads::start(name, options.threads)
             .map_err(|reason| BindError::Thread { listener: name, reason })?;
+        let opened = {
+            let _of_the_sockets = workers.first().enter();
+            sockets::open_all(&ips, port)
+        };
+        let (sockets, addresses) =
+            opened.map_err(|(address, reason)| BindError::Listen { listener: name, address, reason })?;
         Ok(Self { name, sockets, addresses, options, certificate, tls, workers })
     }
 
@@ -218,18 +222,24 @@ impl Listener {
             cut: cut.clone(),
         });
 
-        let accepting = accept(name, sockets, options.max_connections, |tcp, peer, slot| {
-            let connections = Arc::clone(&connections);
-            let serve = async move {
-                connections.run(tcp, peer).await;
-                drop(slot);
-            };
-            tasks.spawn_on(serve, &workers.next());
-        });
-        tokio::select! {
-            () = drain.cancelled() => {}
-            () = accepting => {}
-        }
+        let workers = Arc::new(workers);
+        let serve = {
+            let (tasks, workers) = (tasks.clone(), Arc::clone(&workers));
+            move |tcp, peer, slot| {
+                let connections = Arc::clone(&connections);
+                let serve = async move {
+                    connections.run(tcp, peer).await;
+                    drop(slot);
+                };
+                tasks.spawn_on(serve, &workers.next());
+            }
+        };
+        // On the runtime of the sockets, so that no other work delays it.
+        let accepting = accept(name, sockets, options.max_connections, serve);
+        let accepting = AbortOnDropHandle::new(workers.first().spawn(accepting));
+        drain.cancelled().await;
+        accepting.abort();
+        let _ = accepting.await;
 
         tasks.close();
         if tokio::time::timeout(options.grace, tasks.wait()).await.is_ok() {
@@ -248,7 +258,7 @@ async fn accept(
     name: &'static str,
     sockets: Vec<TcpListener>,
     limit: usize,
-    serve: impl Fn(std::net::TcpStream, SocketAddr, OwnedSemaphorePermit),
+    serve: impl Fn(std::net::TcpStream, SocketAddr, OwnedSemaphorePermit) + Send,
 ) {
     let slots = Arc::new(Semaphore::new(limit.clamp(1, Semaphore::MAX_PERMITS)));
     let mut turn = 0;

@@ -26,6 +26,11 @@ impl WorkerThreads {
         Ok(Self { threads, turn: AtomicUsize::new(0), _stop: stop })
     }
 
+    /// The runtime of the sockets.
+    pub(super) fn first(&self) -> Handle {
+        self.threads.first().cloned().unwrap_or_else(Handle::current)
+    }
+
     /// The runtime of the next connection, in turn.
     pub(super) fn next(&self) -> Handle {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);

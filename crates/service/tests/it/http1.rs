@@ -1,3 +1,5 @@
+use std::io::{Read as _, Write as _};
+
 use axum::Router;
 use axum::extract::Extension;
 use axum::routing::{get, post};
@@ -164,4 +166,23 @@ async fn connections_are_shared_out_among_threads_and_drained_by_all_of_them() {
     for mut connection in connections {
         connection.closed().await;
     }
+}
+
+/// The test's own runtime is busy, as that of a process without free processors is.
+#[tokio::test]
+async fn a_listener_with_a_thread_of_its_own_answers_while_the_process_is_busy() {
+    let options = ListenerOptions { threads: 1, ..Default::default() };
+    let server = Server::start(who(), options).await;
+    // Until it serves.
+    assert_eq!(server.connect().await.get("/").await.status, 200);
+    for _ in 0..3 {
+        let mut blocking = std::net::TcpStream::connect(server.address).unwrap();
+        blocking.set_read_timeout(Some(crate::peer::DEADLINE)).unwrap();
+        blocking.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").unwrap();
+        let mut status = [0; 12];
+        blocking.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200");
+    }
+    server.shutdown.begin();
+    assert_eq!(server.ended().await, 0);
 }
