@@ -3,7 +3,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +46,14 @@ pub enum DevError {
     /// The key's file holds something else.
     #[error("{} holds no key that can be used: delete it to get a new one", .0.display())]
     NotAKey(PathBuf),
+    /// Others could make tokens.
+    #[error("{} is not safe: {why}", file.display())]
+    Exposed {
+        /// The key's file or its directory.
+        file: PathBuf,
+        /// What others can do, and what helps.
+        why: String,
+    },
     /// The issuer's URL would not be accepted.
     #[error("the URL of the issuer {0}")]
     IssuerUrl(&'static str),
@@ -112,8 +120,12 @@ impl DevIssuer {
         };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(at(directory))?;
         let key_file = directory.join(KEY_FILE);
+        refuse_exposed(directory, 0o022, "write to it", "go-w")?;
         let pem = match fs::read(&key_file) {
-            Ok(pem) => pem,
+            Ok(pem) => {
+                refuse_exposed(&key_file, 0o077, "read or write it", "600")?;
+                pem
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let pem = new_key()?;
                 write_private(&key_file, pem.as_bytes()).map_err(at(&key_file))?;
@@ -217,6 +229,24 @@ impl DevIssuer {
     }
 }
 
+/// Refuses a file or directory of another user, or one that gives other users such rights.
+fn refuse_exposed(file: &Path, rights: u32, can: &str, remedy: &str) -> Result<(), DevError> {
+    let file = file.to_owned();
+    let metadata = match fs::metadata(&file) {
+        Ok(metadata) => metadata,
+        Err(reason) => return Err(DevError::File { file, reason }),
+    };
+    let (owner, mode) = (metadata.uid(), metadata.permissions().mode() & 0o777);
+    let why = if owner != rustix::process::geteuid().as_raw() {
+        format!("it belongs to another user ({owner}); use another directory")
+    } else if mode & rights != 0 {
+        format!("other users can {can} (mode {mode:03o}); chmod {remedy} {}", file.display())
+    } else {
+        return Ok(());
+    };
+    Err(DevError::Exposed { file, why })
+}
+
 fn new_key() -> Result<String, DevError> {
     let key = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)
         .and_then(|pair| pair.to_pkcs8v1())
@@ -234,6 +264,7 @@ fn write_private(file: &Path, content: &[u8]) -> io::Result<()> {
 /// The file is never half written, because a server may read it at any time.
 fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     let fresh = file.with_extension(format!("{}.tmp", std::process::id()));
-    fs::write(&fresh, content)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?.write_all(content)?;
     fs::rename(&fresh, file)
 }

@@ -75,6 +75,7 @@ fn the_key_is_kept_for_its_user_alone_and_used_again() {
     let issuer = DevIssuer::open(&place, ISSUER_URL).unwrap();
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&issuer.key_file()), 0o600);
+    assert_eq!(mode(&issuer.jwks_file()), 0o600);
     assert_eq!(mode(&place), 0o700);
     assert_eq!(std::fs::read_to_string(issuer.jwks_file()).unwrap(), issuer.jwks());
     let private = std::fs::read_to_string(issuer.key_file()).unwrap();
@@ -87,6 +88,32 @@ fn the_key_is_kept_for_its_user_alone_and_used_again() {
     assert_eq!(std::fs::read_dir(&place).unwrap().count(), 2);
     let elsewhere = DevIssuer::open(directory.path(), ISSUER_URL).unwrap();
     assert_ne!(elsewhere.jwks(), issuer.jwks());
+}
+
+#[test]
+fn a_key_that_others_can_read_or_replace_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("place");
+    let issuer = DevIssuer::open(&place, ISSUER_URL).unwrap();
+    let key_file = issuer.key_file();
+    let set = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for (path, safe, exposed, remedy) in [
+        (&key_file, 0o600, [0o602, 0o620, 0o640, 0o604, 0o666], "chmod 600"),
+        (&place, 0o755, [0o702, 0o720, 0o722, 0o775, 0o777], "chmod go-w"),
+    ] {
+        for mode in exposed {
+            set(path, mode);
+            let refused = DevIssuer::open(&place, ISSUER_URL).unwrap_err();
+            assert!(matches!(refused, DevError::Exposed { .. }), "{mode:o}: {refused}");
+            let told = refused.to_string();
+            assert!(told.starts_with(&format!("{} is not safe: ", path.display())), "{told}");
+            assert!(told.contains(&format!("(mode {mode:03o})")) && told.contains(remedy), "{told}");
+        }
+        set(path, safe);
+        assert_eq!(DevIssuer::open(&place, ISSUER_URL).unwrap().jwks(), issuer.jwks());
+    }
 }
 
 #[test]
