@@ -3,7 +3,9 @@
 
 mod demo;
 
+use std::fs::DirBuilder;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -143,7 +145,7 @@ impl Up {
             flag("database.url", MEMORY.to_owned());
         }
         if let Some(directory) = &self.data {
-            std::fs::create_dir_all(directory).map_err(|error| {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
                 Failure::new(format!("cannot make the directory {}: {error}", directory.display()))
             })?;
             flag("database.url", format!("sqlite:{}", directory.join("hyperfleet.db").display()));

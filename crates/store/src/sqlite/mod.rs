@@ -22,13 +22,15 @@ mod surroundings;
 mod tests;
 mod writer;
 
-use std::path::Path;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
-    AccessScope, Catalog, Claim, Error, Lease, Resource, ResourceId, Tenant, Timestamp, Version,
+    AccessScope, Catalog, Claim, Error, Lease, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -75,17 +77,17 @@ pub(crate) struct Sqlite {
 #[derive(Debug, Clone)]
 struct Location {
     uri: String,
-    in_memory: bool,
+    /// `None` in memory.
+    path: Option<PathBuf>,
 }
 
 impl Location {
     fn new(path: Option<&Path>) -> Self {
         match path {
             // SQLite's memdb shares one database among the connections of a process.
-            None => Self {
-                uri: format!("file:/hyperfleet-{}?vfs=memdb", ResourceId::generate()),
-                in_memory: true,
-            },
+            None => {
+                Self { uri: format!("file:/hyperfleet-{}?vfs=memdb", ResourceId::generate()), path: None }
+            }
             Some(path) => {
                 let mut uri = "file:".to_owned();
                 for c in path.to_string_lossy().chars() {
@@ -94,12 +96,17 @@ impl Location {
                         c => uri.push(c),
                     }
                 }
-                Self { uri, in_memory: false }
+                Self { uri, path: Some(path.to_owned()) }
             }
         }
     }
 
     fn connect(&self) -> Result<Connection, rusqlite::Error> {
+        if let Some(path) = &self.path {
+            // A new file is for its owner alone, and SQLite gives the files beside it the same mode. If there is one
+            // already, or none can be made, SQLite says so.
+            let _ = File::options().write(true).create_new(true).mode(0o600).open(path);
+        }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_URI
@@ -109,7 +116,7 @@ impl Location {
         connection.set_prepared_statement_cache_capacity(64);
         // Without this a bound value may change the plan, and every execution prepares its statement anew.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        if !self.in_memory {
+        if self.path.is_some() {
             switch_to_wal(&connection)?;
         }
         connection.pragma_update(None, "synchronous", "full")?;

@@ -1,5 +1,7 @@
 //! Long reads delay no short ones, and end with their callers.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -20,6 +22,10 @@ const LONG: Duration = Duration::from_secs(3600);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn store() -> Arc<Sqlite> {
+    Arc::new(opened(None))
+}
+
+fn opened(path: Option<&Path>) -> Sqlite {
     let options = Options {
         backend: Backend::Sqlite { path: None },
         max_connections: 1,
@@ -31,7 +37,7 @@ fn store() -> Arc<Sqlite> {
         tenants: false,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    Arc::new(super::open(None, &options, catalog).unwrap().0)
+    super::open(path, &options, catalog).unwrap().0
 }
 
 /// Searches that last until this is dropped.
@@ -120,4 +126,23 @@ async fn a_search_ends_when_its_caller_leaves() {
         began = begun.recv() => began.unwrap(),
     }
     eventually("the reader to be free", DEADLINE, async || (sqlite.scans.count().1 == 0).then_some(())).await;
+}
+
+#[test]
+fn a_new_file_and_those_beside_it_are_for_their_owner_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fleet #1.db");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let open = opened(Some(&path));
+    let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.map(|file| (file.file_name().unwrap().to_owned(), mode(&file))).collect();
+    files.sort();
+    let expected = ["fleet #1.db", "fleet #1.db-shm", "fleet #1.db-wal"].map(|name| (name.into(), 0o600));
+    assert_eq!(files, expected);
+    drop(open);
+
+    // What the owner has changed stays as it is.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    drop(opened(Some(&path)));
+    assert_eq!(mode(&path), 0o640);
 }

@@ -1,5 +1,8 @@
 //! The command line: what it prints where, how it ends, what it says when it is called wrongly, and `hyperfleet up`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use hyperfleet_testkit::{Client, eventually};
 use serde_json::{Value, json};
 
@@ -240,7 +243,26 @@ async fn up_stores_data_in_the_given_directory() {
         running.signal("TERM").await;
         assert_eq!(running.ended().await, Some(0));
     }
-    assert!(program.directory().join(DATA).join("hyperfleet.db").is_file());
+    for (path, mode) in [("deep", 0o700), (DATA, 0o700), (&format!("{DATA}/hyperfleet.db"), 0o600)] {
+        let metadata = std::fs::metadata(program.directory().join(path)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn up_refuses_a_development_key_that_others_can_write() {
+    let program = Program::new();
+    let made = program.run(&["dev", "token"]).await;
+    assert_eq!(made.code, Some(0));
+    let key = program.directory().join(".hyperfleet/dev-issuer.key");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o622)).unwrap();
+    for command in [&["up", "--auth", "--memory", "--port", "0"][..], &["dev", "token"]] {
+        let ended = program.run(command).await;
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{command:?}");
+        for told in ["is not safe", "(mode 622)", "chmod 600"] {
+            assert!(ended.stderr.contains(told), "{}", ended.stderr);
+        }
+    }
 }
 
 #[tokio::test]
