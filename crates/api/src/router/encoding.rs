@@ -1,7 +1,9 @@
 //! Compresses responses. A caller that accepts no supported encoding gets an uncompressed response instead of 406,
-//! because the request may already have taken effect.
+//! because the request may already have taken effect. Responses beyond a number of compressors are sent as they are,
+//! because a compressor takes megabytes for as long as its client reads.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
@@ -10,12 +12,18 @@ use axum::response::Response;
 use futures_util::future::{Either, MapOk, TryFutureExt as _};
 use http::HeaderMap;
 use http::header::ACCEPT_ENCODING;
+use http_body::Body as HttpBody;
+use http_body_util::BodyExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Service;
-use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
+use tower_http::compression::predicate::{And, NotForContentType, Predicate, SizeAbove};
 use tower_http::compression::{Compression, CompressionBody, ResponseFuture};
 
 /// The smallest body that is compressed, in bytes.
 const WORTH_COMPRESSING: u64 = 256;
+
+/// The most responses that are compressed at one time.
+const COMPRESSORS: usize = 32;
 
 /// Which responses are compressed.
 type Worthwhile = And<And<SizeAbove, NotForContentType>, NotForContentType>;
@@ -24,11 +32,59 @@ type Compressed = http::Response<CompressionBody<Body>>;
 
 /// Compresses the responses of a service for callers that accept it, and costs nothing for others.
 #[derive(Clone)]
-pub(super) struct Encoded<S>(Compression<S, Worthwhile>);
+pub(super) struct Encoded<S>(Compression<Permitted<S>, HasPermit>);
 
 impl<S> Encoded<S> {
     pub(super) fn new(service: S) -> Self {
-        Self(Compression::new(service).compress_when(worthwhile()))
+        let compressors = Arc::new(Semaphore::new(COMPRESSORS));
+        Self(Compression::new(Permitted { service, compressors }).compress_when(HasPermit))
+    }
+}
+
+/// A permit for a compressor, among the extensions of a response that is to be compressed.
+#[derive(Clone)]
+struct Permit(#[expect(dead_code, reason = "held while it compresses")] Arc<OwnedSemaphorePermit>);
+
+/// Compresses what has a permit.
+#[derive(Clone, Copy)]
+pub(super) struct HasPermit;
+
+impl Predicate for HasPermit {
+    fn should_compress<B: HttpBody>(&self, response: &http::Response<B>) -> bool {
+        response.extensions().get::<Permit>().is_some()
+    }
+}
+
+/// Gives permits to the responses of a service that are worth compressing.
+#[derive(Clone)]
+pub(super) struct Permitted<S> {
+    service: S,
+    compressors: Arc<Semaphore>,
+}
+
+impl<S> Service<Request> for Permitted<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = MapOk<S::Future, Box<dyn FnOnce(Response) -> Response + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let compressors = Arc::clone(&self.compressors);
+        let permit = move |mut response: Response| {
+            if worthwhile().should_compress(&response)
+                && let Ok(permit) = compressors.try_acquire_owned()
+            {
+                response.extensions_mut().insert(Permit(Arc::new(permit)));
+            }
+            response
+        };
+        self.service.call(request).map_ok(Box::new(permit))
     }
 }
 
@@ -38,19 +94,33 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Either<S::Future, MapOk<ResponseFuture<S::Future, Worthwhile>, fn(Compressed) -> Response>>;
+    type Future = Either<S::Future, MapOk<Compressing<S>, fn(Compressed) -> Response>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.0.get_mut().poll_ready(cx)
+        self.0.get_mut().service.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
         if accepts_any(request.headers()) {
-            Either::Right(self.0.call(request).map_ok(|response| response.map(Body::new)))
+            Either::Right(self.0.call(request).map_ok(while_permitted))
         } else {
-            Either::Left(self.0.get_mut().call(request))
+            Either::Left(self.0.get_mut().service.call(request))
         }
     }
+}
+
+type Compressing<S> = ResponseFuture<<Permitted<S> as Service<Request>>::Future, HasPermit>;
+
+/// The permit is given back with the body.
+fn while_permitted(mut response: Compressed) -> Response {
+    let permit = response.extensions_mut().remove::<Permit>();
+    response.map(|body| match permit {
+        Some(permit) => Body::new(body.map_frame(move |frame| {
+            let _held = &permit;
+            frame
+        })),
+        None => Body::new(body),
+    })
 }
 
 /// All but small bodies and streams, because a compressor would hold events back until it has more of them.
@@ -96,6 +166,8 @@ fn quality_of(text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use tower::ServiceExt as _;
+
     use super::*;
 
     fn accepts(coding: &str) -> bool {
@@ -131,5 +203,30 @@ mod tests {
         ] {
             assert!(!accepts(coding), "{coding}");
         }
+    }
+
+    #[tokio::test]
+    async fn responses_beyond_the_number_of_compressors_are_sent_as_they_are() {
+        let service = tower::service_fn(async |_: Request| {
+            Ok::<_, Infallible>(Response::new(Body::from("x".repeat(1 << 20))))
+        });
+        let encoded = Encoded::new(service);
+        let ask = async || {
+            let request = Request::builder().header(ACCEPT_ENCODING, "gzip").body(Body::empty()).unwrap();
+            encoded.clone().oneshot(request).await.unwrap()
+        };
+        let is_compressed = |response: &Response| response.headers().contains_key("content-encoding");
+        let mut unread = Vec::new();
+        for _ in 0..COMPRESSORS {
+            unread.push(ask().await);
+        }
+        assert!(unread.iter().all(is_compressed));
+        let plain = ask().await;
+        assert!(!is_compressed(&plain));
+        assert_eq!(plain.into_body().collect().await.unwrap().to_bytes().len(), 1 << 20);
+
+        let taken = unread.pop().unwrap().into_body().collect().await.unwrap().to_bytes();
+        assert!(taken.len() < 1 << 14);
+        assert!(is_compressed(&ask().await));
     }
 }
