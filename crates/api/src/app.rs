@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Contract};
+use hyperfleet_core::{Catalog, Contract, Reservation, ResponseBudget};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
@@ -13,9 +12,9 @@ use hyperfleet_store::Store;
 use tokio::runtime;
 
 use crate::coalesced_reads::CoalescedReads;
-use crate::gate::Gate;
+use crate::gate::{AdmittedCaller, Gate};
 use crate::page_token::TokenSigner;
-use crate::resources::ListKey;
+use crate::resources::{ListKey, RenderedPage};
 use crate::watch::{Channels, WatchMetrics};
 
 /// The API's parts. Cheap to clone.
@@ -31,7 +30,7 @@ pub(crate) struct Parts {
     /// Decides which requests are admitted.
     pub(crate) gate: Gate,
     /// Concurrent equal reads of lists, per runtime, because a waiting request is woken on its own thread.
-    pub(crate) lists: CoalescedReads<(runtime::Id, Arc<ListKey>), Bytes>,
+    pub(crate) lists: CoalescedReads<(runtime::Id, Arc<ListKey>), RenderedPage>,
     /// The channels of watches.
     pub(crate) channels: Channels,
     /// The metrics of watches.
@@ -46,6 +45,10 @@ pub(crate) struct Parts {
     pub(crate) build: BuildInfo,
     /// The largest body, in bytes.
     pub(crate) body_limit: usize,
+    /// The largest page of a list, in bytes.
+    pub(crate) page_limit: usize,
+    /// The memory of large responses.
+    pub(crate) responses: ResponseBudget,
     /// How long a resource may be unreconciled before it counts as stuck.
     pub(crate) stuck_after: Duration,
     /// How long a body may take to arrive.
@@ -61,6 +64,11 @@ impl App {
     /// The API contract in force.
     pub(crate) fn contract(&self) -> Contract {
         self.0.rulebook.contract
+    }
+
+    /// A reservation for the response to this caller.
+    pub(crate) fn reservation(&self, caller: &AdmittedCaller) -> Reservation {
+        self.responses.reservation(caller.connection(), self.page_limit)
     }
 
     /// The configured kinds.

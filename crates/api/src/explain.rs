@@ -34,7 +34,7 @@ pub(crate) async fn explain(
     let explanation =
         explain_resource(app.rulebook.view(), request, &around, Timestamp::now(), app.stuck_after)?;
     let body = serde_json::to_vec(&explanation).map_err(Error::internal)?;
-    let mut response = json(StatusCode::OK, body.into());
+    let mut response = json(StatusCode::OK, body);
     response.extensions_mut().insert(ResourceKey::of(&around.resource));
     Ok(response)
 }

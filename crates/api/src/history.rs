@@ -64,7 +64,7 @@ pub(crate) async fn diff(
         desired_state_changes(&newer, &older)?
     };
     let diff = Diff { kind: format!("{}Diff", newest.kind), id: newest.id, from, to, changes };
-    Ok(about(&newest, json(StatusCode::OK, json_text(&diff).into())))
+    Ok(about(&newest, json(StatusCode::OK, json_text(&diff))))
 }
 
 /// The resource that the path names as it is or was when it went, and at the ends of generations, newest first.

@@ -36,7 +36,7 @@ pub(crate) async fn list(
         render::Frame::new(app.contract(), "LeaseList", list.page.page, found.items.len(), found.total);
     let last = found.items.last().filter(|_| found.more).map(|lease| lease.name.as_str());
     let next = list.page.next(last, (&app.token_signer, &list.route))?;
-    Ok(json(StatusCode::OK, render::leases(&frame, &found, next.as_deref())?))
+    Ok(json(StatusCode::OK, render::leases(&frame, found, next.as_deref())?.into_body()))
 }
 
 /// `PUT B/leases/{group}/{name}`: acquires, renews or releases a lease.
@@ -53,7 +53,7 @@ pub(crate) async fn put(
     let members = body::parse_object(&body::read(&app, request).await?)?;
     let claim = claim(app.contract(), path.ok().as_ref(), &headers, members)?;
     let lease = app.store.claim(&caller.scope, &claim).await?;
-    let mut response = json(StatusCode::OK, json_text(&lease).into());
+    let mut response = json(StatusCode::OK, json_text(&lease));
     response.headers_mut().insert(ETAG, etag(lease.version));
     Ok(response)
 }

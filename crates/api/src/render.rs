@@ -3,8 +3,10 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hyperfleet_core::{Contract, Error, Projection, Report, Resource, Version, View, printed_size};
-use hyperfleet_store::{LeasePage, Page, ReportPage, TimelinePage};
+use hyperfleet_core::{Contract, Error, Lease, Projection, Report, Resource, Version, View, printed_size};
+use hyperfleet_store::{LeasePage, Page, ReportPage, TimelineEntry, TimelinePage};
+
+use crate::response_body::{CHUNK_BYTES, Chunks};
 
 use crate::contract::HttpContract;
 
@@ -41,20 +43,12 @@ impl<'a> Frame<'a> {
 pub(crate) fn list(
     view: View<'_>,
     frame: &Frame<'_>,
-    found: &Page,
+    found: Page,
     next: Option<&str>,
     fields: Option<&Projection>,
-) -> Result<Bytes, Error> {
-    let size: usize = found.items.iter().map(printed_size).sum();
-    let mut out = open(frame, size);
-    for (i, item) in found.items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        view.write(&mut out, item, fields)?;
-    }
-    close(&mut out, next, Some(found.version));
-    Ok(out.into())
+) -> Result<Chunks, Error> {
+    let write = |out: &mut Vec<u8>, item: &Resource| view.write(out, item, fields);
+    page(frame, found.items, next, Some(found.version), printed_size, write)
 }
 
 /// A report.
@@ -65,56 +59,63 @@ pub(crate) fn report(report: &Report) -> Result<Bytes, Error> {
 }
 
 /// A page of the reports on a resource. `next` is the token of the page behind it.
-pub(crate) fn reports(frame: &Frame<'_>, found: &ReportPage, next: Option<&str>) -> Result<Bytes, Error> {
-    let size: usize = found.items.iter().map(Report::printed_size).sum();
-    let mut out = open(frame, size);
-    for (i, item) in found.items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        item.write(&mut out)?;
-    }
-    close(&mut out, next, Some(found.version));
-    Ok(out.into())
+pub(crate) fn reports(frame: &Frame<'_>, found: ReportPage, next: Option<&str>) -> Result<Chunks, Error> {
+    let write = |out: &mut Vec<u8>, item: &Report| item.write(out);
+    page(frame, found.items, next, Some(found.version), Report::printed_size, write)
 }
 
 /// A page of a timeline. `next` is the token of the page behind it.
-pub(crate) fn timeline(frame: &Frame<'_>, found: &TimelinePage, next: Option<&str>) -> Result<Bytes, Error> {
-    let size: usize = found.items.iter().map(|item| item.entry.as_str().len() + 192).sum();
-    let mut out = open(frame, size);
-    for (i, item) in found.items.iter().enumerate() {
-        if i > 0 {
-            out.push(b',');
-        }
-        print(&mut out, format_args!("{{\"time\":\"{}\",\"version\":{}", item.at, item.version));
+pub(crate) fn timeline(frame: &Frame<'_>, found: TimelinePage, next: Option<&str>) -> Result<Chunks, Error> {
+    let size = |item: &TimelineEntry| item.entry.as_str().len() + 192;
+    page(frame, found.items, next, Some(found.version), size, |out, item| {
+        print(out, format_args!("{{\"time\":\"{}\",\"version\":{}", item.at, item.version));
         for (name, text) in [("actor", &item.actor), ("request_id", &item.request_id)] {
-            print(&mut out, format_args!(",\"{name}\":"));
-            serde_json::to_writer(&mut out, text).map_err(Error::internal)?;
+            print(out, format_args!(",\"{name}\":"));
+            serde_json::to_writer(&mut *out, text).map_err(Error::internal)?;
         }
         // An entry is an object that begins with its action, and is shown as it is kept.
         out.push(b',');
         out.extend_from_slice(&item.entry.as_str().as_bytes()[1..]);
-    }
-    close(&mut out, next, Some(found.version));
-    Ok(out.into())
+        Ok(())
+    })
 }
 
 /// A page of leases. They have no part in the version counter. `next` is the token of the page behind it.
-pub(crate) fn leases(frame: &Frame<'_>, found: &LeasePage, next: Option<&str>) -> Result<Bytes, Error> {
-    let mut out = open(frame, found.items.len() * 256);
-    for (i, item) in found.items.iter().enumerate() {
+pub(crate) fn leases(frame: &Frame<'_>, found: LeasePage, next: Option<&str>) -> Result<Chunks, Error> {
+    let write = |out: &mut Vec<u8>, item: &Lease| serde_json::to_writer(out, item).map_err(Error::internal);
+    page(frame, found.items, next, None, |_| 256, write)
+}
+
+/// A page in chunks. Items are freed as they are rendered, so that a large page is not in memory twice.
+fn page<T>(
+    frame: &Frame<'_>,
+    items: Vec<T>,
+    next: Option<&str>,
+    version: Option<Version>,
+    size: impl Fn(&T) -> usize,
+    write: impl Fn(&mut Vec<u8>, &T) -> Result<(), Error>,
+) -> Result<Chunks, Error> {
+    let mut chunks = Vec::new();
+    let whole = items.iter().map(&size).sum::<usize>() + 256;
+    let mut out = open(frame, whole.min(CHUNK_BYTES));
+    for (i, item) in items.into_iter().enumerate() {
         if i > 0 {
             out.push(b',');
         }
-        serde_json::to_writer(&mut out, item).map_err(Error::internal)?;
+        if out.len() + size(&item) > CHUNK_BYTES {
+            chunks.push(Bytes::from(std::mem::take(&mut out)));
+            out.reserve_exact((size(&item) + 256).max(CHUNK_BYTES));
+        }
+        write(&mut out, &item)?;
     }
-    close(&mut out, next, None);
-    Ok(out.into())
+    close(&mut out, next, version);
+    chunks.push(out.into());
+    Ok(Chunks::new(chunks))
 }
 
 /// A list up to its first item.
 fn open(frame: &Frame<'_>, size: usize) -> Vec<u8> {
-    let mut out = Vec::with_capacity(size + 128);
+    let mut out = Vec::with_capacity(size);
     out.push(b'{');
     if let Some(kind) = frame.kind {
         print(&mut out, format_args!("\"kind\":\"{kind}\","));

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
-use bytes::Bytes;
 use http::header::{IF_MATCH, IF_NONE_MATCH, LOCATION};
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::Outcome;
 use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
     AccessScope, Caller, Command, Delete, Entity, Error, ErrorKind, ForceDelete, Idempotency, Intent, Patch,
-    Resource,
+    Reservation, Resource,
 };
 use hyperfleet_store::{ListQuery, Start};
 use tokio::runtime;
@@ -22,9 +21,11 @@ use crate::app::App;
 use crate::gate::{AdmittedCaller, Identified};
 use crate::lookup::{find, owner};
 use crate::page_token::Token;
+use crate::paging::{self, Wanted};
 use crate::precondition::precondition;
 use crate::query::{self, ListParameters, ReadParameters};
-use crate::response::{HandlerResult, Headers, about, header, json, shown};
+use crate::response::{self, HandlerResult, Headers, about, header, shown};
+use crate::response_body::Chunks;
 use crate::route::{Path, parameter};
 use crate::router::BASE;
 use crate::{body, decode, history, idempotency, render, wait, watch};
@@ -42,8 +43,15 @@ pub(crate) async fn list(
     }
     let asked = Arc::new(ListKey::new(path.list_name(), raw, caller.scope().clone()));
     let here = Arc::new((runtime::Handle::current().id(), asked));
-    let page = app.lists.answer(&here, async || page(&app, &path, &here.1).await).await?;
-    Ok(json(StatusCode::OK, page))
+    let page = app.lists.answer(&here, async || page(&app, &path, &caller, &here.1).await).await?;
+    Ok(response::page(page.chunks, page.reservation))
+}
+
+/// A page of a list with the reservation of its memory. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RenderedPage {
+    chunks: Chunks,
+    reservation: Reservation,
 }
 
 /// What makes two reads of a list equal: the list with its owners, every parameter, and the access scope.
@@ -69,8 +77,13 @@ impl Hash for ListKey {
     }
 }
 
-/// The body of a page of a list.
-async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
+/// A page of a list.
+async fn page(
+    app: &App,
+    path: &Path,
+    caller: &AdmittedCaller,
+    asked: &ListKey,
+) -> Result<RenderedPage, Error> {
     let (scope, raw) = (&asked.scope, asked.raw.as_deref());
     let route = list_name(path, scope);
     let (signer_and_route, options) =
@@ -79,21 +92,21 @@ async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
     let list =
         ListParameters::parse(raw, app.catalog(), app.contract(), options, any_kind, signer_and_route)?;
     let owner = owner(app, path, scope).await?;
-    let kinds = kinds_of(app, path);
+    let filter = list.filter(kinds_of(app, path), owner);
     let offset = (list.page - 1).saturating_mul(list.page_size);
-    let found = app
-        .store
-        .list(
-            scope,
-            ListQuery {
-                filter: list.filter(kinds, owner),
-                order: list.order.clone(),
-                start: list.after.clone().map_or(Start::Offset(offset), Start::After),
-                limit: list.page_size,
-                count: list.count,
-            },
-        )
-        .await?;
+    let start = list.after.clone().map_or(Start::Offset(offset), Start::After);
+    let store = &app.store;
+    let read = |wanted, reservation: Reservation| {
+        let (start, count) = match wanted {
+            Wanted::Page => (start.clone(), list.count),
+            Wanted::First => (Start::Offset(0), false),
+        };
+        let (filter, order) = (filter.clone(), list.order.clone());
+        let query = ListQuery { filter, order, start, limit: list.page_size, count };
+        async move { store.list(scope, query, &reservation).await }
+    };
+    let number = list.after.is_none().then_some(list.page);
+    let (found, reservation) = paging::read(app, caller, number, read).await?;
     let kind = format!("{}List", path.route.kind());
     let frame = render::Frame::new(app.contract(), &kind, list.page, found.items.len(), found.total);
     let next = match found.items.last().filter(|_| found.more) {
@@ -104,7 +117,8 @@ async fn page(app: &App, path: &Path, asked: &ListKey) -> Result<Bytes, Error> {
         }
         None => None,
     };
-    render::list(app.rulebook.view(), &frame, &found, next.as_deref(), list.fields.as_ref())
+    let chunks = render::list(app.rulebook.view(), &frame, found, next.as_deref(), list.fields.as_ref())?;
+    Ok(RenderedPage { chunks, reservation })
 }
 
 /// The kinds of a list.

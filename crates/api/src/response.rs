@@ -9,11 +9,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyperfleet_core::rules::ResourceKey;
-use hyperfleet_core::{Error, Projection, Resource, Version};
+use hyperfleet_core::{Error, Projection, Reservation, Resource, Version};
 use hyperfleet_service::http_error::HttpError;
 
 use crate::app::App;
 use crate::render;
+use crate::response_body::Chunks;
 
 /// The response of a handler.
 pub(crate) type HandlerResult = Result<Response, HttpError>;
@@ -52,9 +53,19 @@ pub(crate) fn etag(version: Version) -> HeaderValue {
     HeaderValue::from_maybe_shared(Bytes::from(tag)).expect("digits between quotes")
 }
 
+/// A page of a list. What it does not need of the reservation, it gives back.
+pub(crate) fn page(chunks: Chunks, reservation: Reservation) -> Response {
+    reservation.hold(chunks.len());
+    let mut response = json(StatusCode::OK, chunks.into_body());
+    if reservation.is_used() {
+        response.extensions_mut().insert(reservation);
+    }
+    response
+}
+
 /// A JSON response.
-pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {
-    let mut response = Response::new(Body::from(body));
+pub(crate) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -5,13 +5,14 @@ use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
-use hyperfleet_core::{Command, Error, ErrorKind, Intent, ResourceId, SubmitReport, Timestamp};
+use hyperfleet_core::{Command, Error, ErrorKind, Intent, Reservation, ResourceId, SubmitReport, Timestamp};
 
 use crate::app::App;
 use crate::gate::{AdmittedCaller, Identified};
 use crate::lookup::{not_there, owner};
+use crate::paging::{self, Wanted};
 use crate::query::{self, SliceParameters};
-use crate::response::{HandlerResult, json};
+use crate::response::{HandlerResult, json, page};
 use crate::route::Path;
 use crate::{body, decode_report, render};
 
@@ -26,10 +27,15 @@ pub(crate) async fn list(
     let route = path.part_name("statuses", scope);
     let signer_and_route = (&app.token_signer, route.as_str());
     let list = SliceParameters::parse(raw.as_deref(), app.contract(), signer_and_route)?;
-    let found = match ResourceId::parse(path.id()) {
-        Some(id) => app.store.reports(scope, id, &list.slice).await?,
-        None => None,
+    let (store, id) = (&app.store, ResourceId::parse(path.id()));
+    let read = |wanted, reservation: Reservation| {
+        let slice = if wanted == Wanted::First { list.slice.first() } else { list.slice.clone() };
+        async move {
+            let Some(id) = id else { return Ok(None) };
+            store.reports(scope, id, &slice, &reservation).await
+        }
     };
+    let (found, reservation) = paging::read(&app, &caller, list.number(), read).await?;
     let found = found.filter(|(resource, _)| path.names(resource));
     if scope.rights().is_some() {
         owner(&app, &path, scope).await?;
@@ -39,7 +45,7 @@ pub(crate) async fn list(
         render::Frame::new(app.contract(), "AdapterStatusList", list.page, found.items.len(), found.total);
     let last = found.items.last().filter(|_| found.more);
     let next = list.next(last.map(|report| &*report.adapter), signer_and_route)?;
-    Ok(json(StatusCode::OK, render::reports(&frame, &found, next.as_deref())?))
+    Ok(page(render::reports(&frame, found, next.as_deref())?, reservation))
 }
 
 /// `PUT` and `POST` of `…/statuses`.

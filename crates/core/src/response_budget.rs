@@ -117,6 +117,16 @@ impl Reservation {
         Err(Error::new(ErrorKind::Overloaded, detail))
     }
 
+    /// Whether a response of this size is counted.
+    pub fn counts(size: usize) -> bool {
+        size >= COUNTED
+    }
+
+    /// Whether it holds anything.
+    pub fn is_used(&self) -> bool {
+        lock(&self.0.state).bytes > 0
+    }
+
     /// Reserves that many bytes in all, as far as the budget allows.
     pub fn reserve(&self, bytes: usize) -> Result<(), Error> {
         self.set(bytes, bytes <= NEVER_REFUSED);
@@ -130,7 +140,7 @@ impl Reservation {
 
     fn set(&self, bytes: usize, must: bool) -> bool {
         let Reserved { budget, connection, state, .. } = &*self.0;
-        let bytes = if bytes < COUNTED { 0 } else { bytes };
+        let bytes = if Self::counts(bytes) { bytes } else { 0 };
         let mut state = lock(state);
         if bytes == state.bytes {
             return true;
@@ -141,6 +151,13 @@ impl Reservation {
         }
         state.is_refused = !done;
         done
+    }
+}
+
+impl Default for Reservation {
+    /// Without limits.
+    fn default() -> Self {
+        ResponseBudget::new(usize::MAX).reservation(None, usize::MAX)
     }
 }
 
@@ -164,17 +181,21 @@ impl PageBytes<'_> {
     /// Whether the page takes an item of this size. If not, the page ends before it. The first one always fits the page,
     /// because otherwise the list could not go on.
     pub fn takes(&mut self, item: usize) -> bool {
-        let Reserved { page_limit, state, .. } = &*self.reservation.0;
         let bytes = self.bytes.saturating_add(item);
-        if self.bytes > 0 && bytes > *page_limit {
-            lock(state).is_cut = true;
+        if self.bytes > 0 && bytes > self.reservation.page_limit() {
+            self.cut();
             return false;
         }
-        if bytes >= COUNTED && !self.reservation.set(bytes, bytes <= NEVER_REFUSED) {
+        if Reservation::counts(bytes) && !self.reservation.set(bytes, bytes <= NEVER_REFUSED) {
             return false;
         }
         self.bytes = bytes;
         true
+    }
+
+    /// The page ends early.
+    pub fn cut(&mut self) {
+        lock(&self.reservation.0.state).is_cut = true;
     }
 }
 

@@ -1,7 +1,9 @@
 //! History: timelines, and past generations of a resource. Both stores share the statements and what is made of the
 //! rows.
 
-use hyperfleet_core::{Catalog, Change, RawJson, Resource, Snapshot, Timestamp, Undo, Version, json_text};
+use hyperfleet_core::{
+    Catalog, Change, PageBytes, RawJson, Resource, Snapshot, Timestamp, Undo, Version, json_text,
+};
 
 use crate::codec::compression::{compress, decompress};
 use crate::failure::Failure;
@@ -89,17 +91,19 @@ impl PastGenerations {
 
 /// The statement for the changes of a slice. Its parameters are the resource and those of [`Bounds`]. `up_to` is the
 /// store's condition for the changes of a resource up to a version, by changes_by_resource. Changes without entries are
-/// in no timeline.
-pub(crate) fn slice_statement(mark: char, (up_to, newest_first): (&str, &str)) -> String {
-    let slice = "select version, changed_time, actor, request_id, body, visible, upto from (
+/// in no timeline. `body` is a further column, an expression with the column of this name.
+pub(crate) fn slice_statement(mark: char, (up_to, newest_first): (&str, &str), body: Option<&str>) -> String {
+    let slice = "select version, changed_time, actor, request_id, visible, uptoBODY from (
             select *, cast(sum(visible) over (order by version desc) as bigint) as upto from (
-                select version, changed_time, actor, request_id, body,
+                select version, changed_time, actor, request_idCOLUMN,
                        case when version = ?2 and entry_count > cast(?3 as bigint) then ?3 else entry_count end as visible
                 from changes where UP_TO and entry_count > 0 order by NEWEST_FIRST limit ?4
             ) newest
         ) counted
         where upto > ?5 and upto - visible <= ?6";
-    slice.replace('?', &mark.to_string()).replace("UP_TO", up_to).replace("NEWEST_FIRST", newest_first)
+    let (body, column) = body.map_or(Default::default(), |body| (format!(", {body} as body"), ", body"));
+    let slice = slice.replace("BODY", &body).replace("COLUMN", column).replace('?', &mark.to_string());
+    slice.replace("UP_TO", up_to).replace("NEWEST_FIRST", newest_first)
 }
 
 /// The parameters of a slice after the resource, in this order.
@@ -146,8 +150,13 @@ impl TimelinePage {
         Self { version: Version(version), total, items: Vec::new(), more: false }
     }
 
-    /// Adds the next older change.
-    pub(crate) fn take(&mut self, bounds: &Bounds, row: &TimelineRow<'_>) -> Result<(), Failure> {
+    /// Adds the next older change; false if the page ends in it or before it.
+    pub(crate) fn take(
+        &mut self,
+        bounds: &Bounds,
+        bytes: &mut PageBytes<'_>,
+        row: &TimelineRow<'_>,
+    ) -> Result<bool, Failure> {
         let [entries, _, _] = decompress(row.body)?;
         let entries: Vec<RawJson> = RawJson::from_stored(entries.unwrap_or_default()).parse()?;
         let visible = usize::try_from(row.visible).unwrap_or_default();
@@ -157,9 +166,9 @@ impl TimelinePage {
             if position < bounds.first {
                 continue;
             }
-            if position == bounds.behind {
+            if position == bounds.behind || !bytes.takes(entry.as_str().len() + row.head_size()) {
                 self.more = true;
-                break;
+                return Ok(false);
             }
             self.items.push(TimelineEntry {
                 version: Version(row.version),
@@ -170,7 +179,14 @@ impl TimelinePage {
                 entry,
             });
         }
-        Ok(())
+        Ok(true)
+    }
+}
+
+impl TimelineRow<'_> {
+    /// Roughly the size of what each entry shows besides itself.
+    fn head_size(&self) -> usize {
+        self.actor.len() + self.request_id.len() + 256
     }
 }
 

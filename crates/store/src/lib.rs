@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{AccessScope, Command, Error, Resource, ResourceId, Tenant, Version};
+use hyperfleet_core::{AccessScope, Command, Error, Reservation, Resource, ResourceId, Tenant, Version};
 
 use failure::{Failure, FailureKind};
 use feed::{Feed, FeedPage, FeedRow};
@@ -114,13 +114,25 @@ impl Store {
         }
     }
 
-    /// A slice of a list, as far as it is visible, its count and the version, from one snapshot.
-    pub async fn list(&self, scope: &AccessScope, mut query: ListQuery) -> Result<Page, Error> {
+    /// A slice of a list, as far as it is visible and fits the reservation, its count and the version, from one snapshot.
+    pub async fn list(
+        &self,
+        scope: &AccessScope,
+        mut query: ListQuery,
+        reservation: &Reservation,
+    ) -> Result<Page, Error> {
         query.filter = scope.confine(query.filter)?;
-        self.call("list", async {
-            on_store!(&self.reader, |store| store.list(scope.tenant(), &query, &self.rulebook))
-        })
-        .await
+        let page = self
+            .call("list", async {
+                on_store!(&self.reader, |store| store.list(
+                    scope.tenant(),
+                    &query,
+                    &self.rulebook,
+                    reservation
+                ))
+            })
+            .await?;
+        reservation.check().map(|()| page)
     }
 
     /// The resource with this id, if it is visible, and a slice of its reports, by adapter, with their number and the
@@ -130,12 +142,14 @@ impl Store {
         scope: &AccessScope,
         resource: ResourceId,
         slice: &Slice,
+        reservation: &Reservation,
     ) -> Result<Option<(Arc<Resource>, ReportPage)>, Error> {
         let reports = self
             .call("reports", async {
-                on_store!(&self.reader, |store| store.reports(scope.tenant(), resource, slice))
+                on_store!(&self.reader, |store| store.reports(scope.tenant(), resource, slice, reservation))
             })
             .await?;
+        reservation.check()?;
         Ok(self.get(scope, resource).await?.map(|resource| (resource, reports)))
     }
 
@@ -146,12 +160,14 @@ impl Store {
         scope: &AccessScope,
         id: ResourceId,
         query: TimelineQuery,
+        reservation: &Reservation,
     ) -> Result<Option<(Resource, TimelinePage)>, Error> {
         let found = self
             .call("timeline", async {
-                on_store!(&self.reader, |store| store.timeline(scope.tenant(), id, &query))
+                on_store!(&self.reader, |store| store.timeline(scope.tenant(), id, &query, reservation))
             })
             .await?;
+        reservation.check()?;
         match found {
             Some((resource, page)) if scope.sees(&resource)? => Ok(Some((resource, page))),
             _ => Ok(None),

@@ -1,5 +1,6 @@
 //! The caller of a request that the gate has admitted.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ struct Record {
     edition: u64,
     /// The concurrency permit of the request.
     permit: Permit,
+    /// The other end of the connection; `None` for a call within the process.
+    connection: Option<SocketAddr>,
 }
 
 impl AdmittedCaller {
@@ -40,6 +43,7 @@ impl AdmittedCaller {
         rights: Option<Arc<Rights>>,
         edition: u64,
         permit: Permit,
+        connection: Option<SocketAddr>,
     ) -> Self {
         let (tenant, is_system) = match tenancy_claim {
             Some(TenancyClaim::Tenant(tenant)) => (Some(tenant), false),
@@ -52,6 +56,7 @@ impl AdmittedCaller {
             scope: AccessScope::new(tenant, rights),
             edition,
             permit,
+            connection,
         }))
     }
 
@@ -63,6 +68,11 @@ impl AdmittedCaller {
     /// The concurrency permit of the request.
     pub(crate) fn permit(&self) -> &Permit {
         &self.0.permit
+    }
+
+    /// The other end of the connection of the request.
+    pub(crate) fn connection(&self) -> Option<SocketAddr> {
+        self.0.connection
     }
 
     /// How long the token is still valid; `None` is without end.

@@ -25,6 +25,7 @@ use tower::Service as _;
 
 use crate::app::App;
 use crate::problem_types::{INVALID_CREDENTIALS, TOKEN_EXPIRED, TOKEN_MALFORMED, UNAUTHENTICATED};
+use crate::response_body;
 use crate::route::KindRoute;
 use concurrency::Priority;
 use rate::{BudgetKind, Limiter};
@@ -116,7 +117,8 @@ impl Gate {
         let tenancy_claim = self.tenancy_claim(headers, requirements).map_err(failed)?;
         let roles = self.roles.load();
         let rights = rights(&roles, verified.as_ref());
-        let caller = AdmittedCaller::new(verified, tenancy_claim, rights, roles.edition, permit);
+        let peer = request.extensions.get::<PeerAddr>().map(|peer| peer.0);
+        let caller = AdmittedCaller::new(verified, tenancy_claim, rights, roles.edition, permit, peer);
         if let Some(verb) = requirements.verb {
             let route = request.extensions.get::<Arc<KindRoute>>();
             let kinds: Vec<&str> = match route.and_then(|route| route.entity.as_ref()) {
@@ -128,7 +130,7 @@ impl Gate {
         if let Some(limiter) = &self.limiter {
             // Without tokens all callers have the same identity, so callers are told apart by address.
             let name = caller.identity().filter(|_| self.verifier.is_some());
-            let site = || request.extensions.get::<PeerAddr>().map(|peer| rate::site(peer.0.ip()));
+            let site = || peer.map(|peer| rate::site(peer.ip()));
             let spender = (caller.tenant(), name, if name.is_none() { site() } else { None });
             limiter.spend(spender, requirements.budget_kind, Instant::now()).map_err(failed)?;
         }
@@ -250,7 +252,7 @@ pub(crate) async fn admit(
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     }
     caller.permit().release();
-    response
+    response_body::reserve(response, requirements.writes, || app.reservation(&caller)).unwrap_or_else(failed)
 }
 
 /// Whether a browser declares the request to be cross-site.

@@ -52,6 +52,11 @@ impl SliceParameters {
         Self { page, slice: Slice { start, limit, count } }
     }
 
+    /// The number of the page, if it was asked for by its number.
+    pub(crate) fn number(&self) -> Option<u64> {
+        matches!(self.slice.start, SliceStart::Offset(_)).then_some(self.page)
+    }
+
     /// The token of the next page, which starts after the last name of this page.
     pub(crate) fn next(
         &self,

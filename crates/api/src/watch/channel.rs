@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, ErrorKind, Projection, Timestamp, Version, View, printed_size};
+use hyperfleet_core::{Error, ErrorKind, Projection, ResponseBudget, Timestamp, Version, View, printed_size};
 use hyperfleet_store::{Buffered, Event, Follower, RingBuffer, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
@@ -18,6 +18,7 @@ use super::format::Format;
 use super::quota::{Holder, Quota};
 use crate::app::App;
 use crate::gate::AdmittedCaller;
+use crate::response_body;
 
 /// How many channels may be open: each has a ring and evaluates every change.
 const MAX_CHANNELS: usize = 1_000;
@@ -77,7 +78,13 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    fn new(format: Format, after: Version, told: &[Arc<EncodedEvent>], mut through: Version) -> Self {
+    fn new(
+        format: Format,
+        after: Version,
+        told: &[Arc<EncodedEvent>],
+        mut through: Version,
+        responses: &ResponseBudget,
+    ) -> Self {
         let (mut bytes, mut events) = (Vec::new(), 0);
         for event in told {
             if bytes.len() >= CHUNK_BYTES {
@@ -88,7 +95,7 @@ impl Chunk {
             events += 1;
         }
         let since = told.first().and_then(|oldest| oldest.at);
-        Self { format, after, through, since, events, bytes: bytes.into() }
+        Self { format, after, through, since, events, bytes: response_body::held(bytes, responses) }
     }
 }
 
@@ -97,6 +104,7 @@ impl Chunk {
 pub(super) struct Channel {
     newest: Mutex<Newest>,
     head: watch::Sender<Version>,
+    responses: ResponseBudget,
 }
 
 #[derive(Debug, Default)]
@@ -106,8 +114,8 @@ struct Newest {
 }
 
 impl Channel {
-    fn new(newest: Version) -> Self {
-        let channel = Self { newest: Mutex::default(), head: watch::Sender::new(newest) };
+    fn new(newest: Version, responses: ResponseBudget) -> Self {
+        let channel = Self { newest: Mutex::default(), head: watch::Sender::new(newest), responses };
         channel.newest().ring.restart(Some(newest));
         channel
     }
@@ -135,7 +143,7 @@ impl Channel {
             return Some(Arc::clone(chunk));
         }
         let Buffered::Items(told, through) = newest.ring.after(position, CHUNK_EVENTS) else { return None };
-        let chunk = Arc::new(Chunk::new(format, position, &told, through));
+        let chunk = Arc::new(Chunk::new(format, position, &told, through, &self.responses));
         // An empty chunk is not kept, because events may follow soon.
         if chunk.events > 0 {
             newest.chunks.truncate(SHARED_CHUNKS - 1);
@@ -245,7 +253,7 @@ impl Channels {
             return Err(Error::new(ErrorKind::Overloaded, detail));
         };
         let follower = app.store.follow(scope, filter, newest)?;
-        let channel = Arc::new(Channel::new(newest));
+        let channel = Arc::new(Channel::new(newest, app.responses.clone()));
         let head = channel.subscribe();
         channels.insert(key.clone(), Arc::downgrade(&channel));
         tokio::spawn({

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, Projection, Resource, Version};
+use hyperfleet_core::{Error, Projection, Reservation, Resource, Version, printed_size};
 use hyperfleet_store::{Event, EventKind, FeedSnapshot, Follower};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -19,6 +19,7 @@ use super::format::Format;
 use super::metrics::Watching;
 use crate::app::App;
 use crate::gate::AdmittedCaller;
+use crate::response_body;
 
 /// The longest time without an event or bookmark.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -44,8 +45,10 @@ pub(super) struct Watcher {
     head: watch::Receiver<Version>,
     /// The next stage.
     follower: Option<Box<Follower>>,
-    /// Encoded events that are not sent yet.
+    /// Events that are not sent yet.
     backlog: VecDeque<Event>,
+    /// The memory of the backlog.
+    reservation: Reservation,
     /// The version up to which all events are sent once the backlog is.
     through: Version,
     /// The version from which the caller can resume.
@@ -109,6 +112,7 @@ impl Watcher {
             head,
             follower,
             backlog: VecDeque::new(),
+            reservation: app.reservation(caller),
             through,
             position,
             bookmark_due: Instant::now() + SILENCE,
@@ -163,7 +167,7 @@ impl Watcher {
     async fn advance(&mut self) -> Result<Bytes, End> {
         loop {
             if !self.backlog.is_empty() {
-                return Ok(self.write()?.into());
+                return self.write();
             }
             match &mut self.stage {
                 Stage::Snapshot(snapshot) => {
@@ -179,14 +183,14 @@ impl Watcher {
                         at: None,
                         object,
                     };
-                    self.backlog.extend(objects.into_iter().map(event));
+                    self.keep(objects.into_iter().map(event))?;
                 }
                 Stage::Missed(_) if self.channel.reaches(self.through) => self.stage = Stage::Live,
                 Stage::Missed(follower) => {
                     let batch = follower.next_before(self.bookmark_due).await.map_err(End::Failed)?;
                     let Some(batch) = batch else { return Ok(self.bookmark().into()) };
                     self.reach(batch.through);
-                    self.backlog.extend(batch.events);
+                    self.keep(batch.events)?;
                 }
                 Stage::Live => {
                     self.head.mark_unchanged();
@@ -223,8 +227,15 @@ impl Watcher {
         self.through = self.through.max(through);
     }
 
+    /// Keeps events until they are sent, if there is memory for them.
+    fn keep(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), End> {
+        self.backlog.extend(events);
+        let bytes = self.backlog.iter().map(|event| printed_size(&event.object)).sum();
+        self.reservation.reserve(bytes).map_err(|_| End::TooSlow)
+    }
+
     /// One chunk of the backlog.
-    fn write(&mut self) -> Result<Vec<u8>, End> {
+    fn write(&mut self) -> Result<Bytes, End> {
         let mut out = Vec::new();
         while out.len() < CHUNK_BYTES
             && let Some(event) = self.backlog.pop_front()
@@ -235,7 +246,10 @@ impl Watcher {
             self.format.write(&mut out, told.version, &told.json);
             self.position = told.version;
         }
-        Ok(out)
+        if self.backlog.is_empty() {
+            self.reservation.hold(0);
+        }
+        Ok(response_body::held(out, &self.app.responses))
     }
 
     fn bookmark(&mut self) -> Vec<u8> {

@@ -2,6 +2,7 @@
 //! served.
 
 mod bodies;
+mod readers;
 mod texts;
 mod wire;
 

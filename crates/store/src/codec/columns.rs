@@ -43,7 +43,11 @@ pub(crate) const READ_RESOURCE: &str = "r.id, r.kind, r.name, r.ancestors, r.gen
      r.created_time, r.created_by, r.updated_time, r.updated_by, r.deleted_time, r.deleted_by, \
      s.conditions, s.version, s.last_updated_times, s.pending_since, r.tenancy";
 
-/// The same without spec and references, for resources of which only the conditions change.
+/// Roughly the size of that in bytes.
+pub(crate) const RESOURCE_BYTES: &str =
+    "(octet_length(r.spec) + octet_length(r.labels) + octet_length(r.refs) + octet_length(s.conditions))";
+
+/// What is read of a resource without spec and references, for resources of which only the conditions change.
 pub(crate) static READ_STATUS: LazyLock<String> = LazyLock::new(|| {
     READ_RESOURCE.replace("r.spec, r.labels, r.refs", "'{}' as spec, r.labels, '{}' as refs")
 });

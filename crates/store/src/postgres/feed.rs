@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::read::{Begin, begin};
 use super::row;
-use super::row_security::{Prepared, TenantScope, query_once};
+use super::row_security::{Prepared, TenantScope, each_once};
 use crate::ListQuery;
 use crate::failure::Failure;
 use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
@@ -125,25 +125,13 @@ pub(super) async fn snapshot(
     let select = plan.select(query, view, Dialect::Postgres, driver);
     let text = snapshot_statement(&select.ids);
     let (mut newest, mut found) = (Version::default(), Vec::new());
-    let mut take = |row: &Row| -> Result<(), Failure> {
+    let take = |row: &Row| {
         newest = Version(row.try_get("feed_version")?);
         if let (Some(version), Some(id)) = (row.try_get("version")?, row.try_get::<_, Option<Uuid>>("id")?) {
             found.push((Version(version), id.into()));
         }
-        Ok(())
+        Ok(true)
     };
-    match tenant_scope {
-        Some(_) => {
-            query_once(client, tenant_scope, &text, &select.values).await?.iter().try_for_each(take)?;
-        }
-        None => {
-            let values = select.values.iter().map(|value| (value, row::type_of(value)));
-            let rows = client.query_typed_raw(&text, values).await?;
-            futures_util::pin_mut!(rows);
-            while let Some(row) = rows.try_next().await? {
-                take(&row)?;
-            }
-        }
-    }
+    each_once(client, tenant_scope, &text, &select.values, take).await?;
     Ok((newest, found))
 }

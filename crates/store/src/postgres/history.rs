@@ -5,10 +5,11 @@ use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Client;
-use hyperfleet_core::{AccessScope, Catalog, Resource, ResourceId};
+use hyperfleet_core::{AccessScope, Catalog, Reservation, Resource, ResourceId};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
+use super::read::bound;
 use super::row;
 use super::row_security::{Prepared, TenantScope};
 use crate::codec::columns::READ_RESOURCE;
@@ -42,12 +43,16 @@ static NEWEST: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Only the first row has the resource, because it may be large.
-pub(super) fn timeline_statement(count: bool) -> String {
+/// Only the first row has the resource, because it may be large. Changes beyond the limit come without their bodies.
+pub(super) fn timeline_statement(count: bool, page_limit: usize) -> String {
     let total = match count {
         true => "(select cast(coalesce(sum(entry_count), 0) as bigint) from changes where resource_id = $1)",
         false => "cast(null as bigint)",
     };
+    let body = format!(
+        "case when sum(octet_length(body)) over (order by version desc) - octet_length(body) <= {} then body end",
+        bound(page_limit)
+    );
     format!(
         "select {READ_RESOURCE}, {last}, feed.version as feed_version, {total} as total, page.version as change_version,
                 page.changed_time, page.actor, page.request_id, page.body, page.visible, page.upto
@@ -58,7 +63,7 @@ pub(super) fn timeline_statement(count: bool) -> String {
          left join resources r on r.id = $1 and (position is null or position = 1)
          left join resource_status s on s.resource_id = r.id
          order by position",
-        slice_statement('$', UP_TO),
+        slice_statement('$', UP_TO, Some(&body)),
         last = LAST.replace("case when", "case when (position is null or position = 1) and"),
     )
 }
@@ -70,28 +75,39 @@ pub(super) async fn timeline(
     catalog: &Catalog,
     id: ResourceId,
     query: &TimelineQuery,
+    reservation: &Reservation,
 ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-    let statement = Prepared::new(client, tenant_scope, &timeline_statement(query.count)).await?;
+    let text = timeline_statement(query.count, reservation.page_limit());
+    let statement = Prepared::new(client, tenant_scope, &text).await?;
     let bounds = Bounds::of(query);
     let Bounds { version, index, changes, first, behind } = &bounds;
-    let rows = statement.query(client, &[&id.uuid(), version, index, changes, first, behind]).await?;
-    let Some(found) = rows.first() else { return Ok(None) };
-    let Some(resource) = newest(catalog, found)? else { return Ok(None) };
-    let mut page = TimelinePage::new(found.try_get("feed_version")?, found.try_get("total")?);
-    for found in &rows {
-        let Some(version) = found.try_get("change_version")? else { continue };
+    let (mut bytes, mut timeline) = (reservation.page(), None);
+    let take = |found: &Row| {
+        if timeline.is_none() {
+            let Some(resource) = newest(catalog, found)? else { return Ok(false) };
+            let page = TimelinePage::new(found.try_get("feed_version")?, found.try_get("total")?);
+            timeline = Some((resource, page));
+        }
+        let Some((_, page)) = &mut timeline else { return Ok(false) };
+        let Some(version) = found.try_get("change_version")? else { return Ok(false) };
+        let Some(body) = found.try_get("body")? else {
+            page.more = true;
+            bytes.cut();
+            return Ok(false);
+        };
         let change = TimelineRow {
             version,
             at: found.try_get::<_, DateTime<Utc>>("changed_time")?.into(),
             actor: found.try_get("actor")?,
             request_id: found.try_get("request_id")?,
-            body: found.try_get("body")?,
+            body,
             visible: found.try_get("visible")?,
             upto: found.try_get("upto")?,
         };
-        page.take(&bounds, &change)?;
-    }
-    Ok(Some((resource, page)))
+        page.take(&bounds, &mut bytes, &change)
+    };
+    statement.each(client, &[&id.uuid(), version, index, changes, first, behind], take).await?;
+    Ok(timeline)
 }
 
 /// The resource at the ends of generations, newest first; `None` unless it is visible. Visibility is checked first,
@@ -129,18 +145,16 @@ async fn rewind(
     let (up_to, newest_first) = UP_TO;
     let undos = format!("select version, body from changes where {up_to} order by {newest_first} limit $3");
     let statement = Prepared::new(client, tenant_scope, &undos).await?;
-    while state.generation > generation {
-        let rows = statement.query(client, &[&state.id.uuid(), &state.version.0, &UNDO_BATCH]).await?;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        for found in rows {
-            if state.generation == generation
-                || !step_back(state, found.try_get("version")?, found.try_get("body")?)?
-            {
-                return Ok(());
-            }
-        }
+    let mut goes_on = true;
+    while goes_on && state.generation > generation {
+        let (id, version) = (state.id.uuid(), state.version.0);
+        goes_on = false;
+        let undo = |found: &Row| {
+            goes_on = state.generation > generation
+                && step_back(state, found.try_get("version")?, found.try_get("body")?)?;
+            Ok(goes_on)
+        };
+        statement.each(client, &[&id, &version, &UNDO_BATCH], undo).await?;
     }
     Ok(())
 }

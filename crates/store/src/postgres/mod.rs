@@ -29,7 +29,9 @@ use std::time::Duration;
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{AccessScope, Catalog, Claim, Error, Resource, ResourceId, Tenant, Timestamp, Version};
+use hyperfleet_core::{
+    AccessScope, Catalog, Claim, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
+};
 use tokio_postgres::Config;
 
 use crate::failure::{Failure, FailureKind};
@@ -130,9 +132,16 @@ impl Postgres {
         tenant: Option<&Tenant>,
         query: &ListQuery,
         rulebook: &Arc<Rulebook>,
+        reservation: &Reservation,
     ) -> Result<Page, Failure> {
         let tenant_scope = self.tenant_scope(tenant);
-        on_connection!(self.lists, |client| read::list(client, tenant_scope, rulebook.view(), query))
+        on_connection!(self.lists, |client| read::list(
+            client,
+            tenant_scope,
+            rulebook.view(),
+            query,
+            reservation
+        ))
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {
@@ -197,9 +206,10 @@ impl Postgres {
         tenant: Option<&Tenant>,
         id: ResourceId,
         slice: &Slice,
+        reservation: &Reservation,
     ) -> Result<ReportPage, Failure> {
         let tenant_scope = self.tenant_scope(tenant);
-        on_connection!(self.lists, |client| read::reports(client, tenant_scope, id, slice))
+        on_connection!(self.lists, |client| read::reports(client, tenant_scope, id, slice, reservation))
     }
 
     pub(crate) async fn surroundings(
@@ -221,9 +231,17 @@ impl Postgres {
         tenant: Option<&Tenant>,
         id: ResourceId,
         query: &TimelineQuery,
+        reservation: &Reservation,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
         let tenant_scope = self.tenant_scope(tenant);
-        on_connection!(self.lists, |client| history::timeline(client, tenant_scope, &self.catalog, id, query))
+        on_connection!(self.lists, |client| history::timeline(
+            client,
+            tenant_scope,
+            &self.catalog,
+            id,
+            query,
+            reservation
+        ))
     }
 
     pub(crate) async fn past_generations(

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Client;
 use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
-use hyperfleet_core::{Catalog, Contract, ResourceId, Tenant, View};
+use hyperfleet_core::{Catalog, Contract, Reservation, ResourceId, Tenant, View};
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::SimpleQueryMessage;
 
@@ -49,7 +49,10 @@ async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_
             .into_iter()
             .flatten()
         {
-            let page = read::list(connection.client(), tenant_scope, view, &daily.query).await.unwrap();
+            let page =
+                read::list(connection.client(), tenant_scope, view, &daily.query, &Reservation::default())
+                    .await
+                    .unwrap();
             let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
             assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
             check(connection.client(), tenant_scope, view, &daily).await;
@@ -93,7 +96,7 @@ async fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
         let numbers = [start, 1, 22, 0, 20].map(Value::Integer);
         let values = [&[Value::Id(id)], &numbers[..]].concat();
         for mode in ["force_custom_plan", "force_generic_plan"] {
-            let work = Work::of(client, &timeline_statement(false), &values, mode).await;
+            let work = Work::of(client, &timeline_statement(false, 1 << 24), &values, mode).await;
             assert!(work.indexes.contains("changes_by_resource"), "{}", work.plan);
             assert!(
                 !work.whole.contains("changes") && work.rows < 200.0,
@@ -233,7 +236,8 @@ async fn check(client: &Client, tenant_scope: Option<TenantScope<'_>>, view: Vie
             }
         }
     };
-    let ListStatement { text, values, is_lasting } = read::list_statement(&plan, driver, view, &daily.query);
+    let ListStatement { text, values, is_lasting } =
+        read::list_statement(&plan, driver, view, &daily.query, 1 << 24);
     let mut rows_each = 1.0;
     if let Some(tenant_scope) = tenant_scope {
         confine(client, tenant_scope).await;

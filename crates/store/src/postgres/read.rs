@@ -2,14 +2,15 @@
 //! index for the page and reads wide rows only for its items.
 
 use chrono::{DateTime, Utc};
-use hyperfleet_core::{ResourceId, Timestamp, Version, View};
+use hyperfleet_core::{Reservation, ResourceId, Timestamp, Version, View, printed_size};
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::row;
 use super::row::StoredReportTimes;
-use super::row_security::{Prepared, TenantScope, query_once};
-use crate::codec::columns::{READ_REPORT, READ_RESOURCE};
+use super::row_security::{Prepared, TenantScope, each_once};
+use crate::codec::columns::{READ_REPORT, READ_RESOURCE, RESOURCE_BYTES};
 use crate::failure::Failure;
 use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
@@ -22,6 +23,7 @@ pub(super) async fn list(
     tenant_scope: Option<TenantScope<'_>>,
     view: View<'_>,
     query: &ListQuery,
+    reservation: &Reservation,
 ) -> Result<Page, Failure> {
     // Callers can write very many searches, and a cached statement stays for as long as its connection.
     if client.statement_cache.size() >= MAX_STATEMENTS {
@@ -38,31 +40,36 @@ pub(super) async fn list(
             }
         },
     };
-    let ListStatement { text, values, is_lasting } = list_statement(&plan, driver, view, query);
-    let rows = match is_lasting {
-        true => {
-            let statement = Prepared::new(client, tenant_scope, &text).await?;
-            let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
-            statement.query(client, &values).await?
-        }
-        false => query_once(client, tenant_scope, &text, &values).await?,
-    };
-
+    let statement = list_statement(&plan, driver, view, query, reservation.page_limit());
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let version = Version::default();
-    let mut page = Page { version, total: None, items: Vec::with_capacity(rows.len()), more: false };
-    for (i, found) in rows.iter().enumerate() {
+    let mut page = Page { version: Version::default(), total: None, items: Vec::new(), more: false };
+    let (mut bytes, mut rows) = (reservation.page(), 0);
+    let take = |found: &Row| {
         page.version = Version(found.try_get("feed_version")?);
         page.total = found.try_get::<_, Option<i64>>("total")?.map(|n| n as u64);
         // The feed's row comes without a resource if the list is empty.
         if found.try_get::<_, Option<Uuid>>("id")?.is_none() {
-            break;
+            return Ok(false);
         }
-        page.more = i == limit;
-        if page.more {
-            break;
+        page.more = rows == limit;
+        rows += 1;
+        if !page.more
+            && let Some(resource) = row::resource(view.catalog, found)?
+        {
+            page.more = !bytes.takes(printed_size(&resource));
+            if !page.more {
+                page.items.push(resource);
+            }
         }
-        page.items.extend(row::resource(view.catalog, found)?);
+        Ok(!page.more)
+    };
+    match statement.is_lasting {
+        true => {
+            let prepared = Prepared::new(client, tenant_scope, &statement.text).await?;
+            let values: Vec<&(dyn ToSql + Sync)> = statement.values.iter().map(|value| value as _).collect();
+            prepared.each(client, &values, take).await?;
+        }
+        false => each_once(client, tenant_scope, &statement.text, &statement.values, take).await?,
     }
     Ok(page)
 }
@@ -129,52 +136,77 @@ pub(super) fn list_statement(
     driver: Driver,
     view: View<'_>,
     query: &ListQuery,
+    page_limit: usize,
 ) -> ListStatement {
     let Select { ids, total, values, is_lasting } = plan.select(query, view, Dialect::Postgres, driver);
+    // Resources beyond the limit are not fetched, except for one that tells that the list goes on.
     let text = format!(
-        "select {READ_RESOURCE}, v.version as feed_version, {total} as total
-         from feed v
-         left join (select id, row_number() over () as position from ({ids}) chosen) page on true
-         left join resources r on r.id = page.id
-         left join resource_status s on s.resource_id = r.id
-         order by page.position"
+        "select * from (
+             select {READ_RESOURCE}, v.version as feed_version, {total} as total, page.position,
+                    sum({RESOURCE_BYTES}) over (order by page.position rows unbounded preceding) - {RESOURCE_BYTES}
+                        as bytes_before
+             from feed v
+             left join (select id, row_number() over () as position from ({ids}) chosen) page on true
+             left join resources r on r.id = page.id
+             left join resource_status s on s.resource_id = r.id
+         ) list
+         where coalesce(bytes_before, 0) <= {}
+         order by position",
+        bound(page_limit)
     );
     ListStatement { text, values, is_lasting }
 }
 
-/// A slice of the reports on a resource, by reports_pkey.
+/// A limit of bytes as a literal.
+pub(super) fn bound(bytes: usize) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// A slice of the reports on a resource, by reports_pkey. Reports beyond the limit come without their bodies.
 pub(super) async fn reports(
     client: &deadpool_postgres::Client,
     tenant_scope: Option<TenantScope<'_>>,
     resource: ResourceId,
     slice: &Slice,
+    reservation: &Reservation,
 ) -> Result<ReportPage, Failure> {
     let text = format!(
         "select {READ_REPORT}, f.version as feed_version,
                 case when $2 then (select count(*) from reports where resource_id = $1) end as total,
                 (select report_times::text from resource_status where resource_id = $1) as report_times
          from feed f left join (
-             select * from reports where resource_id = $1 and adapter > $3 order by adapter limit $4 offset $5
+             select resource_id, adapter, observed_generation, last_report_time, created_time,
+                    case when sum(octet_length(body)) over (order by adapter) - octet_length(body) <= {}
+                         then body end as body
+             from (
+                 select * from reports where resource_id = $1 and adapter > $3 order by adapter limit $4 offset $5
+             ) found
          ) page on true
-         order by adapter"
+         order by adapter",
+        bound(reservation.page_limit())
     );
     let (after, offset, limit) = slice.bounds();
     let statement = Prepared::new(client, tenant_scope, &text).await?;
     let values: [&(dyn ToSql + Sync); 5] = [&resource.uuid(), &slice.count, &after, &limit, &offset];
-    let rows = statement.query(client, &values).await?;
-    let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
-    let mut noted = StoredReportTimes::default();
-    if let Some(first) = rows.first() {
-        noted.read(resource, first)?;
-    }
-    for found in &rows {
+    let mut page = ReportPage::default();
+    let (mut noted, mut bytes) = (StoredReportTimes::default(), reservation.page());
+    let take = |found: &Row| {
         page.version = Version(found.try_get("feed_version")?);
         page.total = found.try_get::<_, Option<i64>>("total")?.map(|n| n as u64);
-        if found.try_get::<_, Option<Uuid>>("resource_id")?.is_some() {
-            page.items.push(noted.applied(resource, row::report(found)?.1));
+        if found.try_get::<_, Option<Uuid>>("resource_id")?.is_none() {
+            return Ok(false);
         }
-    }
-    page.more = slice.cut(&mut page.items);
+        if found.try_get::<_, Option<&[u8]>>("body")?.is_none() {
+            page.more = true;
+            bytes.cut();
+            return Ok(false);
+        }
+        if page.items.is_empty() {
+            noted.read(resource, found)?;
+        }
+        Ok(page.take(slice, &mut bytes, noted.applied(resource, row::report(found)?.1)))
+    };
+    statement.each(client, &values, take).await?;
     Ok(page)
 }
 

@@ -9,10 +9,10 @@ mod tests;
 
 use std::borrow::Cow;
 
-use futures_util::join;
+use futures_util::{TryStreamExt, join};
 use hyperfleet_core::Tenant;
-use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, RowStream, Statement};
 
 use super::row;
 use crate::failure::{Failure, FailureKind};
@@ -91,12 +91,15 @@ impl TenantScope<'_> {
     }
 
     /// Runs a query in a confined transaction, in one round trip. `confine` is [`CONFINE`], prepared.
-    pub(super) async fn query(
+    pub(super) async fn query<T, E>(
         self,
         client: &Client,
         confine: &Statement,
-        query: impl Future<Output = Result<Vec<Row>, tokio_postgres::Error>>,
-    ) -> Result<Vec<Row>, Failure> {
+        query: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
         let Self { row_security, tenant } = self;
         let tenant = tenant.as_str();
         let parameters: [&(dyn ToSql + Sync); 3] = [&row_security.role, &row_security.schema, &tenant];
@@ -124,23 +127,37 @@ pub(super) fn spelled<'t>(text: &'t str, tenant_scope: Option<TenantScope<'_>>) 
     }
 }
 
-/// Queries once, confined for tenants, in one round trip. The statement is planned for its values and not kept.
-pub(super) async fn query_once(
+/// Queries once, confined for tenants, in one round trip, and gives the rows to `take` like [`Prepared::each`]. The
+/// statement is planned for its values and not kept.
+pub(super) async fn each_once(
     client: &deadpool_postgres::Client,
     tenant_scope: Option<TenantScope<'_>>,
     text: &str,
     values: &[Value],
-) -> Result<Vec<Row>, Failure> {
-    let values: Vec<(&(dyn ToSql + Sync), Type)> =
-        values.iter().map(|value| (value as _, row::type_of(value))).collect();
-    let rows = client.query_typed(text, &values);
+    take: impl FnMut(&Row) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let values = values.iter().map(|value| (value, row::type_of(value)));
+    let rows = async { each_row(client.query_typed_raw(text, values).await?, take).await };
     match tenant_scope {
         Some(tenant_scope) => {
             let confine = client.prepare_cached(CONFINE).await?;
             tenant_scope.query(client, &confine, rows).await
         }
-        None => Ok(rows.await?),
+        None => rows.await,
     }
+}
+
+async fn each_row(
+    rows: RowStream,
+    mut take: impl FnMut(&Row) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    futures_util::pin_mut!(rows);
+    while let Some(found) = rows.try_next().await? {
+        if !take(&found)? {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A statement that the connection keeps prepared, confined for tenants.
@@ -173,6 +190,22 @@ impl<'a> Prepared<'a> {
         match &self.tenant_scope {
             Some((tenant_scope, confine)) => tenant_scope.query(client, confine, rows).await,
             None => Ok(rows.await?),
+        }
+    }
+
+    /// Gives each row to `take` as it arrives, so that rows which are large are not all in memory, and leaves out the rest
+    /// once `take` returns false.
+    pub(super) async fn each(
+        &self,
+        client: &Client,
+        values: &[&(dyn ToSql + Sync)],
+        take: impl FnMut(&Row) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let values = values.iter().copied();
+        let rows = async { each_row(client.query_raw(&self.statement, values).await?, take).await };
+        match &self.tenant_scope {
+            Some((tenant_scope, confine)) => tenant_scope.query(client, confine, rows).await,
+            None => rows.await,
         }
     }
 }

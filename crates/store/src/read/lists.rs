@@ -2,7 +2,7 @@
 //! no caller's text becomes part of a statement.
 
 use hyperfleet_core::search::{Filter, Order, Position};
-use hyperfleet_core::{Report, Resource, Version};
+use hyperfleet_core::{PageBytes, Report, Resource, Version};
 
 /// Which resources, in which order, and which slice of them.
 #[derive(Debug, Clone)]
@@ -62,6 +62,12 @@ pub enum SliceStart {
 }
 
 impl Slice {
+    /// The first slice of this size.
+    #[must_use]
+    pub fn first(&self) -> Self {
+        Self { start: SliceStart::Offset(0), limit: self.limit, count: false }
+    }
+
     /// What is bound to a statement: the name to begin behind, how many to skip, and how many to read, which is one more
     /// than are wanted, to know whether the list goes on. Every name is behind the empty one.
     pub(crate) fn bounds(&self) -> (&str, i64, i64) {
@@ -83,7 +89,7 @@ impl Slice {
 }
 
 /// A slice of the reports on a resource, from one snapshot.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct ReportPage {
     /// The newest version in the snapshot.
     pub version: Version,
@@ -93,4 +99,15 @@ pub struct ReportPage {
     pub items: Vec<Report>,
     /// Whether the list goes on behind it.
     pub more: bool,
+}
+
+impl ReportPage {
+    /// Adds the next report; false if the page ends before it.
+    pub(crate) fn take(&mut self, slice: &Slice, bytes: &mut PageBytes<'_>, report: Report) -> bool {
+        self.more = self.items.len() as u64 == slice.limit || !bytes.takes(report.printed_size());
+        if !self.more {
+            self.items.push(report);
+        }
+        !self.more
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{AccessScope, Catalog, Resource, ResourceId};
+use hyperfleet_core::{AccessScope, Catalog, Reservation, Resource, ResourceId};
 use rusqlite::Connection;
 
 use super::{read, row};
@@ -13,7 +13,9 @@ use crate::{PastGenerations, TimelinePage, TimelineQuery};
 /// The changes of a resource up to a version, and their order. By changes_by_resource.
 const UP_TO: (&str, &str) = ("resource_id = ?1 and version <= ?2", "version desc");
 
-static SLICE: LazyLock<String> = LazyLock::new(|| slice_statement('?', UP_TO) + " order by version desc");
+/// Without bodies, because SQLite would hold all of them at once.
+static SLICE: LazyLock<String> =
+    LazyLock::new(|| slice_statement('?', UP_TO, None) + " order by version desc");
 
 /// The newest or last state of a resource, and a slice of its timeline.
 pub(super) fn timeline(
@@ -21,6 +23,7 @@ pub(super) fn timeline(
     catalog: &Catalog,
     id: ResourceId,
     query: &TimelineQuery,
+    reservation: &Reservation,
 ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(resource) = newest(&snapshot, catalog, id)? else { return Ok(None) };
@@ -37,17 +40,22 @@ pub(super) fn timeline(
     let mut statement = snapshot.prepare_cached(&SLICE)?;
     let Bounds { version, index, changes, first, behind } = bounds;
     let mut rows = statement.query((id.to_string(), version, index, changes, first, behind))?;
+    let mut bodies = snapshot.prepare_cached("select body from changes where version = ?1")?;
+    let mut bytes = reservation.page();
     while let Some(found) = rows.next()? {
+        let version = found.get("version")?;
         let change = TimelineRow {
-            version: found.get("version")?,
+            version,
             at: row::time(found, "changed_time")?,
             actor: row::text(found, "actor")?,
             request_id: row::text(found, "request_id")?,
-            body: row::bytes(found, "body")?,
+            body: &bodies.query_row([version], |body| body.get::<_, Vec<u8>>(0))?,
             visible: found.get("visible")?,
             upto: found.get("upto")?,
         };
-        page.take(&bounds, &change)?;
+        if !page.take(&bounds, &mut bytes, &change)? {
+            break;
+        }
     }
     Ok(Some((resource, page)))
 }

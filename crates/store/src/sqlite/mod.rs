@@ -191,9 +191,10 @@ impl Sqlite {
         _: Option<&Tenant>,
         query: &ListQuery,
         rulebook: &Arc<Rulebook>,
+        reservation: &Reservation,
     ) -> Result<Page, Failure> {
-        let (query, rulebook) = (query.clone(), rulebook.clone());
-        self.scan(self.timeout, move |reader| read::list(reader, rulebook.view(), &query)).await
+        let (query, rulebook, reservation) = (query.clone(), rulebook.clone(), reservation.clone());
+        self.scan(self.timeout, move |reader| read::list(reader, rulebook.view(), &query, &reservation)).await
     }
 
     /// A read that may take long.
@@ -275,9 +276,10 @@ impl Sqlite {
         _: Option<&Tenant>,
         id: ResourceId,
         slice: &Slice,
+        reservation: &Reservation,
     ) -> Result<ReportPage, Failure> {
-        let slice = slice.clone();
-        self.scan(self.timeout, move |reader| read::reports(reader, id, &slice)).await
+        let (slice, reservation) = (slice.clone(), reservation.clone());
+        self.scan(self.timeout, move |reader| read::reports(reader, id, &slice, &reservation)).await
     }
 
     pub(crate) async fn timeline(
@@ -285,9 +287,11 @@ impl Sqlite {
         _: Option<&Tenant>,
         id: ResourceId,
         query: &TimelineQuery,
+        reservation: &Reservation,
     ) -> Result<Option<(Resource, TimelinePage)>, Failure> {
-        let (catalog, query) = (self.catalog.clone(), *query);
-        self.scan(self.timeout, move |reader| history::timeline(reader, &catalog, id, &query)).await
+        let (catalog, query, reservation) = (self.catalog.clone(), *query, reservation.clone());
+        self.scan(self.timeout, move |reader| history::timeline(reader, &catalog, id, &query, &reservation))
+            .await
     }
 
     pub(crate) async fn past_generations(

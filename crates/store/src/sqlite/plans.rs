@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyperfleet_core::{
-    Catalog, Contract, Phase, RawJson, Resource, ResourceId, Snapshot, Stamp, Timestamp, Version, View,
-    json_text,
+    Catalog, Contract, Phase, RawJson, Reservation, Resource, ResourceId, Snapshot, Stamp, Timestamp,
+    Version, View, json_text,
 };
 use rusqlite::{Connection, ToSql};
 
@@ -36,7 +36,7 @@ fn a_page_of_a_frequent_query_is_found_by_its_index() {
     let steps = count_steps(&mut connection);
     for daily in daily() {
         steps.store(0, Ordering::Relaxed);
-        let page = read::list(&connection, view, &daily.query).unwrap();
+        let page = read::list(&connection, view, &daily.query, &Reservation::default()).unwrap();
         let taken = steps.load(Ordering::Relaxed);
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
         assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
@@ -90,7 +90,8 @@ fn a_page_of_a_long_timeline_costs_the_same_wherever_it_begins() {
     ] {
         steps.store(0, Ordering::Relaxed);
         let query = TimelineQuery { start, limit: 20, count: false };
-        let (_, page) = history::timeline(&connection, &catalog, id, &query).unwrap().unwrap();
+        let (_, page) =
+            history::timeline(&connection, &catalog, id, &query, &Reservation::default()).unwrap().unwrap();
         let taken = steps.load(Ordering::Relaxed);
         assert_eq!((page.items.len(), page.more), (20, true), "{start:?}");
         assert!(taken < MOST_STEPS / 20, "{start:?} takes {taken} steps");

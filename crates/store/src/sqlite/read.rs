@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{Catalog, Resource, ResourceId, Timestamp, Version, View};
+use hyperfleet_core::{Catalog, Reservation, Resource, ResourceId, Timestamp, Version, View, printed_size};
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior};
 
 use super::row;
@@ -16,12 +16,8 @@ static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&READ_STATUS)
 
 static REPORTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {READ_REPORT}, f.version as feed_version,
-                case when ?2 then (select count(*) from reports where resource_id = ?1) end as total
-         from feed f left join (
-             select * from latest_reports where resource_id = ?1 and adapter > ?3 order by adapter limit ?4 offset ?5
-         ) page on true
-         order by adapter"
+        "select {READ_REPORT} from latest_reports
+         where resource_id = ?1 and adapter > ?2 order by adapter limit ?3 offset ?4"
     )
 });
 
@@ -64,7 +60,12 @@ fn get_by(
 }
 
 /// Chooses the ids and reads them one by one, in one snapshot.
-pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -> Result<Page, Failure> {
+pub(super) fn list(
+    connection: &Connection,
+    view: View<'_>,
+    query: &ListQuery,
+    reservation: &Reservation,
+) -> Result<Page, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let ListStatements { ids, total, values } = list_statements(&snapshot, view, query)?;
     let mut found = {
@@ -86,11 +87,16 @@ pub(super) fn list(connection: &Connection, view: View<'_>, query: &ListQuery) -
         (Version(row.get("version")?), row.get::<_, Option<i64>>("total")?.map(|n| n as u64))
     };
     let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-    let more = found.len() > limit;
+    let mut more = found.len() > limit;
     found.truncate(limit);
-    let mut items = Vec::with_capacity(found.len());
+    let (mut items, mut bytes) = (Vec::with_capacity(found.len()), reservation.page());
     for id in found {
-        items.extend(get(&snapshot, view.catalog, id)?);
+        let Some(resource) = get(&snapshot, view.catalog, id)? else { continue };
+        if !bytes.takes(printed_size(&resource)) {
+            more = true;
+            break;
+        }
+        items.push(resource);
     }
     Ok(Page { version, total, items, more })
 }
@@ -154,19 +160,27 @@ pub(super) fn reports(
     connection: &Connection,
     resource: ResourceId,
     slice: &Slice,
+    reservation: &Reservation,
 ) -> Result<ReportPage, Failure> {
-    let mut statement = connection.prepare_cached(&REPORTS)?;
+    let snapshot = connection.unchecked_transaction()?;
+    let mut page = ReportPage::default();
+    (page.version, page.total) = snapshot
+        .prepare_cached(
+            "select version, case when ?2 then (select count(*) from reports where resource_id = ?1) end from feed",
+        )?
+        .query_row((resource.to_string(), slice.count), |row| {
+            Ok((Version(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(|n| n as u64)))
+        })?;
+    let mut statement = snapshot.prepare_cached(&REPORTS)?;
     let (after, offset, limit) = slice.bounds();
-    let mut rows = statement.query((resource.to_string(), slice.count, after, limit, offset))?;
-    let mut page = ReportPage { version: Version::default(), total: None, items: Vec::new(), more: false };
+    let mut rows = statement.query((resource.to_string(), after, limit, offset))?;
+    let mut bytes = reservation.page();
     while let Some(found) = rows.next()? {
-        page.version = Version(found.get("feed_version")?);
-        page.total = found.get::<_, Option<i64>>("total")?.map(|n| n as u64);
-        if found.get::<_, Option<String>>("resource_id")?.is_some() {
-            page.items.push(row::report(found)?);
+        if !page.take(slice, &mut bytes, row::report(found)?) {
+            break;
         }
     }
-    page.more = slice.cut(&mut page.items);
+    drop(rows);
     Ok(page)
 }
 

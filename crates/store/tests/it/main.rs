@@ -18,8 +18,8 @@ use futures_util::future::join_all;
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent,
-    MANDATORY, RawJson, ReportedStatus, Resource, ResourceId, SpecSchemas, Submission, SubmitReport,
-    Timestamp,
+    MANDATORY, RawJson, ReportedStatus, Reservation, Resource, ResourceId, SpecSchemas, Submission,
+    SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Backend, Metrics, Options, Slice, SliceStart, Store};
 use prometheus_client::registry::Registry;
@@ -211,6 +211,7 @@ async fn a_status_that_turns_and_turns_back_in_one_commit_holds_since_the_second
             &AccessScope::everything(),
             id,
             &Slice { start: SliceStart::Offset(0), limit: 10, count: true },
+            &Reservation::default(),
         )
         .await
         .unwrap()

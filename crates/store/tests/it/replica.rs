@@ -8,7 +8,7 @@ use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Condition, ConditionDescriptor, Contract, Create,
     EntityDescriptor, Error, Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus,
-    Resource, ResourceId, SpecSchemas, Submission, SubmitReport, Timestamp,
+    Reservation, Resource, ResourceId, SpecSchemas, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Backend, Metrics, Options, Slice, SliceStart, SslMode, Store};
 use hyperfleet_testkit::{Database, eventually};
@@ -162,6 +162,7 @@ impl Replica {
                 &AccessScope::everything(),
                 id,
                 &Slice { start: SliceStart::Offset(0), limit: 100, count: true },
+                &Reservation::default(),
             )
             .await
             .unwrap()

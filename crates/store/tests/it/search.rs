@@ -23,7 +23,7 @@ use std::sync::Arc;
 use hyperfleet_core::search::{
     self, Candidate, Direction, Filter, MAX_BYTES, MAX_LIST, MAX_NESTING, Order, Position, Scope, SortField,
 };
-use hyperfleet_core::{AccessScope, Labels, Resource, statuses};
+use hyperfleet_core::{AccessScope, Labels, Reservation, Resource, statuses};
 use hyperfleet_store::{Backend, ListQuery, SslMode, Start};
 use hyperfleet_testkit::Postgres;
 use proptest::prelude::*;
@@ -146,7 +146,7 @@ async fn check(fleet: &Fleet, case: &Case) -> Result<bool, TestCaseError> {
         let query = ListQuery { filter: filter.clone(), order: order.clone(), start, limit, count };
         opened
             .store
-            .list(&AccessScope::everything(), query)
+            .list(&AccessScope::everything(), query, &Reservation::default())
             .await
             .map_err(|error| TestCaseError::fail(error.chain()))
     };
@@ -232,7 +232,8 @@ async fn check_total(
     let expected = meant(fleet, opened, &filter).len() as u64;
     let order = Order::from([(SortField::Generation, Direction::Ascending)]);
     let query = ListQuery { filter, order, start: Start::Offset(0), limit: 1, count: true };
-    let total = opened.store.list(&AccessScope::everything(), query).await.unwrap().total;
+    let total =
+        opened.store.list(&AccessScope::everything(), query, &Reservation::default()).await.unwrap().total;
     assert_eq!(total, Some(expected), "{search:?} of {kinds:?}, finalizing: {finalizing}");
 }
 

@@ -1,6 +1,7 @@
 //! Pages by token: each begins after the last resource of the one before, whatever was written meanwhile.
 
 mod altered;
+mod large;
 mod moving;
 mod servers;
 mod tokens;

@@ -11,8 +11,8 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{self, Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Claim, Command, Contract, Create, Delete, EntityDescriptor, Finding,
-    Intent, MANDATORY, RawJson, ReferenceDescriptor, ReportedStatus, ResourceId, SpecSchemas, Submission,
-    SubmitReport, Tenant, Timestamp, Version,
+    Intent, MANDATORY, RawJson, ReferenceDescriptor, ReportedStatus, Reservation, ResourceId, SpecSchemas,
+    Submission, SubmitReport, Tenant, Timestamp, Version,
 };
 use hyperfleet_testkit::{Database, Postgres};
 use tokio_postgres::types::ToSql;
@@ -55,7 +55,9 @@ impl Neighbours {
     /// What a list that does not name the tenant shows to a tenant, or to a system caller.
     async fn list(&self, side: Option<&Side>, search: &str, count: bool) -> Result<Page, Failure> {
         let tenant = side.map(|side| &side.tenant);
-        self.postgres().list(tenant, &unconfined(search, count), &self.store.rulebook).await
+        self.postgres()
+            .list(tenant, &unconfined(search, count), &self.store.rulebook, &Reservation::default())
+            .await
     }
 
     /// Runs a statement for a tenant, on the only connection.
@@ -290,11 +292,18 @@ async fn reports_on_resources_of_another_tenant_are_neither_shown_nor_counted() 
     let all = Neighbours::settle().await;
     for (side, other) in [(&all.here, &all.there), (&all.there, &all.here)] {
         for (id, count) in [(side.cluster, 1), (other.cluster, 0)] {
-            let page = all.postgres().reports(Some(&side.tenant), id, &WHOLE).await.unwrap();
+            let page = all
+                .postgres()
+                .reports(Some(&side.tenant), id, &WHOLE, &Reservation::default())
+                .await
+                .unwrap();
             assert_eq!((page.total, page.items.len()), (Some(count), count as usize));
         }
     }
-    assert_eq!(all.postgres().reports(None, all.here.cluster, &WHOLE).await.unwrap().total, Some(1));
+    assert_eq!(
+        all.postgres().reports(None, all.here.cluster, &WHOLE, &Reservation::default()).await.unwrap().total,
+        Some(1)
+    );
 }
 
 #[tokio::test]

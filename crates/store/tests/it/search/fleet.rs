@@ -9,8 +9,8 @@ use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, ErrorKind, Finding,
-    ForceDelete, Intent, Patch, PatchBody, RawJson, References, Resource, ResourceId, SpecSchemas,
-    Submission, SubmitReport, Timestamp,
+    ForceDelete, Intent, Patch, PatchBody, RawJson, References, Reservation, Resource, ResourceId,
+    SpecSchemas, Submission, SubmitReport, Timestamp,
 };
 use hyperfleet_store::{Backend, ListQuery, Metrics, Options, Slice, SliceStart, Start, Store};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ impl Fleet {
             count: true,
         };
         let store = &self.stores[0].store;
-        let page = store.list(&AccessScope::everything(), query).await.unwrap();
+        let page = store.list(&AccessScope::everything(), query, &Reservation::default()).await.unwrap();
         assert_eq!(page.total, Some(page.items.len() as u64));
         for resource in &page.items {
             assert_eq!(
@@ -152,7 +152,7 @@ impl Fleet {
                 let slice = Slice { start: SliceStart::Offset(0), limit: 10, count: false };
                 let stored = self.stores[0]
                     .store
-                    .reports(&AccessScope::everything(), target?.id, &slice)
+                    .reports(&AccessScope::everything(), target?.id, &slice, &Reservation::default())
                     .await
                     .unwrap()?
                     .1
