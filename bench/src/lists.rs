@@ -161,7 +161,8 @@ async fn deep_page(fleet: &Fleet<'_>) -> Result<Option<String>> {
 /// Reads a page and returns the token of the next one.
 async fn page(connection: &mut Connection, size: usize, token: Option<&str>) -> Result<Option<String>> {
     let more = token.map(|token| format!("&pageToken={token}")).unwrap_or_default();
-    let request = format!("GET {CLUSTERS}?pageSize={size}&total=none{more} HTTP/1.1\r\nhost: bench\r\n\r\n");
+    let request =
+        format!("GET {CLUSTERS}?pageSize={size}&total=none{more} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     if connection.exchange(request.as_bytes()).await? != 200 {
         bail!("a page: {}", connection.text());
     }

@@ -129,7 +129,7 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     fn new(path: &str, prefix: String) -> Self {
-        let request = format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
         Self { request: request.into_bytes(), prefix: prefix.into_bytes() }
     }
 

@@ -229,7 +229,7 @@ impl Text {
             r#"{{"adapter":"{adapter}","observed_generation":1,"observed_time":"{TIME}","conditions":[{{"type":"Available","status":"True","reason":"JobSucceeded","message":"Run {RUN} of the job ended with success"}},{{"type":"Applied","status":"True","reason":"ManifestsApplied","message":"All manifests were applied to the management cluster"}},{{"type":"Health","status":"True","reason":"Healthy","message":"The adapter works without errors"}}],"data":{{"run":{RUN},"job":"{adapter}-job","region":"eu-west-1","checks":{{"quota":"passed","permissions":"passed","network":"passed"}},"duration_seconds":42}}}}"#
         );
         let text = format!(
-            "PUT {CLUSTERS}/{ID}/statuses HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "PUT {CLUSTERS}/{ID}/statuses HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
         let place = |part: &str| text.find(part).expect("the text was made with it");

@@ -25,7 +25,7 @@ pub(crate) fn cluster(name: &str, environment: &str, team: &str) -> String {
 pub(crate) fn request(target: &str, headers: &str, content_type: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
-        "{target} HTTP/1.1\r\nhost: bench\r\n{headers}content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}"
+        "{target} HTTP/1.1\r\nhost: localhost\r\n{headers}content-type: {content_type}\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .into_bytes()
 }
@@ -141,7 +141,9 @@ impl Workload {
             Self::Gets(ids) => Requests::Gets { ids: Arc::clone(ids), random, bytes },
             Self::Patches(ids) => Requests::Patches { ids: Arc::clone(ids), random, bytes },
             Self::Pages(tokens) => Requests::Pages { tokens: Arc::clone(tokens), random, bytes },
-            Self::Path(path) => Requests::Path(format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()),
+            Self::Path(path) => {
+                Requests::Path(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into())
+            }
         }
     }
 }
@@ -183,7 +185,7 @@ impl Requests {
             }
             Self::Gets { ids, random, bytes } => {
                 let id = random.choice(ids.iter()).map_or("", String::as_str);
-                write(bytes, format_args!("GET {CLUSTERS}/{id} HTTP/1.1\r\nhost: bench\r\n\r\n"))
+                write(bytes, format_args!("GET {CLUSTERS}/{id} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             }
             Self::Patches { ids, random, bytes } => {
                 let id = random.choice(ids.iter()).map_or("", String::as_str);
@@ -195,7 +197,7 @@ impl Requests {
             Self::Pages { tokens, random, bytes } => {
                 let (name, token) =
                     random.choice(tokens.iter()).map_or(("", ""), |token| ("&pageToken=", token.as_str()));
-                let head = "HTTP/1.1\r\nhost: bench\r\n\r\n";
+                let head = "HTTP/1.1\r\nhost: localhost\r\n\r\n";
                 write(bytes, format_args!("GET {CLUSTERS}?pageSize=20{name}{token} {head}"))
             }
             Self::Path(bytes) => bytes,
@@ -239,7 +241,7 @@ mod tests {
         let mut requests = signed.requests(3, 4);
         let text = String::from_utf8(requests.next().to_vec()).unwrap();
         assert!(
-            text.starts_with(&format!("POST {CLUSTERS} HTTP/1.1\r\nwho: bob\r\nhost: bench\r\n")),
+            text.starts_with(&format!("POST {CLUSTERS} HTTP/1.1\r\nwho: bob\r\nhost: localhost\r\n")),
             "{text}"
         );
         assert!(requests.is_right_answer(201, b"") && requests.is_right_answer(429, b""));

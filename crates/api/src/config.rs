@@ -17,6 +17,8 @@ use hyperfleet_service::logging::{Format, LogConfig, Masking, Output, machine_na
 use hyperfleet_service::settings::{Faults, Settings, Sources};
 use hyperfleet_store::Backend;
 
+use crate::allowed_hosts::is_host;
+
 pub use access::Access;
 pub use keys::KEYS;
 
@@ -56,6 +58,8 @@ pub struct Server {
     pub bind: Bind,
     /// Name of this machine in log lines, never empty.
     pub hostname: String,
+    /// Hosts that requests may name where no tokens are required, besides loopback names.
+    pub allowed_hosts: Vec<String>,
     /// Time that clients get.
     pub timeouts: Timeouts,
     /// Limits beyond which work is refused.
@@ -78,6 +82,10 @@ pub struct Timeouts {
 pub struct Limits {
     /// Largest request body.
     pub body_bytes: usize,
+    /// Largest page of a list.
+    pub response_bytes: usize,
+    /// Memory of the large responses that are read or sent.
+    pub unsent_bytes: usize,
     /// Most open connections.
     pub connections: usize,
     /// Most requests that are being answered.
@@ -172,18 +180,25 @@ impl Config {
         let server = Server {
             bind: Bind::of(&settings, "server", &mut faults),
             hostname: settings.some_text("server.hostname").map_or_else(machine_name, str::to_owned),
+            allowed_hosts: allowed_hosts(&settings, &mut faults),
             timeouts: Timeouts {
                 read: settings.duration("server.timeouts.read"),
                 write: settings.duration("server.timeouts.write"),
             },
             limits: Limits {
                 body_bytes: settings.integer("server.limits.body_bytes"),
+                response_bytes: settings.integer("server.limits.response_bytes"),
+                unsent_bytes: settings.integer("server.limits.unsent_bytes"),
                 connections: settings.integer("server.limits.connections"),
                 requests_in_flight: settings.integer("server.limits.requests_in_flight"),
                 queue: settings.integer("server.limits.queue"),
             },
             openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),
         };
+        if server.limits.unsent_bytes / 4 < server.limits.response_bytes {
+            let rule = "must be at least four times server.limits.response_bytes";
+            faults.push(settings.fault("server.limits.unsent_bytes", rule));
+        }
         let database = Database {
             backend: database::read(&settings, &mut faults),
             pool: Pool {
@@ -261,6 +276,19 @@ impl Config {
             hostname: self.server.hostname.clone(),
         }
     }
+}
+
+/// The hosts that are served where no tokens are required: those in the list, and the server's own names.
+fn allowed_hosts(settings: &Settings, faults: &mut Faults) -> Vec<String> {
+    const PATH: &str = "server.allowed_hosts";
+    let listed = settings.list(PATH);
+    if let Some(host) = listed.iter().find(|host| !is_host(host)) {
+        faults.push(
+            settings.fault(PATH, format!("must be names or addresses without a port, or *, not '{host}'")),
+        );
+    }
+    let own = ["server.host", "server.hostname"].into_iter().filter_map(|path| settings.some_text(path));
+    listed.iter().cloned().chain(own.map(str::to_owned)).collect()
 }
 
 /// The contract of this name; the table of keys allows no other.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+mod allowed_hosts;
 mod app;
 mod body;
 mod coalesced_reads;
@@ -24,12 +25,14 @@ mod observe;
 mod open_files;
 pub mod openapi;
 mod page_token;
+mod paging;
 pub mod precondition;
 mod problem_types;
 mod query;
 mod render;
 mod resources;
 mod response;
+mod response_body;
 mod route;
 mod route_layer;
 mod router;

@@ -11,6 +11,7 @@ use axum::extract::{MatchedPath, Request};
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
 use futures_util::FutureExt;
+use futures_util::future::{Either, ready};
 use http::HeaderValue;
 use http::header::VARY;
 use hyperfleet_core::Error;
@@ -27,6 +28,8 @@ use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::http_error::HttpError;
 use hyperfleet_service::problem;
 use hyperfleet_service::request_ids::RequestIds;
+
+use crate::allowed_hosts::AllowedHosts;
 
 /// Measures and logs requests. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -114,6 +117,7 @@ impl Observer {
 /// Wraps a request from its head to the head of its answer.
 pub(crate) fn observe(
     observer: Observer,
+    allowed_hosts: &AllowedHosts,
     mut request: Request,
     route: &mut Route,
 ) -> impl Future<Output = Response> + use<> {
@@ -123,7 +127,10 @@ pub(crate) fn observe(
     let path = request.uri().path().to_owned();
     let template = Template(request.extensions().get().cloned());
     request.extensions_mut().insert(ids.clone());
-    let response = AssertUnwindSafe(route.call(request)).catch_unwind();
+    let response = match allowed_hosts.check(&request) {
+        Ok(()) => Either::Left(AssertUnwindSafe(route.call(request)).catch_unwind()),
+        Err(error) => Either::Right(ready(Ok(Ok(error.into_response())))),
+    };
     async move {
         let response = match response.await {
             Ok(Ok(response)) => response,
@@ -188,7 +195,7 @@ mod tests {
 
     fn observed(routes: Router, observer: Observer) -> Router {
         routes.layer(RouteLayer::new(move |request, route: &mut Route| {
-            observe(observer.clone(), request, route)
+            observe(observer.clone(), &AllowedHosts::any(), request, route)
         }))
     }
 

@@ -15,6 +15,14 @@ pub(crate) const UNSUPPORTED_MEDIA_TYPE: ProblemType =
 pub(crate) const NOT_ACCEPTABLE: ProblemType =
     ProblemType { status: StatusCode::NOT_ACCEPTABLE, title: "Not Acceptable", ..MALFORMED_BODY };
 
+/// The request names a host that is not served.
+pub(crate) const MISDIRECTED: ProblemType = ProblemType {
+    status: StatusCode::MISDIRECTED_REQUEST,
+    slug: "validation-error",
+    title: "Misdirected Request",
+    code: "HYPERFLEET-VAL-002",
+};
+
 /// The path names an API version that is not served.
 pub(crate) const API_VERSION_UNKNOWN: ProblemType =
     ProblemType { title: "API Version Not Supported", code: "HYPERFLEET-NTF-005", ..NO_SUCH_ROUTE };

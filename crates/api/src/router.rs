@@ -10,6 +10,7 @@ use axum::routing::{MethodRouter, Route, delete, get, patch, post, put};
 use axum::{Extension, Router, middleware};
 use tower::layer::layer_fn;
 
+use crate::allowed_hosts::AllowedHosts;
 use crate::app::App;
 use crate::contract::HttpContract;
 use crate::gate::RouteRequirements;
@@ -27,7 +28,7 @@ pub(crate) const BASE: &str = "/api/hyperfleet/v1";
 pub(crate) const ROOT: &str = "/api/hyperfleet";
 
 /// The whole API.
-pub(crate) fn router(app: &App, observer: Observer) -> Router {
+pub(crate) fn router(app: &App, observer: Observer, allowed_hosts: AllowedHosts) -> Router {
     routes(app)
         .router
         .fallback(unmatched::no_such_route)
@@ -37,7 +38,7 @@ pub(crate) fn router(app: &App, observer: Observer) -> Router {
         .layer((
             layer_fn(Encoded::new),
             RouteLayer::new(move |request: Request, route: &mut Route| {
-                observe::observe(observer.clone(), request, route)
+                observe::observe(observer.clone(), &allowed_hosts, request, route)
             }),
         ))
 }

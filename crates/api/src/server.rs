@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use hyperfleet_auth::{KeyMetrics, RefreshSchedule, Verifier};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Error, SpecSchemas, Timestamp};
+use hyperfleet_core::{Error, ResponseBudget, SpecSchemas, Timestamp};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::{self, Health};
 use hyperfleet_service::listener::{BindError, ListenerOptions};
@@ -21,6 +21,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::allowed_hosts::AllowedHosts;
 use crate::app::{App, Parts};
 use crate::coalesced_reads::CoalescedReads;
 use crate::config::{Access, Config};
@@ -28,6 +29,7 @@ use crate::gate::{ConcurrencyLimiter, Gate};
 use crate::observe::Observer;
 use crate::open_files;
 use crate::page_token::TokenSigner;
+use crate::response_body;
 use crate::router;
 use crate::watch::{Channels, WatchMetrics};
 
@@ -109,10 +111,14 @@ pub async fn run<L: Future<Output = ()>>(
     let store_metrics = Metrics::default();
     store_metrics.register(&mut registry);
     let watch_metrics = WatchMetrics::register(&mut registry);
+    let responses = ResponseBudget::new(config.server.limits.unsent_bytes);
+    response_body::register(&mut registry, &responses);
 
     let health = Health::new([DATABASE]);
     let small = || ListenerOptions { max_connections: 256, ..ListenerOptions::default() };
-    let health_listener = config.health.bind.open("health", small()).await?;
+    // Health answers in time however busy the process is, because its listener has a thread of its own.
+    let alone = ListenerOptions { threads: 1, ..small() };
+    let health_listener = config.health.bind.open("health", alone).await?;
     let metrics_listener = config.metrics.bind.open("metrics", small()).await?;
     let (api_down, rest_down) = (Shutdown::new(), Shutdown::new());
     let mut addresses = Addresses {
@@ -141,6 +147,8 @@ pub async fn run<L: Future<Output = ()>>(
         health: health.clone(),
         build,
         body_limit: config.server.limits.body_bytes,
+        page_limit: config.server.limits.response_bytes,
+        responses,
         stuck_after: config.metrics.reconciliation_stuck_threshold,
         read_timeout: config.server.timeouts.read,
     });
@@ -156,7 +164,7 @@ pub async fn run<L: Future<Output = ()>>(
     let api_listener = config.server.bind.open("api", api_options).await?;
     addresses.api = api_listener.addresses().to_vec();
     check_database(&store, &health, config.health.db_ping_timeout).await;
-    let router = router::router(&app, observer);
+    let router = router::router(&app, observer, allowed_hosts(config));
     let api = tokio::spawn(api_listener.serve(router.clone(), api_down.clone()));
     let watch = tokio::spawn(watch_database(store.clone(), health.clone(), config.health.db_ping_timeout));
     let background = [
@@ -207,6 +215,19 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         tenancy: config.access.tenancy.is_some(),
         base: router::BASE,
     })
+}
+
+/// The hosts that requests may name. Tokens protect what a foreign page can reach, so hosts matter without them.
+fn allowed_hosts(config: &Config) -> AllowedHosts {
+    if config.access.issuers.is_some() {
+        return AllowedHosts::any();
+    }
+    let allowed = AllowedHosts::new(config.server.allowed_hosts.iter().cloned());
+    match allowed.names() {
+        Some(hosts) => tracing::info!(hosts, "no tokens are required; server.allowed_hosts adds hosts"),
+        None => tracing::warn!("no tokens are required, and requests may name any host"),
+    }
+    allowed
 }
 
 /// The gate of this configuration.

@@ -4,7 +4,7 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Catalog, Contract, EntityDescriptor, SpecSchemas};
+use hyperfleet_core::{Catalog, Contract, EntityDescriptor, ResponseBudget, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
@@ -54,6 +54,8 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         health: Health::new([]),
         build: BuildInfo::default(),
         body_limit: 1 << 20,
+        page_limit: 16 << 20,
+        responses: ResponseBudget::new(256 << 20),
         stuck_after: Duration::from_secs(600),
         read_timeout: Duration::from_secs(30),
     })
@@ -91,7 +93,7 @@ async fn the_router_and_the_document_know_the_same_operations() {
         let app = app(kinds).await;
         let documented: BTreeSet<_> = Document::build(app.rulebook.view()).paths().into_iter().collect();
         let observer = Observer::register(&mut Registry::default(), &app.build);
-        let router = router(&app, observer);
+        let router = router(&app, observer, AllowedHosts::any());
         let mut routed = BTreeSet::new();
         for path in routes(&app).paths {
             for method in methods(&router, &path).await {

@@ -66,7 +66,7 @@ async fn an_error_is_logged_once_with_its_code_type_cause_and_context(app: &App)
 }
 
 async fn a_server_error_is_logged_at_level_error(app: &App) {
-    let head = "POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nhost: test\r\nx-request-id: slow-1\r\n";
+    let head = "POST /api/hyperfleet/v1/clusters HTTP/1.1\r\nhost: localhost\r\nx-request-id: slow-1\r\n";
     let request = format!("{head}connection: close\r\ncontent-length: 100\r\n\r\n{{\"kind\":");
     let answer = raw(app.api().authority(), request.as_bytes()).await;
     let answer = String::from_utf8_lossy(&answer).into_owned();

@@ -40,7 +40,8 @@ async fn sent_and_shut(app: &App, bytes: &[u8]) -> Vec<u16> {
 }
 
 fn post(headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("POST {BASE}/clusters HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{headers}\r\n");
+    let head =
+        format!("POST {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n");
     [head.as_bytes(), body].concat()
 }
 
@@ -66,15 +67,17 @@ async fn a_body_of_ten_megabytes_is_refused_in_every_encoding(app: &App) {
     for (method, path) in
         [("PATCH", "clusters/absent"), ("POST", "resources"), ("POST", "clusters/absent/force-delete")]
     {
-        let head =
-            format!("{method} {BASE}/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{announced}\r\n");
+        let head = format!(
+            "{method} {BASE}/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{announced}\r\n"
+        );
         assert_eq!(sent(app, &[head.as_bytes(), &body].concat()).await, [413], "{method} {path}");
     }
     for (method, path, status) in
         [("GET", "clusters", 200), ("PUT", "clusters", 405), ("POST", "nowhere", 404)]
     {
-        let head =
-            format!("{method} {BASE}/{path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{announced}\r\n");
+        let head = format!(
+            "{method} {BASE}/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{announced}\r\n"
+        );
         assert_eq!(sent(app, &[head.as_bytes(), &body].concat()).await, [status], "{method} {path}");
     }
     still_serves(app).await;
@@ -93,10 +96,11 @@ async fn a_refusal_that_closes_the_connection_announces_it(app: &App) {
 
 async fn requests_that_are_no_http_are_answered_or_closed(app: &App) {
     let many: String = (0..5_000).map(|n| format!("x-{n}: y\r\n")).collect();
-    let line = |bytes: &str| format!("{bytes}\r\nhost: test\r\nconnection: close\r\n\r\n").into_bytes();
+    let line = |bytes: &str| format!("{bytes}\r\nhost: localhost\r\nconnection: close\r\n\r\n").into_bytes();
     let get = format!("GET {BASE}/clusters HTTP/1.1");
-    let headers =
-        |headers: &str| format!("{get}\r\nhost: test\r\nconnection: close\r\n{headers}\r\n\r\n").into_bytes();
+    let headers = |headers: &str| {
+        format!("{get}\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n\r\n").into_bytes()
+    };
     let mut random = vec![0; 4096];
     fastrand::Rng::with_seed(0x5eed).fill(&mut random);
     for bytes in [
@@ -149,35 +153,81 @@ async fn unusual_but_valid_requests_are_answered(app: &App) {
     let close = "connection: close\r\n\r\n";
     for (request, expected) in [
         (format!("GET {BASE}/clusters HTTP/1.0\r\n\r\n"), vec![200]),
-        (format!("GET {BASE}/clusters HTTP/1.0\r\nhost: test\r\n\r\n"), vec![200]),
-        (format!("GET http://elsewhere.example{BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
-        (format!("GET http://elsewhere.example HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
-        (format!("OPTIONS * HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
-        (format!("CONNECT elsewhere.example:443 HTTP/1.1\r\nhost: test\r\n{close}"), vec![404]),
-        (format!("GET {BASE}/clusters#fragment HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
-        (format!("get {BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![405]),
-        (format!("\r\nGET {BASE}/clusters HTTP/1.1\r\nhost: test\r\n{close}"), vec![200]),
+        (format!("GET {BASE}/clusters HTTP/1.0\r\nhost: localhost\r\n\r\n"), vec![200]),
+        (format!("GET http://localhost{BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![200]),
+        (format!("GET http://localhost HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![404]),
+        (format!("OPTIONS * HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![404]),
+        (format!("CONNECT localhost:443 HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![404]),
+        (format!("GET {BASE}/clusters#fragment HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![200]),
+        (format!("get {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![405]),
+        (format!("\r\nGET {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n{close}"), vec![200]),
         (
             format!(
-                "GET {BASE}/clusters HTTP/1.1\r\nhost: a\r\n\r\nGET {BASE}/nowhere HTTP/1.1\r\nhost: a\r\n\r\n\
-                 GET {BASE}/clusters HTTP/1.1\r\nhost: a\r\n{close}"
+                "GET {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n\r\nGET {BASE}/nowhere HTTP/1.1\r\nhost: localhost\r\n\r\n\
+                 GET {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n{close}"
             ),
             vec![200, 404, 200],
         ),
     ] {
         assert_eq!(sent(app, request.as_bytes()).await, expected, "{request}");
     }
-    for hosts in ["", "host: a\r\nhost: b\r\n", "host:\r\n", "host: ' or 1=1\r\n", "host: a:b:c\r\n"] {
-        let request = format!("GET {BASE}/clusters HTTP/1.1\r\n{hosts}{close}");
-        let answer = sent(app, request.as_bytes()).await;
-        assert!(answer == [200] || answer == [400], "{hosts}: {answer:?}");
-    }
     still_serves(app).await;
+}
+
+/// A browser can be made to send requests here by the name of a foreign page.
+async fn a_request_names_an_allowed_host_once(app: &App) {
+    let status = async |target: &str, hosts: &str| {
+        let request = format!("GET {target} HTTP/1.1\r\n{hosts}connection: close\r\n\r\n");
+        let answer = sent(app, request.as_bytes()).await;
+        assert_eq!(answer.len(), 1, "{request}");
+        answer[0]
+    };
+    let list = format!("{BASE}/clusters");
+    for (hosts, expected) in [
+        ("", 400),
+        ("host: localhost\r\nhost: localhost\r\n", 400),
+        ("host: ' or 1=1\r\n", 400),
+        ("host: a:b:c\r\n", 400),
+        ("host: LOCALHOST:8000\r\n", 200),
+        ("host: 127.1.2.3\r\n", 200),
+        ("host: [::1]:8000\r\n", 200),
+        ("host: fleet.example:8000\r\n", 200),
+        ("host: machine.example\r\n", 200),
+        ("host: evil.example\r\n", 421),
+        ("host: 192.0.2.7\r\n", 421),
+        ("host: localhost.evil.example\r\n", 421),
+    ] {
+        assert_eq!(status(&list, hosts).await, expected, "{hosts}");
+        assert_eq!(status("/api/hyperfleet/metadata", hosts).await, expected, "{hosts}");
+    }
+    assert_eq!(status(&format!("http://evil.example{list}"), "host: localhost\r\n").await, 421);
+
+    let refused = app.get("/clusters").header("host", "evil.example").await.expect_status(421);
+    assert_eq!(refused.problem_code(), "HYPERFLEET-VAL-002");
+    let problem = refused.json();
+    assert_eq!(problem["title"], "Misdirected Request");
+    for told in ["evil.example", "server.allowed_hosts"] {
+        assert!(text(&problem["detail"]).contains(told), "{problem}");
+    }
+    let logged = app.server.logs().into_iter().find(|line| line["hosts"].is_string()).unwrap();
+    let hosts = text(&logged["hosts"]);
+    assert!(hosts.contains("localhost") && hosts.contains("fleet.example"), "{hosts}");
+
+    // Health and metrics tell nothing that a foreign page could use, and probes name any host.
+    app.server.health().get("/readyz").header("host", "evil.example").await.expect_status(200);
+    app.server.metrics().get("/metrics").header("host", "evil.example").await.expect_status(200);
+    still_serves(app).await;
+}
+
+async fn every_host_can_be_allowed(app: &App) {
+    app.get("/clusters").header("host", "evil.example").await.expect_status(200);
+    let twice = format!("GET {BASE}/clusters HTTP/1.1\r\nhost: a\r\nhost: a\r\nconnection: close\r\n\r\n");
+    assert_eq!(sent(app, twice.as_bytes()).await, [400]);
 }
 
 async fn a_request_smuggled_in_a_body_is_not_executed(app: &App) {
     let cluster = app.create_cluster("kept").await;
-    let inner = format!("DELETE {} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n", href(&cluster));
+    let inner = format!("DELETE {} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", href(&cluster));
     for (headers, body) in [
         (
             format!("content-length: {}\r\ntransfer-encoding: chunked\r\n", inner.len() + 5),
@@ -241,14 +291,14 @@ async fn many_stalled_clients_do_not_block_others(app: &App) {
 async fn a_client_that_never_reads_is_disconnected(app: &App) {
     let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
     // More answers than all buffers between the two can hold.
-    let request = format!("GET {BASE}/openapi HTTP/1.1\r\nhost: test\r\n\r\n");
+    let request = format!("GET {BASE}/openapi HTTP/1.1\r\nhost: localhost\r\n\r\n");
     stream.write_all(request.repeat(1_000).as_bytes()).await.unwrap();
     eventually("the server to close", DEADLINE, async || stream.write_all(b"\n").await.err()).await;
     still_serves(app).await;
 }
 
 async fn connections_beyond_the_limit_wait_for_one_to_end(app: &App) {
-    let request = format!("GET {BASE}/clusters HTTP/1.1\r\nhost: test\r\n\r\n");
+    let request = format!("GET {BASE}/clusters HTTP/1.1\r\nhost: localhost\r\n\r\n");
     let mut open = Vec::new();
     for _ in 0..CONNECTIONS + 1 {
         let mut stream = TcpStream::connect(app.api().authority()).await.unwrap();
@@ -277,6 +327,11 @@ any_store!(
     a_truncated_request_changes_nothing,
     many_stalled_clients_do_not_block_others,
 );
+any_store!(
+    config = "server: {hostname: machine.example, allowed_hosts: [fleet.example]}";
+    a_request_names_an_allowed_host_once,
+);
+any_store!(config = "server: {allowed_hosts: ['*']}"; every_host_can_be_allowed);
 any_store!(config = "server: {timeouts: {read: 300ms}}"; a_stalled_request_times_out);
 any_store!(config = "server: {timeouts: {write: 300ms}}"; a_client_that_never_reads_is_disconnected);
 any_store!(config = "server: {limits: {connections: 4}}"; connections_beyond_the_limit_wait_for_one_to_end);

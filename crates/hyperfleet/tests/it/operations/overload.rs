@@ -204,7 +204,7 @@ async fn an_unread_answer_holds_no_permit(installation: &Installation) {
         server.api().post(CLUSTERS).json(&body).await.expect_status(201);
     }
     let mut unread = TcpStream::connect(server.api().authority()).await.unwrap();
-    let request = format!("GET {CLUSTERS} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {CLUSTERS} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     unread.write_all(request.as_bytes()).await.unwrap();
     let mut head = [0; 15];
     unread.read_exact(&mut head).await.unwrap();
@@ -232,7 +232,7 @@ async fn watches_and_waits_hold_no_permit(installation: &Installation) {
         in_flight(&server, [0, 0, 0]).await;
     }
     let mut watching = TcpStream::connect(api.authority()).await.unwrap();
-    let request = format!("GET {CLUSTERS}?watch=true HTTP/1.1\r\nhost: test\r\n\r\n");
+    let request = format!("GET {CLUSTERS}?watch=true HTTP/1.1\r\nhost: localhost\r\n\r\n");
     watching.write_all(request.as_bytes()).await.unwrap();
     let mut head = [0; 15];
     watching.read_exact(&mut head).await.unwrap();
@@ -252,7 +252,7 @@ async fn half_sent(api: &Client, method: &str, path: &str, body: &Value) -> (Tcp
     let body = body.to_string();
     let mut connection = TcpStream::connect(api.authority()).await.unwrap();
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\nexpect: 100-continue\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nexpect: 100-continue\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
@@ -313,7 +313,7 @@ fn a_server_raises_its_limit_of_file_descriptors() {
         let mut open = Vec::new();
         for _ in 0..200 {
             let mut socket = TcpStream::connect(server.api().authority()).await.unwrap();
-            socket.write_all(b"GET /api/hyperfleet HTTP/1.1\r\nHost: test\r\n\r\n").await.unwrap();
+            socket.write_all(b"GET /api/hyperfleet HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
             assert_ne!(socket.read(&mut [0; 16]).await.unwrap(), 0);
             open.push(socket);
         }

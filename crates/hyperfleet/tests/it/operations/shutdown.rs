@@ -23,7 +23,7 @@ impl Slow {
         let body = cluster(name).to_string();
         let mut stream = TcpStream::connect(api.authority()).await.unwrap();
         let head = format!(
-            "POST {CLUSTERS} HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+            "POST {CLUSTERS} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
              expect: 100-continue\r\n\r\n",
             body.len()
         );
