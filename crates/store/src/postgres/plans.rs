@@ -126,7 +126,7 @@ async fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
     let catalog = Catalog::new(Catalog::default_descriptors()).unwrap();
     let view = View {
         catalog: &catalog,
-        contract: Contract::DOCUMENTED,
+        contract: Contract::Documented,
         tenancy: false,
         base: "/api/hyperfleet/v1",
     };
