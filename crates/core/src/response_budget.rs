@@ -13,6 +13,9 @@ const COUNTED: usize = 64 << 10;
 /// A response up to here is counted but never refused, so that slow readers of large ones cannot keep others from these.
 const NEVER_REFUSED: usize = 256 << 10;
 
+/// How much of a page is reserved at once.
+const STEP: usize = 256 << 10;
+
 /// Connections get at most one in so many parts of the budget each.
 const CONNECTIONS: usize = 4;
 
@@ -95,7 +98,7 @@ impl ResponseBudget {
 impl Reservation {
     /// Begins a page, which is read within this reservation.
     pub fn page(&self) -> PageBytes<'_> {
-        PageBytes { reservation: self, bytes: 0 }
+        PageBytes { reservation: self, bytes: 0, reserved: 0 }
     }
 
     /// The most bytes of a page.
@@ -175,6 +178,7 @@ impl Drop for Reserved {
 pub struct PageBytes<'a> {
     reservation: &'a Reservation,
     bytes: usize,
+    reserved: usize,
 }
 
 impl PageBytes<'_> {
@@ -186,8 +190,11 @@ impl PageBytes<'_> {
             self.cut();
             return false;
         }
-        if Reservation::counts(bytes) && !self.reservation.set(bytes, bytes <= NEVER_REFUSED) {
-            return false;
+        if Reservation::counts(bytes) && bytes > self.reserved {
+            self.reserved = bytes.saturating_add(STEP - 1) / STEP * STEP;
+            if !self.reservation.set(self.reserved, bytes <= NEVER_REFUSED) {
+                return false;
+            }
         }
         self.bytes = bytes;
         true

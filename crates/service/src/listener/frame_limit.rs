@@ -23,7 +23,7 @@ const CONTINUATION: u8 = 9;
 const BURST: usize = 1_000;
 const INTERVAL: Duration = Duration::from_millis(10);
 /// A peer may send one more for so many bytes that it takes, because it opens its windows as it takes them.
-const BYTES_TAKEN: usize = 4 << 10;
+const BYTES_TAKEN: usize = 1 << 10;
 
 /// A connection whose peer sends frames.
 pub(super) struct FrameLimit<IO> {
