@@ -3,5 +3,6 @@
 pub(crate) mod ancestors;
 pub(crate) mod columns;
 pub(crate) mod compression;
+pub(crate) mod conditions;
 pub(crate) mod idempotency;
 pub(crate) mod report;

@@ -1,6 +1,6 @@
-//! How a report and a resource's conditions lie in their columns, the same for both stores.
+//! How a report lies in its columns, the same for both stores.
 
-use hyperfleet_core::{RawJson, Report, ReportSummary, ReportedStatus, Timestamp, with_last_updated_times};
+use hyperfleet_core::{RawJson, Report, ReportSummary, ReportedStatus, Timestamp};
 
 use crate::codec::compression::{compress, decompress};
 use crate::failure::{Failure, FailureKind};
@@ -9,14 +9,6 @@ use crate::failure::{Failure, FailureKind};
 pub(crate) fn body(report: &Report) -> Result<Vec<u8>, Failure> {
     let metadata = report.metadata.as_ref().map(RawJson::as_str);
     compress([Some(&report.printed_conditions()), Some(report.data.as_str()), metadata])
-}
-
-/// Conditions with the times that reports have moved since they were written.
-pub(crate) fn conditions(stored: &str, last_updated_times: impl ExactSizeIterator<Item = i64>) -> RawJson {
-    if last_updated_times.len() == 0 {
-        return RawJson::from_stored(stored);
-    }
-    with_last_updated_times(stored, last_updated_times.map(Timestamp::from_micros))
 }
 
 /// A report put together from its columns.

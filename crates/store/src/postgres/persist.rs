@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::writer::Session;
 use super::writes::{ALL, TableWrite};
-use crate::codec::{ancestors, report};
+use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::{Differences, NotedTimes, updated_after_of};
@@ -124,7 +124,7 @@ impl<'a> BatchRows<'a> {
                 &differences.inserted,
                 r => r.id.uuid(),
                 r.version.0,
-                r.conditions.as_str(),
+                conditions::encode(r.conditions.as_str()),
                 r.pending_since.map(Timestamp::utc),
                 updated_after_of(r)?.map(Timestamp::utc),
                 tenant(r.tenancy.as_ref()),
@@ -134,7 +134,7 @@ impl<'a> BatchRows<'a> {
                 &differences.restated,
                 r => r.id.uuid(),
                 r.version.0,
-                r.conditions.as_str(),
+                conditions::encode(r.conditions.as_str()),
                 r.pending_since.map(Timestamp::utc),
                 updated_after_of(r)?.map(Timestamp::utc),
             ),

@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
-use crate::codec::{ancestors, report};
+use crate::codec::{ancestors, conditions, report};
 use crate::failure::{Failure, FailureKind};
 use crate::search::Value;
 
@@ -45,7 +45,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
                 Phase::Finalizing(stamp(at, by))
             }
         },
-        conditions: report::conditions(row.try_get("conditions")?, times),
+        conditions: conditions::conditions(row.try_get("conditions")?, times),
         version: Version(row.try_get("version")?),
         pending_since: row.try_get::<_, Option<DateTime<Utc>>>("pending_since")?.map(Timestamp::from),
     }))

@@ -10,6 +10,7 @@ use rusqlite::{Connection, Error, Result, ffi};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::codec::conditions;
 use crate::sqlite::cancellation;
 use crate::sqlite::row::parse_times;
 
@@ -85,7 +86,7 @@ fn condition<T>(
     let Some((_, part)) = ConditionPart::ALL.iter().find(|(name, _)| *name == part) else { return Ok(None) };
     let conditions = call.get_raw(0).as_str()?;
     CONDITIONS.with_borrow_mut(|last| {
-        let parse = |text: &str| Condition::parse_all(text).map_err(wrong);
+        let parse = |text: &str| Condition::parse_all(&conditions::decode(text)).map_err(wrong);
         last.parsed(conditions, parse, |conditions| {
             let index = conditions.iter().position(|condition| condition.kind == kind)?;
             find(index, &conditions[index], *part)

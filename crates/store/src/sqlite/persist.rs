@@ -9,7 +9,7 @@ use rusqlite::{Connection, Statement, params};
 
 use super::row;
 use crate::codec::columns::{self, names, typed};
-use crate::codec::{ancestors, report};
+use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::facets::FacetDifferences;
@@ -145,7 +145,7 @@ fn insert_resources(connection: &Connection, resources: &[&Resource]) -> Result<
         status.execute(params![
             id,
             r.version.0,
-            r.conditions.as_str(),
+            conditions::encode(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             updated_after_of(r)?.map(Timestamp::micros),
         ])?;
@@ -178,7 +178,7 @@ fn update_statuses(connection: &Connection, resources: &[&Resource]) -> Result<(
         statement.execute(params![
             r.id.to_string(),
             r.version.0,
-            r.conditions.as_str(),
+            conditions::encode(r.conditions.as_str()),
             r.pending_since.map(Timestamp::micros),
             updated_after_of(r)?.map(Timestamp::micros),
         ])?;

@@ -6,7 +6,7 @@ use hyperfleet_core::{
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Row, RowIndex, ToSql};
 
-use crate::codec::{ancestors, report};
+use crate::codec::{ancestors, conditions, report};
 use crate::failure::{Failure, FailureKind};
 use crate::search::Value;
 
@@ -34,7 +34,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
             None => Phase::Active,
             Some(_) => Phase::Finalizing(stamp("deleted_time", "deleted_by")?),
         },
-        conditions: report::conditions(text(row, "conditions")?, times),
+        conditions: conditions::conditions(text(row, "conditions")?, times),
         version: Version(row.get("version")?),
         pending_since: row.get::<_, Option<i64>>("pending_since")?.map(Timestamp::from_micros),
     }))

@@ -245,10 +245,27 @@ begin
 end
 $$;
 
+-- Conditions as JSON: a control character stands for each of these texts, as codec/conditions.rs writes them.
+create function conditions_json(stored text) returns json
+language sql immutable strict parallel safe as $$
+    select replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(replace(stored,
+        E'\x0e', '","status":"True","reason":"ReconciledAll","message":"All required adapters reported Available=True or Finalized=True at the current generation","observed_generation":'),
+        E'\x0f', '","status":"True","reason":"AllAdaptersReconciled","message":"All required adapters report Available=True for the tracked generation","observed_generation":'),
+        E'\x10', '","status":"False","reason":"AdaptersMissingReports","message":"Required adapters have not yet reported status","observed_generation":'),
+        E'\x01', '"},{"type":"'),
+        E'\x02', '","status":"True","reason":"'),
+        E'\x03', '","status":"False","reason":"'),
+        E'\x04', '","message":"'),
+        E'\x05', '","observed_generation":'),
+        E'\x06', '"created_time":"'),
+        E'\x07', '","last_updated_time":"'),
+        E'\x08', '","last_transition_time":"')::json
+$$;
+
 -- A member of the condition of this type.
 create function search_condition(conditions text, wanted text, member text) returns text
 language sql immutable strict parallel safe as $$
-    select c ->> member from json_array_elements(conditions::json) c where c ->> 'type' = wanted limit 1
+    select c ->> member from json_array_elements(conditions_json(conditions)) c where c ->> 'type' = wanted limit 1
 $$;
 
 -- The same for its times, in microseconds. The year 0 of RFC 3339 is 1 BC to PostgreSQL.
@@ -259,6 +276,6 @@ language sql stable strict parallel safe as $$
         when member = 'last_updated_time' and n <= cardinality(last_updated_times) then last_updated_times[n]
         else (extract(epoch from regexp_replace(c ->> member, '^0000-(.*)', '0001-\1 BC')::timestamptz) * 1000000)::bigint
         end
-    from json_array_elements(conditions::json) with ordinality e (c, n)
+    from json_array_elements(conditions_json(conditions)) with ordinality e (c, n)
     where c ->> 'type' = wanted limit 1
 $$;
