@@ -10,6 +10,7 @@ use hyperfleet_service::health::Health;
 use hyperfleet_service::shutdown::Shutdown;
 use hyperfleet_store::Store;
 use tokio::runtime;
+use tokio::sync::Semaphore;
 
 use crate::coalesced_reads::CoalescedReads;
 use crate::gate::{AdmittedCaller, Gate};
@@ -53,6 +54,8 @@ pub(crate) struct Parts {
     pub(crate) stuck_after: Duration,
     /// How long a body may take to arrive.
     pub(crate) read_timeout: Duration,
+    /// Permits of specs that take long to check.
+    pub(crate) long_checks: Arc<Semaphore>,
 }
 
 impl App {

@@ -17,12 +17,14 @@ use crate::contract::HttpContract;
 const PATCHABLE: [&str; 3] = ["spec", "labels", "references"];
 const MAX_REASON: usize = 1024;
 
-/// A POST body for a resource of `entity`. Faults come in the order of the document, then what is missing.
+/// A POST body for a resource of `entity`, whose spec was checked before. Faults come in the order of the document, then
+/// what is missing.
 pub(crate) fn create(
     rulebook: &Rulebook,
     entity: &Arc<Entity>,
     owners: Vec<(Arc<str>, String)>,
     members: Map<String, Value>,
+    mut spec_faults: Vec<Fault>,
 ) -> Result<Create, Error> {
     let mut faults = Vec::new();
     let (mut kind, mut name, mut spec) = (None, None, None);
@@ -44,7 +46,7 @@ pub(crate) fn create(
                 name = Some(value.as_str().unwrap_or_default().to_owned());
             }
             "spec" if !value.is_null() => {
-                check_spec(rulebook, entity, &value, &mut faults);
+                faults.append(&mut spec_faults);
                 spec = Some(value);
             }
             "labels" if !value.is_null() => labels = check_labels(&value, &mut faults),
@@ -82,18 +84,6 @@ fn check_kind(entity: &Entity, value: &Value, faults: &mut Vec<Fault>) {
         let message = format!("kind must be {} here", entity.kind);
         faults.push(Fault::value("kind", message, value).rule("enum").allowed([&*entity.kind]));
     }
-}
-
-fn check_spec(rulebook: &Rulebook, entity: &Entity, spec: &Value, faults: &mut Vec<Fault>) {
-    if !spec.is_object() {
-        faults.push(Fault::wrong_type("spec", "an object", spec));
-        return;
-    }
-    let shape = document_faults("spec", spec);
-    if shape.is_empty() {
-        faults.extend(rulebook.schemas.check(&entity.kind, spec));
-    }
-    faults.extend(shape);
 }
 
 /// The kind that a POST to any-kind route names.
@@ -250,7 +240,7 @@ mod tests {
         else {
             unreachable!()
         };
-        let error = create(&rulebook, &entity, Vec::new(), body).unwrap_err();
+        let error = create(&rulebook, &entity, Vec::new(), body, Vec::new()).unwrap_err();
         let fields: Vec<_> = error.faults.iter().map(|fault| fault.field.as_str()).collect();
         assert_eq!(fields, ["references.wif_config", "references.wif"]);
         assert_eq!(error.code(), "HYPERFLEET-VAL-000");

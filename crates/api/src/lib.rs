@@ -37,6 +37,7 @@ mod route;
 mod route_layer;
 mod router;
 pub mod server;
+mod spec_check;
 mod statuses;
 mod timeline;
 mod unmatched;

@@ -28,7 +28,10 @@ use crate::response::{self, HandlerResult, Headers, about, header, shown};
 use crate::response_body::Chunks;
 use crate::route::{Path, parameter};
 use crate::router::BASE;
-use crate::{body, decode, history, idempotency, render, wait, watch};
+use crate::{body, decode, history, idempotency, render, spec_check, wait, watch};
+
+/// How often a patched spec is checked while others change the resource.
+const MAX_CHECKS: usize = 4;
 
 /// `GET` of a collection.
 pub(crate) async fn list(
@@ -150,7 +153,7 @@ pub(crate) async fn create(
     body::require_json(request.headers())?;
     let key = idempotency::key(&request, dry_run)?;
     let bytes = body::read(&app, request).await?;
-    let members = body::parse_object(&bytes)?;
+    let mut members = body::parse_object(&bytes)?;
     let entity = match &path.route.entity {
         Some(entity) => entity,
         None => decode::kind_of(&app.rulebook, &members)?,
@@ -158,7 +161,8 @@ pub(crate) async fn create(
     if path.route.entity.is_none() && entity.parent.is_some() {
         return Err(needs_owner(&app, Some(entity)).into());
     }
-    let create = decode::create(&app.rulebook, entity, path.target.ancestors, members)?;
+    let spec_faults = spec_check::faults(&app, entity, &mut members).await?;
+    let create = decode::create(&app.rulebook, entity, path.target.ancestors, members, spec_faults)?;
     let idempotency = key.map(|key| key.fingerprints(&caller, &bytes));
     // The body shares the connection's read buffer, which can be reused once it is dropped.
     drop(bytes);
@@ -208,9 +212,19 @@ pub(crate) async fn patch(
     let bytes = body::read(&app, request).await?;
     let body = decode::patch(language, path.route.entity.as_deref(), &bytes)?;
     drop(bytes);
-    let intent = Intent::Patch(Patch { target: path.target, expected, body });
-    let resource = execute(&app, caller, dry_run, intent).await?;
-    Ok(shown(&app, StatusCode::OK, &resource, None)?)
+    let mut patch = Patch { target: path.target, expected, body: Arc::new(body), checked: None };
+    for _ in 0..MAX_CHECKS {
+        let intent = Intent::Patch(patch.clone());
+        let command = Command { caller: caller.clone(), dry_run, intent, idempotency: None };
+        match app.store.execute(command).await? {
+            Outcome::SpecToCheck(kind, spec) => {
+                patch.checked = Some(Box::pin(spec_check::checked(&app, &kind, spec)).await?);
+            }
+            outcome => return Ok(shown(&app, StatusCode::OK, &resource_of(outcome)?.0, None)?),
+        }
+    }
+    let detail = "The spec changed each time that it was checked. Please try again.";
+    Err(Error::new(ErrorKind::Overloaded, detail).into())
 }
 
 /// `DELETE` of one resource.
@@ -262,7 +276,12 @@ async fn execute_once(
     intent: Intent,
     idempotency: Option<Idempotency>,
 ) -> Result<(Box<Resource>, bool), Error> {
-    match app.store.execute(Command { caller, dry_run, intent, idempotency }).await? {
+    resource_of(app.store.execute(Command { caller, dry_run, intent, idempotency }).await?)
+}
+
+/// The resource of an outcome, and whether the response is a replay.
+fn resource_of(outcome: Outcome) -> Result<(Box<Resource>, bool), Error> {
+    match outcome {
         Outcome::Resource(resource) => Ok((resource, false)),
         Outcome::Replayed(resource) => Ok((resource, true)),
         other => Err(Error::internal(format!("a command about a resource came to {other:?}"))),

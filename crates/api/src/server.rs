@@ -31,6 +31,7 @@ use crate::open_files;
 use crate::page_token::TokenSigner;
 use crate::response_body;
 use crate::router;
+use crate::spec_check;
 use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
@@ -151,6 +152,7 @@ pub async fn run<L: Future<Output = ()>>(
         responses,
         stuck_after: config.metrics.reconciliation_stuck_threshold,
         read_timeout: config.server.timeouts.read,
+        long_checks: spec_check::permits(),
     });
     let api_options = ListenerOptions {
         read_timeout: config.server.timeouts.read,

@@ -92,7 +92,10 @@ pub struct Patch {
     /// The version the caller has seen.
     pub expected: Option<ExpectedVersion>,
     /// The change.
-    pub body: PatchBody,
+    pub body: Arc<PatchBody>,
+    /// A spec that was checked against its schema beforehand, because the check takes long. It counts when the patch
+    /// leads to this spec.
+    pub checked: Option<Arc<Value>>,
 }
 
 /// The two languages in which a change is written.

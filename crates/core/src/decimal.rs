@@ -15,7 +15,7 @@ const BIAS: i128 = 1 << 112;
 
 /// A number as sign, digits without zeros at either end, and the power of ten of the last digit. Zero has
 /// no digits. Equal numbers have equal parts, however they were written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,
     digits: String,
@@ -95,6 +95,38 @@ impl Decimal {
             Ok(floor) => (floor, exact),
             Err(_) => (if self.negative { i64::MIN } else { i64::MAX }, false),
         }
+    }
+
+    /// Whether this is a whole number.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.exponent >= 0
+    }
+
+    /// The digits of a positive number, if they are at most 18, and the power of ten of the last one.
+    pub(crate) fn positive_parts(&self) -> Option<(u64, i128)> {
+        let few = !self.negative && (1..=18).contains(&self.digits.len());
+        few.then(|| Some((self.digits.parse().ok()?, self.exponent))).flatten()
+    }
+
+    /// Whether this is a whole multiple of a number with such [parts](Self::positive_parts).
+    pub(crate) fn is_multiple_of(&self, (divisor, exponent): (u64, i128)) -> bool {
+        if self.digits.is_empty() {
+            return true;
+        }
+        let divisor = u128::from(divisor);
+        // The last digit is no zero, so the number is no multiple of a higher power of ten.
+        let Ok(mut zeros) = u128::try_from(self.exponent - exponent) else { return false };
+        let digit = |rest, digit: u8| (rest * 10 + u128::from(digit - b'0')) % divisor;
+        let mut rest = self.digits.bytes().fold(0, digit);
+        let mut factor = 10 % divisor;
+        while zeros > 0 {
+            if zeros & 1 == 1 {
+                rest = rest * factor % divisor;
+            }
+            factor = factor * factor % divisor;
+            zeros >>= 1;
+        }
+        rest == 0
     }
 
     /// How many digits stand before the point; for a number below one, minus how many zeros follow the point.
@@ -228,6 +260,32 @@ mod tests {
             number("99999999999999999999").times(1 << 50),
             number("112589990684262399998874100093157376")
         );
+    }
+
+    #[test]
+    fn a_multiple_is_told_whatever_the_sizes() {
+        let is_multiple = |a: &str, b: &str| number(a).is_multiple_of(number(b).positive_parts().unwrap());
+        for (a, b) in [
+            ("0", "3"),
+            ("-9", "3"),
+            ("0.3", "0.1"),
+            ("1e400", "1"),
+            ("4.5", "1.5"),
+            ("0.0075", "0.0001"),
+            ("7e1000000000000", "0.7e-9"),
+            ("300000000000000000000000000003", "3"),
+            ("12e2", "4e2"),
+        ] {
+            assert!(is_multiple(a, b), "{a} and {b}");
+        }
+        for (a, b) in
+            [("10", "3"), ("0.00751", "0.0001"), ("35", "1.5"), ("1e-9", "1"), ("1e400", "3"), ("1", "10")]
+        {
+            assert!(!is_multiple(a, b), "{a} and {b}");
+        }
+        assert_eq!(number("0").positive_parts(), None);
+        assert_eq!(number("-1").positive_parts(), None);
+        assert_eq!(number("1234567890123456789").positive_parts(), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A fault of a request: field, rule and value. Faults are collected, so that a caller can correct all of them at once.
 
+use std::io;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -7,6 +9,9 @@ use crate::{Error, ErrorKind};
 
 /// The most faults of one response, because a hostile body can hold very many.
 const MAX_LISTED: usize = 1_000;
+
+/// How many bytes of a list or an object are printed to be echoed.
+const MAX_START: usize = 4096;
 
 /// Which family of validation error a fault belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,10 +116,8 @@ impl Fault {
     pub fn given(mut self, value: &Value) -> Self {
         self.value = Some(match value {
             Value::String(text) => Value::String(echo(text)),
-            Value::Array(_) | Value::Object(_) => Value::String(echo(&value.to_string())),
-            Value::Number(number) if number.to_string().len() > 256 => {
-                Value::String(echo(&number.to_string()))
-            }
+            Value::Array(_) | Value::Object(_) => Value::String(echo(&start_of(value))),
+            Value::Number(number) if number.as_str().len() > 256 => Value::String(echo(number.as_str())),
             plain => plain.clone(),
         });
         self
@@ -225,6 +228,28 @@ pub fn echo(text: &str) -> String {
         safe.push('…');
     }
     safe
+}
+
+/// The start of a value as JSON, more than is ever echoed: a hundred faults may be about the whole of a large document.
+fn start_of(value: &Value) -> String {
+    let mut start = Start(Vec::new());
+    // The error is that there is enough.
+    let _ = serde_json::to_writer(&mut start, value);
+    String::from_utf8_lossy(&start.0).into_owned()
+}
+
+struct Start(Vec<u8>);
+
+impl io::Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = MAX_START.saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if bytes.len() < room { Ok(bytes.len()) } else { Err(io::ErrorKind::WriteZero.into()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn type_name(value: &Value) -> &'static str {

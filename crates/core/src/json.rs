@@ -194,7 +194,7 @@ pub fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// Numbers with exponents beyond counting are compared as text.
-fn same_number(a: &Number, b: &Number) -> bool {
+pub(crate) fn same_number(a: &Number, b: &Number) -> bool {
     let (a, b) = (a.as_str(), b.as_str());
     a == b || matches!((Decimal::parse(a), Decimal::parse(b)), (Some(a), Some(b)) if a == b)
 }

@@ -58,6 +58,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         responses: ResponseBudget::new(256 << 20),
         stuck_after: Duration::from_secs(600),
         read_timeout: Duration::from_secs(30),
+        long_checks: crate::spec_check::permits(),
     })
 }
 

@@ -25,6 +25,8 @@ mod working_set;
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::{
     AccessScope, Caller, Catalog, Command, Contract, Entity, Entry, Error, Intent, MappingFailure, Report,
     Resource, ResourceId, ResourcePath, SpecSchemas, Timestamp, Verb, View,
@@ -100,6 +102,8 @@ enum DecisionResult {
     Unchanged(Box<Resource>),
     /// The outcome of a report on a resource.
     Report(ResourceKey, Reported),
+    /// A spec of this kind, which takes long to check.
+    SpecToCheck(Arc<str>, Value),
     /// The caller needs no more than the completion.
     Nothing,
 }

@@ -44,8 +44,14 @@ pub(super) fn decide(
     let references = RawJson::from_value(&desired.references);
     let reference_changes = text_diff("references", &current.references, &references)?;
 
-    if !spec_changes.is_empty() {
-        Faults::from(rulebook.schemas.check(&entity.kind, &desired.spec)).or(())?;
+    if !spec_changes.is_empty() && patch.checked.as_deref() != Some(&desired.spec) {
+        match rulebook.schemas.check_briefly(&entity.kind, &desired.spec) {
+            Some(faults) => Faults::from(faults).or(())?,
+            None => {
+                let result = DecisionResult::SpecToCheck(entity.kind.clone(), desired.spec);
+                return Ok(Decision::new(Vec::new(), result));
+            }
+        }
     }
     let spec = RawJson::from_value(&desired.spec);
     for (member, raw) in [("spec", &spec), ("labels", &labels), ("references", &references)] {

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::by_adapter::ByAdapter;
 use super::facts::ReportSummaries;
 use super::{Decision, DecisionResult, Reported, WriteKind};
@@ -43,6 +45,9 @@ pub enum Outcome {
     Resource(Box<Resource>),
     /// The outcome of a report.
     Report(ResourceKey, Reported),
+    /// Nothing happened: the patch leads to this spec, and checking it against its schema would hold up other commands.
+    /// The caller checks it and repeats the command with [`Patch::checked`](crate::Patch::checked).
+    SpecToCheck(Arc<str>, Value),
     /// The command is done and returns nothing.
     Done,
     /// The recorded response of an earlier request with the same idempotency key.
@@ -365,6 +370,7 @@ fn outcome(result: DecisionResult, written: impl FnOnce(usize) -> Resource) -> O
         DecisionResult::Write(index) => Outcome::Resource(Box::new(written(index))),
         DecisionResult::Unchanged(resource) => Outcome::Resource(resource),
         DecisionResult::Report(subject, reported) => Outcome::Report(subject, reported),
+        DecisionResult::SpecToCheck(kind, spec) => Outcome::SpecToCheck(kind, spec),
         DecisionResult::Nothing => Outcome::Done,
     }
 }

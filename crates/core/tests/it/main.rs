@@ -10,6 +10,7 @@ mod json;
 mod naive;
 mod patch;
 mod rules;
+mod schema;
 mod search;
 mod status;
 mod validation;

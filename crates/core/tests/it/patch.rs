@@ -52,7 +52,10 @@ impl Fixture {
 
     fn patch(&mut self, body: PatchBody) -> Result<Value, Error> {
         let target = ResourcePath { kind: None, id: self.resource.id.to_string(), ancestors: Vec::new() };
-        self.resource = run(&mut self.set, Intent::Patch(Patch { target, expected: None, body }))?;
+        self.resource = run(
+            &mut self.set,
+            Intent::Patch(Patch { target, expected: None, body: body.into(), checked: None }),
+        )?;
         self.resource.spec.parse()
     }
 

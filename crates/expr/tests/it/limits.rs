@@ -99,6 +99,17 @@ fn a_value_that_an_expression_nests_very_deep_is_refused_and_dropped() {
 }
 
 #[test]
+fn a_number_of_very_many_digits_is_not_read_at_each_step() {
+    let digits = |count: usize| serde_json::from_str::<Value>(&format!("1.{}", "5".repeat(count))).unwrap();
+    let x =
+        json!({"list": (0..5_000).collect::<Vec<_>>(), "short": digits(1_000), "long": digits(1_000_000)});
+    assert_eq!(evaluate("x.list.all(i, x.short > 1.5)", &x), Ok(Outcome::Bool(true)));
+    // It is a double that is no number, which compares with none.
+    assert_eq!(evaluate("x.list.all(i, x.long > 1.5 || x.long <= 1.5)", &x), Ok(Outcome::Bool(false)));
+    assert_eq!(evaluate("x.list.all(i, type(x.long) == double)", &x), Ok(Outcome::Bool(true)));
+}
+
+#[test]
 fn a_pattern_costs_more_the_larger_it_is() {
     let x = json!("a".repeat(1_000));
     let many = |pattern: &str| format!("[1,2,3,4,5,6,7,8,9,10].all(i, x.matches('{pattern}'))");

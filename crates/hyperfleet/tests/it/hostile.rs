@@ -3,6 +3,7 @@
 
 mod bodies;
 mod readers;
+mod schemas;
 mod texts;
 mod wire;
 

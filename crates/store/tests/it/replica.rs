@@ -98,7 +98,13 @@ impl Replica {
     /// Merges a document into a cluster.
     pub(crate) async fn patch(&self, id: ResourceId, document: serde_json::Value) -> Result<Outcome, Error> {
         let body = PatchBody::Merge(document.as_object().unwrap().clone());
-        self.submit(Intent::Patch(Patch { target: target(id), expected: None, body })).await
+        self.submit(Intent::Patch(Patch {
+            target: target(id),
+            expected: None,
+            body: body.into(),
+            checked: None,
+        }))
+        .await
     }
 
     /// A report that all is well with the first generation, made `second` seconds after the epoch.

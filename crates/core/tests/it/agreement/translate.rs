@@ -31,7 +31,7 @@ fn intent(kinds: &Kinds, request: &Request, id: ResourceId, nested: bool) -> Opt
     let patch = |body: Value| {
         let Value::Object(members) = body else { panic!("a merge patch is an object") };
         let target = target.clone().unwrap();
-        Intent::Patch(Patch { target, expected: None, body: PatchBody::Merge(members) })
+        Intent::Patch(Patch { target, expected: None, body: PatchBody::Merge(members).into(), checked: None })
     };
     Some(match &request.action {
         Action::Create { name, size, reference } => {

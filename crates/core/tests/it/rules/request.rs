@@ -88,11 +88,16 @@ impl Request {
             }),
             Self::Merge { target, tag, body } => {
                 let Value::Object(members) = body else { panic!("a merge patch is an object") };
-                Intent::Patch(Patch { target, expected: tag.expected(), body: PatchBody::Merge(members) })
+                Intent::Patch(Patch {
+                    target,
+                    expected: tag.expected(),
+                    body: PatchBody::Merge(members).into(),
+                    checked: None,
+                })
             }
             Self::JsonPatch { target, tag, operations } => {
                 let body = PatchBody::Json(Operation::parse_all(operations.as_array().unwrap()).unwrap());
-                Intent::Patch(Patch { target, expected: tag.expected(), body })
+                Intent::Patch(Patch { target, expected: tag.expected(), body: body.into(), checked: None })
             }
             Self::Delete { target, tag } => Intent::Delete(Delete { target, expected: tag.expected() }),
             Self::ForceDelete { target, tag } => {

@@ -79,7 +79,12 @@ fn a_json_patch_changes_what_it_names_by_either_contract() {
         let (mut fixture, id, place) = prepared(contract);
         let operations = json!([{"op": "add", "path": "/spec/size", "value": 5}]);
         let body = PatchBody::Json(Operation::parse_all(operations.as_array().unwrap()).unwrap());
-        fixture.run(Intent::Patch(Patch { target: target(id), expected: None, body }), 10).unwrap();
+        fixture
+            .run(
+                Intent::Patch(Patch { target: target(id), expected: None, body: body.into(), checked: None }),
+                10,
+            )
+            .unwrap();
         let expected = [json!({"size": 5, "zone": "a"}), json!({"tier": "gold"}), json!({"home": [place]})];
         assert_eq!(desired_state(&fixture, id), expected);
     }

@@ -125,7 +125,12 @@ impl Fixture {
     /// A merge patch.
     pub(super) fn merge(&mut self, id: ResourceId, second: i64, body: &Value) -> Result<Resource, Error> {
         let Value::Object(members) = body.clone() else { panic!("a merge patch is an object") };
-        let patch = Patch { target: target(id), expected: None, body: PatchBody::Merge(members) };
+        let patch = Patch {
+            target: target(id),
+            expected: None,
+            body: PatchBody::Merge(members).into(),
+            checked: None,
+        };
         self.run(Intent::Patch(patch), second).map(shown)
     }
 

@@ -135,7 +135,12 @@ impl Fleet {
                 let body = [("spec", json!(spec)), ("labels", json!(labels))];
                 let body = body.map(|(member, value)| (member.to_owned(), value));
                 let body = PatchBody::Merge(body.into_iter().collect());
-                Intent::Patch(Patch { target: named(target?), expected: None, body })
+                Intent::Patch(Patch {
+                    target: named(target?),
+                    expected: None,
+                    body: body.into(),
+                    checked: None,
+                })
             }
             Deed::Report { adapter, behind, findings, time } => {
                 let submission = Submission {
