@@ -20,10 +20,10 @@ const MAX_ADAPTER: usize = 253;
 /// Bounds the work of one report.
 const MAX_CONDITIONS: usize = 1_000;
 
-/// How far an adapter's clock may be ahead of the server's, in microseconds.
+/// How far an adapter's clock may be ahead of the store's, in microseconds.
 const MAX_AHEAD: i64 = 5 * 60 * 1_000_000;
 
-/// Decodes a report that arrives at `now`.
+/// Decodes a report that arrives at `now`, by the store's clock.
 pub(crate) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<Submission, HttpError> {
     fast_path::report(contract, now, bytes).map_or_else(|| report_or_faults(contract, now, bytes), Ok)
 }
@@ -33,14 +33,14 @@ fn report_or_faults(contract: Contract, now: Timestamp, bytes: &[u8]) -> Result<
     let members = body::parse_object(bytes)?;
     let mut faults = Vec::new();
     let (mut adapter, mut generation, mut conditions) = (None, None, None);
-    let mut observed_time = now;
+    let mut observed_time = None;
     let (mut data, mut metadata) = (None, None);
     for (member, value) in members {
         match member.as_str() {
             _ if value.is_null() => {}
             "adapter" => adapter = Some(check_adapter(value, &mut faults)),
             "observed_generation" => generation = Some(check_generation(&value, &mut faults)),
-            "observed_time" => observed_time = check_time(contract, now, &value, &mut faults),
+            "observed_time" => observed_time = Some(check_time(contract, now, &value, &mut faults)),
             "conditions" => conditions = Some(check_conditions(value, &mut faults)),
             "data" => data = Some(check_object("data", &value, &mut faults)),
             "metadata" => metadata = Some(check_object("metadata", &value, &mut faults)),

@@ -4,7 +4,7 @@ use axum::extract::{RawQuery, State};
 use http::StatusCode;
 use hyperfleet_core::rules::ResourceKey;
 use hyperfleet_core::rules::explain::{Remedy, explain as explain_resource};
-use hyperfleet_core::{Error, ResourceId, Timestamp};
+use hyperfleet_core::{Error, ResourceId};
 
 use crate::app::App;
 use crate::gate::AdmittedCaller;
@@ -32,7 +32,7 @@ pub(crate) async fn explain(
     }
     let Some(around) = found else { return Err(not_there(&app, &path, scope).await.into()) };
     let explanation =
-        explain_resource(app.rulebook.view(), request, &around, Timestamp::now(), app.stuck_after)?;
+        explain_resource(app.rulebook.view(), request, &around, app.store.now(), app.stuck_after)?;
     let body = serde_json::to_vec(&explanation).map_err(Error::internal)?;
     let mut response = json(StatusCode::OK, body);
     response.extensions_mut().insert(ResourceKey::of(&around.resource));

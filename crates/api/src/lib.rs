@@ -11,6 +11,7 @@ mod body;
 mod coalesced_reads;
 pub mod config;
 mod contract;
+mod date;
 mod decode;
 mod decode_report;
 mod explain;

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::routing::{MethodRouter, Route, delete, get, patch, post, put};
 use axum::{Extension, Router, middleware};
+use http::header::DATE;
 use tower::layer::layer_fn;
 
 use crate::allowed_hosts::AllowedHosts;
 use crate::app::App;
 use crate::contract::HttpContract;
+use crate::date::date;
 use crate::gate::RouteRequirements;
 use crate::observe::{self, Observer};
 use crate::openapi::{self, Document};
@@ -29,7 +31,8 @@ pub(crate) const ROOT: &str = "/api/hyperfleet";
 
 /// The whole API.
 pub(crate) fn router(app: &App, observer: Observer, allowed_hosts: AllowedHosts) -> Router {
-    routes(app)
+    let app = app.clone();
+    routes(&app)
         .router
         .fallback(unmatched::no_such_route)
         .method_not_allowed_fallback(unmatched::no_such_method)
@@ -38,7 +41,13 @@ pub(crate) fn router(app: &App, observer: Observer, allowed_hosts: AllowedHosts)
         .layer((
             layer_fn(Encoded::new),
             RouteLayer::new(move |request: Request, route: &mut Route| {
-                observe::observe(observer.clone(), &allowed_hosts, request, route)
+                let response = observe::observe(observer.clone(), &allowed_hosts, request, route);
+                let app = app.clone();
+                async move {
+                    let mut response = response.await;
+                    response.headers_mut().insert(DATE, date(app.store.now()));
+                    response
+                }
             }),
         ))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use hyperfleet_auth::{KeyMetrics, RefreshSchedule, Verifier};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::{Error, ResponseBudget, SpecSchemas, Timestamp};
+use hyperfleet_core::{Error, ResponseBudget, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::{self, Health};
 use hyperfleet_service::listener::{BindError, ListenerOptions};
@@ -35,7 +35,10 @@ use crate::spec_check;
 use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
-const PING_INTERVAL: Duration = Duration::from_secs(1);
+const CLOCK: &str = "clock";
+
+/// With the time of a ping, a replica that is cut off turns unready within three seconds.
+const PING_INTERVAL: Duration = Duration::from_millis(500);
 const MEASURE_INTERVAL: Duration = Duration::from_secs(5);
 const PRUNE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -290,6 +293,13 @@ async fn watch_database(store: Store, health: Health, timeout: Duration) {
 async fn check_database(store: &Store, health: &Health, timeout: Duration) {
     let answer = store.ping(timeout).await;
     health.set(DATABASE, answer.map_err(|error| error.detail));
+    health.warn(CLOCK, store.clock_skew().map(skewed));
+}
+
+/// The warning of a process whose clock is that many seconds ahead. It serves on, because no time of it is stored.
+fn skewed(seconds: f64) -> String {
+    let (seconds, direction) = (seconds.abs().round(), if seconds > 0.0 { "ahead of" } else { "behind" });
+    format!("the clock of this process is {seconds} s {direction} the database's, so it prunes nothing")
 }
 
 /// Updates the metrics of resources that wait for their adapters.
@@ -309,10 +319,10 @@ async fn prune_history(store: Store, retention: Duration) {
     let mut ticks = tokio::time::interval((retention / 10).clamp(Duration::from_secs(1), PRUNE_INTERVAL));
     loop {
         ticks.tick().await;
-        let cutoff = Timestamp::now()
-            .micros()
-            .saturating_sub(i64::try_from(retention.as_micros()).unwrap_or(i64::MAX));
-        while is_more("history", store.prune_history(Timestamp::from_micros(cutoff)).await) {}
+        if store.clock_skew().is_some() {
+            continue;
+        }
+        while is_more("history", store.prune_history(retention).await) {}
         while is_more("idempotency records", store.prune_idempotency_records().await) {}
         while is_more("leases", store.prune_leases().await) {}
     }

@@ -5,7 +5,7 @@ use axum::extract::{RawQuery, State};
 use axum::response::IntoResponse;
 use http::{Request, StatusCode};
 use hyperfleet_core::rules::{Outcome, Reported};
-use hyperfleet_core::{Command, Error, ErrorKind, Intent, Reservation, ResourceId, SubmitReport, Timestamp};
+use hyperfleet_core::{Command, Error, ErrorKind, Intent, Reservation, ResourceId, SubmitReport};
 
 use crate::app::App;
 use crate::gate::{AdmittedCaller, Identified};
@@ -59,7 +59,7 @@ pub(crate) async fn submit(
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     body::require_json(request.headers())?;
     let bytes = body::read(&app, request).await?;
-    let submission = decode_report::report(app.contract(), Timestamp::now(), &bytes)?;
+    let submission = decode_report::report(app.contract(), app.store.now(), &bytes)?;
     // The body shares the connection's read buffer, which can be reused once it is dropped.
     drop(bytes);
     let scope = caller.scope.clone();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::stream::Stream;
 use http::header::{HeaderName, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use hyperfleet_core::Timestamp;
 use serde_json::Value;
 
 use crate::error::Error;
@@ -21,6 +22,7 @@ use crate::report::{AdapterReport, NewReport, Reported};
 use crate::request::{PatchKind, Request};
 use crate::resource::Resource;
 use crate::response::Response;
+use crate::server_clock::ServerClock;
 use crate::settings::{Origin, Retry, Settings};
 use crate::token::Tokens;
 use crate::transport::Transport;
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) timeout: Duration,
     pub(crate) retry: Retry,
     pub(crate) watch_silence: Duration,
+    pub(crate) clock: ServerClock,
     /// For `curl` commands.
     pub(crate) ca_file: Option<PathBuf>,
 }
@@ -75,6 +78,7 @@ impl Client {
             timeout: settings.timeout,
             retry: settings.retry,
             watch_silence: settings.watch_silence,
+            clock: ServerClock::default(),
             ca_file: settings.ca_file,
         };
         Ok(Self { shared: Arc::new(shared), context: Arc::default() })
@@ -89,6 +93,11 @@ impl Client {
             }
         }
         Ok(Self { shared: self.shared.clone(), context: Arc::new(headers) })
+    }
+
+    /// The server's time, by the dates of its answers; `None` before the first.
+    pub fn server_time(&self) -> Option<Timestamp> {
+        self.shared.clock.now()
     }
 
     /// The server, without the path of the API.

@@ -9,6 +9,7 @@ use hyperfleet_core::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::response::Response;
+use crate::server_clock;
 
 /// The longest text that is taken over from an answer.
 const MAX_TEXT: usize = 4096;
@@ -251,9 +252,10 @@ pub(crate) fn retry_after(answer: &Response) -> Option<Duration> {
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
+    let at = server_clock::parse(text)?;
+    let now = answer.header("date").and_then(server_clock::parse).unwrap_or_else(Timestamp::now);
     // A time that has passed means now.
-    Some((at.to_utc() - Timestamp::now().utc()).to_std().unwrap_or_default())
+    Some((at.utc() - now.utc()).to_std().unwrap_or_default())
 }
 
 /// Untrusted text made safe for a terminal: bounded, without control characters. A fault of a search spans lines.

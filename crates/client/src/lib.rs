@@ -22,6 +22,7 @@ mod resource;
 mod response;
 mod retry;
 mod send;
+mod server_clock;
 mod settings;
 mod token;
 mod transport;

@@ -106,11 +106,14 @@ async fn exchange_as(
     *message.uri_mut() =
         url.parse().map_err(|_| Attempt::NotSent(Error::Invalid(format!("{asked} is no URL"))))?;
     *message.headers_mut() = headers(client, request, token);
-    client.shared.transport.exchange(message).await.map_err(|fault| {
+    let sent = std::time::Instant::now();
+    let response = client.shared.transport.exchange(message).await.map_err(|fault| {
         let was_sent = !fault.is_connect();
         let error = Error::unreachable(asked, fault);
         if was_sent { Attempt::Lost(error) } else { Attempt::NotSent(error) }
-    })
+    })?;
+    client.shared.clock.read(response.headers(), sent);
+    Ok(response)
 }
 
 /// The headers: the configured ones, those of the call's context, then those of the request.

@@ -1,13 +1,15 @@
 //! Idempotent requests. A client that names an idempotency key may send the same request again and gets the response
 //! of the first execution. The response is recorded in the transaction of the command itself.
 
+use std::time::Duration;
+
 use crate::{Snapshot, Timestamp};
 
 /// A SHA-256.
 pub type Fingerprint = [u8; 32];
 
-/// How long a response is recorded, in microseconds: a day.
-pub const IDEMPOTENCY_RETENTION: i64 = 24 * 3600 * 1_000_000;
+/// How long a response is recorded: a day.
+pub const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// Identifies a request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]

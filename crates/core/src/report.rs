@@ -109,8 +109,8 @@ pub struct Submission {
     pub adapter: Arc<str>,
     /// The generation that the adapter worked on.
     pub observed_generation: i64,
-    /// When it looked.
-    pub observed_time: Timestamp,
+    /// When it looked, by its own clock; `None` if the report does not say. See [`Self::time`].
+    pub observed_time: Option<Timestamp>,
     /// The conditions, each type once.
     pub conditions: Vec<Finding>,
     /// Further data: a JSON object.
@@ -182,10 +182,17 @@ impl Submission {
         self.status(FINALIZED) == Some(ReportedStatus::True)
     }
 
+    /// The time of a report that is accepted at `now`: when the adapter looked, or now if it looked in the future by its own
+    /// clock. A stored time from the future would make later reports stale.
+    pub(crate) fn time(&self, now: Timestamp) -> Timestamp {
+        self.observed_time.map_or(now, |observed| observed.min(now))
+    }
+
     /// The record to store after `before`. Equal parts are shared with it.
-    pub fn record(&self, before: Option<&Report>) -> Recorded {
+    pub fn record(&self, before: Option<&Report>, now: Timestamp) -> Recorded {
+        let time = self.time(now);
         if let Some(before) = before.filter(|before| self.repeats(before)) {
-            let report = Report { last_report_time: self.observed_time, ..before.clone() };
+            let report = Report { last_report_time: time, ..before.clone() };
             return Recorded { report, changes: Vec::new() };
         }
         let earlier = PreviousConditions::of(before);
@@ -210,13 +217,13 @@ impl Submission {
                     last_transition_time: earlier
                         .get(i, &finding.kind)
                         .filter(|earlier| earlier.status == finding.status)
-                        .map_or(self.observed_time, |earlier| earlier.last_transition_time),
+                        .map_or(time, |earlier| earlier.last_transition_time),
                 })
                 .collect(),
             data,
             metadata,
-            created_time: before.map_or(self.observed_time, |report| report.created_time),
-            last_report_time: self.observed_time,
+            created_time: before.map_or(time, |report| report.created_time),
+            last_report_time: time,
         };
         Recorded { report, changes }
     }

@@ -41,6 +41,9 @@ const SECRET_WORDS: [&str; 23] = [
 /// A longer key is masked without searching it for words.
 const MAX_KEY_BYTES: usize = 320;
 
+/// A number that is written in more bytes is none to expressions.
+const MAX_NUMBER_BYTES: usize = 1024;
+
 /// The variables of an evaluation.
 #[derive(Clone, Default)]
 pub struct Scope<'a> {
@@ -119,6 +122,8 @@ pub(crate) fn seen(json: &Json) -> Value<'_> {
         Json::Number(number) => match (number.as_i64(), number.as_u64()) {
             (Some(whole), _) => Value::Int(whole),
             (None, Some(whole)) => Value::UInt(whole),
+            // Reading a number is one step of an evaluation, which must not take the time of a million digits.
+            (None, None) if number.as_str().len() > MAX_NUMBER_BYTES => Value::Double(f64::NAN),
             (None, None) => Value::Double(number.as_str().parse().unwrap_or(f64::NAN)),
         },
         Json::String(text) => Value::Text(Text::Given(text)),

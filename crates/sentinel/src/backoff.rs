@@ -22,6 +22,11 @@ pub fn later(moment: Timestamp, by: Duration) -> Timestamp {
     Timestamp::from_micros(moment.micros().saturating_add(by))
 }
 
+/// The time that many microseconds later, or earlier.
+pub(crate) fn shifted(moment: Timestamp, by: i64) -> Timestamp {
+    Timestamp::from_micros(moment.micros().saturating_add(by))
+}
+
 /// How long ago a time was; zero for a time in the future.
 pub fn age(moment: Timestamp, now: Timestamp) -> Duration {
     Duration::from_micros(u64::try_from(now.micros().saturating_sub(moment.micros())).unwrap_or_default())

@@ -10,6 +10,7 @@ use hyperfleet_events::{Broker, BrokerError};
 use hyperfleet_service::health::Health;
 use tokio::sync::Notify;
 
+use crate::clock::Clock;
 use crate::config::Work;
 use crate::metrics::{Metrics, OfError};
 
@@ -23,6 +24,7 @@ const SHARE: &str = "share";
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) client: Client,
+    pub(crate) clock: Clock,
     pub(crate) broker: Broker,
     pub(crate) source: Arc<str>,
     pub(crate) work: Arc<Work>,
@@ -36,6 +38,12 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// By how many microseconds the API's clock is ahead of ours.
+    pub(crate) fn api_ahead(&self) -> i64 {
+        let ours = self.clock.now().micros();
+        self.client.server_time().map_or(0, |theirs| theirs.micros() - ours)
+    }
+
     /// Records the outcome of a request to the API.
     pub(crate) fn record_api(&self, who: &str, outcome: Result<(), &Error>) {
         if let Err(error) = outcome {

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::backoff::age;
+use crate::backoff::{age, shifted};
 use crate::context::Context;
 use crate::decide::Reason;
 use crate::event::{self, Made};
@@ -72,7 +72,7 @@ impl Controller {
             topic: work.topic_of(plural),
             assignment,
             schedule: Schedule::new(work.parallel, work.decision.clone()),
-            resync: Resync::new(work.poll_interval, Timestamp::now()),
+            resync: Resync::new(work.poll_interval, context.clock.now()),
             watching: Watching::Wanted,
             search: None,
             reads_all: work.decision.is_some(),
@@ -85,7 +85,7 @@ impl Controller {
     /// Runs until the stop, and then waits for events in flight.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         loop {
-            let now = Timestamp::now();
+            let now = self.context.clock.now();
             self.act(now);
             let input = tokio::select! {
                 () = stop.cancelled() => break,
@@ -119,7 +119,7 @@ impl Controller {
     }
 
     fn take(&mut self, input: Input) {
-        let now = Timestamp::now();
+        let now = self.context.clock.now();
         match input {
             Input::Time => {}
             Input::Published(publication, outcome) => {
@@ -176,7 +176,10 @@ impl Controller {
             client: self.context.client.clone(),
             collection: self.collection.clone(),
             page_size: work.page_size,
-            filters: if self.reads_all { vec![search::selector(work)] } else { search::due(work, now) },
+            filters: match self.reads_all {
+                true => vec![search::selector(work)],
+                false => search::due(work, shifted(now, self.context.api_ahead())),
+            },
             fields: search::fields(work),
         };
         self.search = Some(RunningSearch { found: search.begin(), since: Instant::now() });
@@ -191,7 +194,7 @@ impl Controller {
                 self.resync.succeeded();
                 let metrics = &self.context.metrics;
                 metrics.poll_seconds.get_or_create(&self.labels()).observe(took.as_secs_f64());
-                metrics.last_poll.get_or_create(&self.labels()).set(now.micros() / 1_000_000);
+                metrics.last_poll.get_or_create(&self.labels()).set(Timestamp::now().micros() / 1_000_000);
                 if matches!(self.watching, Watching::Wanted)
                     && let Some(since) = version
                 {
@@ -256,7 +259,9 @@ impl Controller {
     }
 
     fn observe(&mut self, resource: Resource, origin: Origin, now: Timestamp) {
-        let Some(observed) = Observed::read(Arc::new(resource.into_value()), origin, now) else { return };
+        let ahead = self.context.api_ahead();
+        let observed = Observed::read(Arc::new(resource.into_value()), origin, shifted(now, ahead));
+        let Some(observed) = observed.map(|observed| observed.by_clock_behind(ahead)) else { return };
         let work = &self.context.work;
         let observed =
             if work.decision.is_none() && work.data.is_none() { observed.slim() } else { observed };
@@ -302,7 +307,7 @@ impl Controller {
     }
 
     fn publish_ended(&mut self, publication: &Publication, outcome: Result<(), &BrokerError>) {
-        let now = Timestamp::now();
+        let now = self.context.clock.now();
         self.context.record_broker(&self.plural, outcome);
         if outcome.is_err() {
             return self.schedule.failed(publication, now, fastrand::f64());
@@ -313,7 +318,7 @@ impl Controller {
         let labels = OfReason { resource_type: self.plural.clone(), reason: reason.as_str() };
         metrics.published.get_or_create(&labels).inc();
         let changed = match reason {
-            Reason::NewGeneration if publication.observed.from_watch => publication.observed.updated,
+            Reason::NewGeneration if publication.observed.from_watch => publication.observed.updated(),
             Reason::NewGeneration | Reason::InputsChanged => Some(publication.noticed),
             _ => None,
         };

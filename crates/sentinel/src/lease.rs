@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use hyperfleet_client::{Client, Error};
-use hyperfleet_core::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -66,10 +65,10 @@ impl LeaseRenewer {
     async fn renew(&mut self, stop: &CancellationToken) {
         // With a slow API there may be no wait between two renewals.
         while !stop.is_cancelled() {
-            let begun = Timestamp::now();
+            let begun = self.context.clock.now();
             let before = self.membership.ownership(begun);
             let renewal = self.renew_once().await;
-            let now = Timestamp::now();
+            let now = self.context.clock.now();
             let ownership = self.membership.ownership(now);
             if ownership != before
                 && let Ownership::Owns(ranges) = ownership
@@ -83,10 +82,9 @@ impl LeaseRenewer {
             };
             loop {
                 self.publish_assignment();
-                let now = Timestamp::now();
+                let now = self.context.clock.now();
                 let left = age(now, next);
-                // A clock that is set back must not delay the renewal.
-                if left.is_zero() || now < begun {
+                if left.is_zero() {
                     break;
                 }
                 let change = self
@@ -103,12 +101,12 @@ impl LeaseRenewer {
 
     /// Renews the lease, and lists the leases of all replicas.
     async fn renew_once(&mut self) -> Renewal {
-        let asked = Timestamp::now();
+        let asked = self.context.clock.now();
         let mut refused = None;
         match self.put(TTL).await {
             Ok(version) => {
                 self.version = version;
-                self.membership.granted(asked, Timestamp::now());
+                self.membership.granted(asked, self.context.clock.now());
             }
             // The answer to an earlier renewal may have been lost; the list tells.
             Err(error) if error.is_conflict() => refused = Some(error),
@@ -121,7 +119,7 @@ impl LeaseRenewer {
             }
             Err(error) => return self.failed(&error),
         }
-        let asked = Timestamp::now();
+        let asked = self.context.clock.now();
         let listed = match in_time(self.client.leases(&self.group)).await {
             Ok(listed) => listed,
             Err(error) => return self.failed(&error),
@@ -129,7 +127,7 @@ impl LeaseRenewer {
         let own = listed.iter().find(|lease| lease.name == self.name && lease.holder == self.membership.me());
         self.version = own.and_then(|lease| lease.version);
         let present = listed.iter().filter(|lease| lease.name.starts_with(NAME_PREFIX));
-        self.membership.listed(present.map(|lease| lease.holder.as_str()), asked, Timestamp::now());
+        self.membership.listed(present.map(|lease| lease.holder.as_str()), asked, self.context.clock.now());
         match refused {
             Some(error) if own.is_none() => self.failed(&error),
             Some(_) => Renewal::Failed,
@@ -151,7 +149,7 @@ impl LeaseRenewer {
     }
 
     fn publish_assignment(&self) {
-        let now = Timestamp::now();
+        let now = self.context.clock.now();
         let count = match self.membership.ownership(now) {
             Ownership::Owns(ranges) => i64::from(ranges.len()),
             Ownership::Lapsed => 0,

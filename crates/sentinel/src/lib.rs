@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod backoff;
+mod clock;
 pub mod config;
 mod context;
 mod controller;

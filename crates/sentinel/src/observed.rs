@@ -6,6 +6,8 @@ use std::sync::Arc;
 use hyperfleet_core::Timestamp;
 use serde_json::{Value, json};
 
+use crate::backoff::shifted;
+
 /// Members that the default decision needs.
 pub const FIELDS: &str = "id,kind,href,generation,updated_time,owner_references,status.conditions";
 
@@ -17,7 +19,9 @@ pub struct Observed {
     /// Its generation.
     pub generation: u64,
     /// When its spec, labels or references last changed, by the API's clock.
-    pub updated: Option<Timestamp>,
+    updated: Option<Timestamp>,
+    /// By how many microseconds the API's clock is ahead of that of the other times here.
+    ahead: i64,
     /// Whether it is reconciled at this generation.
     pub reconciled: Reconciled,
     /// Whether an adapter that its kind requires has reported: a kind without required adapters never has one.
@@ -100,6 +104,7 @@ impl Observed {
             id,
             generation,
             updated,
+            ahead: 0,
             reconciled,
             changed,
             answered: named("Reconciled").is_some_and(|it| {
@@ -118,6 +123,28 @@ impl Observed {
             from_watch: matches!(origin, Origin::Watch(_)),
             resource,
         })
+    }
+
+    /// The same by a clock that is that many microseconds behind the API's.
+    #[must_use]
+    pub fn by_clock_behind(mut self, ahead: i64) -> Self {
+        let ours = |time: &mut Timestamp| *time = shifted(*time, -ahead);
+        self.ahead = ahead;
+        self.reported.iter_mut().chain(&mut self.changed).for_each(ours);
+        if let Reconciled::Yes { confirmed: Some(confirmed) } = &mut self.reconciled {
+            ours(confirmed);
+        }
+        self
+    }
+
+    /// A time by the API's clock.
+    pub(crate) fn by_api(&self, time: Timestamp) -> Timestamp {
+        shifted(time, self.ahead)
+    }
+
+    /// When its spec, labels or references last changed.
+    pub(crate) fn updated(&self) -> Option<Timestamp> {
+        self.updated.map(|updated| shifted(updated, -self.ahead))
     }
 
     /// Whether it is reconciled.

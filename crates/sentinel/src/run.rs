@@ -10,6 +10,7 @@ use hyperfleet_service::health::Health;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::Clock;
 use crate::config::Work;
 use crate::context::Context;
 use crate::controllers::Controllers;
@@ -49,6 +50,7 @@ pub async fn run(parts: Parts, stop: CancellationToken) -> Result<(), Error> {
     let for_leases = Client::new(Settings { retry: Retry::NEVER, ..parts.api })?;
     let context = Context {
         client,
+        clock: Clock::start(),
         broker: parts.broker,
         source: parts.name.as_str().into(),
         work: Arc::new(parts.work),

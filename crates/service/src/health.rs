@@ -27,8 +27,16 @@ pub enum Check {
     Pending,
     /// The component works.
     Ok,
+    /// The component works, but something is wrong.
+    Warning(String),
     /// The component fails, with the reason.
     Failing(String),
+}
+
+impl Check {
+    fn is_passed(&self) -> bool {
+        matches!(self, Self::Ok | Self::Warning(_))
+    }
 }
 
 impl fmt::Display for Check {
@@ -36,7 +44,7 @@ impl fmt::Display for Check {
         match self {
             Self::Pending => f.write_str("pending"),
             Self::Ok => f.write_str("ok"),
-            Self::Failing(reason) => f.write_str(reason),
+            Self::Warning(reason) | Self::Failing(reason) => f.write_str(reason),
         }
     }
 }
@@ -64,13 +72,26 @@ impl Health {
             Ok(()) => Check::Ok,
             Err(reason) => Check::Failing(reason.into()),
         };
+        self.insert(check, now);
+    }
+
+    /// Sets a warning of `check`, with which the process is ready, or that there is none.
+    pub fn warn(&self, check: &'static str, warning: Option<String>) {
+        self.insert(check, warning.map_or(Check::Ok, Check::Warning));
+    }
+
+    fn insert(&self, check: &'static str, now: Check) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let before = state.checks.insert(check, now.clone());
         drop(state);
         match (before, now) {
             (before, now) if before.as_ref() == Some(&now) => {}
+            (Some(Check::Warning(_)), Check::Warning(_)) => {}
             (_, Check::Failing(reason)) => tracing::warn!(check, reason, "health check fails"),
-            (Some(Check::Failing(_)), _) => tracing::info!(check, "health check recovered"),
+            (_, Check::Warning(reason)) => tracing::warn!(check, reason, "health check warns"),
+            (Some(Check::Failing(_) | Check::Warning(_)), _) => {
+                tracing::info!(check, "health check recovered");
+            }
             _ => tracing::debug!(check, "health check passes"),
         }
     }
@@ -97,7 +118,7 @@ impl Health {
 
 impl HealthState {
     fn is_ready(&self) -> bool {
-        !self.draining && self.checks.values().all(|check| *check == Check::Ok)
+        !self.draining && self.checks.values().all(Check::is_passed)
     }
 
     fn not_ready_because(&self) -> Option<String> {
@@ -107,7 +128,7 @@ impl HealthState {
         if self.draining {
             return Some("draining: the service is shutting down".to_owned());
         }
-        let failing = self.checks.iter().filter(|(_, check)| **check != Check::Ok);
+        let failing = self.checks.iter().filter(|(_, check)| !check.is_passed());
         Some(failing.map(|(name, check)| format!("{name}: {check}")).collect::<Vec<_>>().join("; "))
     }
 }
@@ -163,6 +184,8 @@ mod tests {
         assert_eq!(health.not_ready_because().as_deref(), Some("database: cannot be reached"));
         health.set("database", FINE);
         assert!(health.not_ready_because().is_none());
+        health.warn("clock", Some("it is wrong".to_owned()));
+        assert!(health.not_ready_because().is_none(), "a warning");
         health.clone().drain();
         assert!(health.not_ready_because().is_some());
         assert_eq!(health.not_ready_because().as_deref(), Some("draining: the service is shutting down"));

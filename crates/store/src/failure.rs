@@ -123,9 +123,10 @@ fn is_defect(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// A broken connection, or a server that starts, stops, has no free connections or disk space, or takes no writes.
+/// A broken connection, or a server that starts, stops, has no free connections or disk space, takes no writes, or has ended
+/// the transaction of a silent replica.
 fn is_outage(code: &str) -> bool {
-    code.starts_with("08") || code.starts_with("57P") || code.starts_with("53") || code == "25006"
+    ["08", "57P", "53"].iter().any(|class| code.starts_with(class)) || ["25006", "25P03"].contains(&code)
 }
 
 impl From<deadpool_postgres::PoolError> for Failure {

@@ -1,13 +1,15 @@
 //! Leases. Each is a row with its own version, so of two simultaneous claims one succeeds. They do not touch the feed, so
 //! renewals delay no write of a resource and notify no watcher.
 
-use hyperfleet_core::{AccessScope, Claim, Error, Lease, Tenant, Timestamp};
+use std::time::Duration;
+
+use hyperfleet_core::{AccessScope, Claim, Error, Lease, Tenant};
 
 use crate::read::on_store;
 use crate::{Slice, Store};
 
-/// How long an expired lease stays, in microseconds.
-const RETENTION: i64 = 24 * 3_600_000_000;
+/// How long an expired lease stays.
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// A slice of the held leases of a group, from one snapshot.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl Store {
 
     /// Removes a small number of leases that expired long ago. Returns how many.
     pub async fn prune_leases(&self) -> Result<u64, Error> {
-        let before = Timestamp::from_micros(Timestamp::now().micros() - RETENTION);
-        self.call("prune_leases", async { on_store!(&self.reader, |store| store.prune_leases(before)) }).await
+        self.call("prune_leases", async { on_store!(&self.reader, |store| store.prune_leases(RETENTION)) })
+            .await
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod clock;
 mod codec;
 mod failure;
 mod feed;
@@ -13,6 +14,7 @@ mod history;
 mod leases;
 mod maintenance;
 mod metrics;
+mod outage;
 mod per_runtime;
 mod postgres;
 mod read;
@@ -25,11 +27,15 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
-use hyperfleet_core::{AccessScope, Command, Error, Reservation, Resource, ResourceId, Tenant, Version};
+use hyperfleet_core::{
+    AccessScope, Command, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
+};
 
+use clock::Clock;
 use failure::{Failure, FailureKind};
 use feed::{Feed, FeedPage, FeedRow};
 use maintenance::pending::{Pending, Stuck};
+use outage::Outage;
 use read::{FeedReader, Reader, on_store};
 use tokio::sync::Semaphore;
 use write::Committer;
@@ -54,6 +60,8 @@ pub struct Store {
     rulebook: Arc<Rulebook>,
     timeout: Duration,
     metrics: Metrics,
+    clock: Clock,
+    outage: Outage,
     page_token_key: [u8; 64],
     feed: Feed,
     catching_up: Arc<Semaphore>,
@@ -78,24 +86,56 @@ impl Store {
         metrics: Metrics,
     ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
-        let feed = Feed::default();
-        let (reader, committer) = match &options.backend {
+        let (feed, outage) = (Feed::default(), Outage::default());
+        let (reader, committer, clock) = match &options.backend {
             Backend::Sqlite { path } => {
-                let (reader, writer) = sqlite::open(path.as_deref(), options, catalog)?;
-                let committer = Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed)?;
-                (Reader::Sqlite(Arc::new(reader)), committer)
+                let (reader, writer, clock) = sqlite::open(path.as_deref(), options, catalog)?;
+                let committer =
+                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &outage)?;
+                (Reader::Sqlite(Arc::new(reader)), committer, clock)
             }
             Backend::Postgres { .. } => {
-                let (reader, writer) = postgres::open(options, catalog, &feed, &metrics).await?;
-                let committer = Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed)?;
-                (Reader::Postgres(Arc::new(reader)), committer)
+                let (reader, writer, clock) =
+                    postgres::open(options, catalog, &feed, &metrics, &outage).await?;
+                let committer =
+                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &outage)?;
+                (Reader::Postgres(Arc::new(reader)), committer, clock)
             }
         };
         let page_token_key = reader.secret("page_tokens").await?;
         let timeout = options.request_timeout;
         let catching_up = Arc::new(Semaphore::new(CATCHING_UP));
-        tokio::spawn(feed::run(feed.clone(), reader.clone(), metrics.clone(), timeout));
-        Ok(Self { reader, committer, rulebook, timeout, metrics, page_token_key, feed, catching_up })
+        let task = feed::run(
+            feed.clone(),
+            reader.clone(),
+            metrics.clone(),
+            (clock.clone(), outage.clone()),
+            timeout,
+        );
+        tokio::spawn(task);
+        Ok(Self {
+            reader,
+            committer,
+            rulebook,
+            timeout,
+            metrics,
+            clock,
+            outage,
+            page_token_key,
+            feed,
+            catching_up,
+        })
+    }
+
+    /// The store's time, by which everything is stored, compared and expired.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// By how many seconds the wall clock of this process is ahead of the store's time, if that is worth a warning.
+    pub fn clock_skew(&self) -> Option<f64> {
+        let skew = self.clock.skew();
+        Clock::is_skew(skew).then_some(skew as f64 / 1e6)
     }
 
     /// The key of page tokens, which all replicas share.
@@ -236,7 +276,7 @@ impl Store {
         operation: &'static str,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Error> {
-        self.observe(operation, self.timeout, work).await
+        self.observe(operation, self.timeout, self.outage.or_fail(work)).await
     }
 
     /// Every call of the database passes here: it gets a deadline, a metric and a classified failure.

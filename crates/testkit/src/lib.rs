@@ -8,6 +8,7 @@
 
 mod client;
 mod eventually;
+mod fake_clock;
 mod guard;
 pub mod model;
 mod nats;
@@ -20,6 +21,7 @@ mod stream;
 
 pub use client::{Answer, Call, Client, raw};
 pub use eventually::eventually;
+pub use fake_clock::FakeClock;
 pub use nats::Nats;
 pub use postgres::{Database, Postgres};
 pub use rabbitmq::RabbitMq;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::client::Client;
+use crate::fake_clock::FakeClock;
 use crate::guard::Guard;
 use crate::output::Output;
 
@@ -75,6 +76,12 @@ impl Launch {
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.environment.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Gives it a wall clock of its own.
+    #[must_use]
+    pub fn clock(self, clock: &FakeClock) -> Self {
+        clock.environment().iter().fold(self, |launch, (name, value)| launch.env(name, value))
     }
 
     /// Adds a flag after `serve`.
@@ -235,10 +242,16 @@ impl Server {
 
     /// Asks it to stop (SIGTERM), without waiting for the end.
     pub fn signal_terminate(&self) -> Result<()> {
+        self.signal("TERM")
+    }
+
+    /// Sends it a signal, such as `STOP`, which freezes it until `CONT`.
+    pub fn signal(&self, signal: &str) -> Result<()> {
         let pid = self.pid().context("the server does not run")?.to_string();
-        let sent = Command::new("/bin/sh").args(["-c", "kill -TERM \"$1\"", "kill", &pid]).status()?;
+        let sent =
+            Command::new("/bin/sh").args(["-c", "kill -s \"$1\" \"$2\"", "kill", signal, &pid]).status()?;
         if !sent.success() {
-            bail!("kill -TERM {pid}: {sent}");
+            bail!("kill -s {signal} {pid}: {sent}");
         }
         Ok(())
     }

@@ -79,11 +79,11 @@ pub(super) fn report(contract: Contract, now: Timestamp, bytes: &[u8]) -> Option
     }
     let Object(report) = serde_json::from_str::<Object<Report<'_>>>(text).ok()?;
     let observed_time = match report.observed_time {
-        None => now,
+        None => None,
         Some(text) => {
             let mut faults = Vec::new();
             let time = check_time(contract, now, &text.into(), &mut faults);
-            faults.is_empty().then_some(time)?
+            Some(faults.is_empty().then_some(time)?)
         }
     };
     let adapter_fits = (1..=MAX_ADAPTER).contains(&report.adapter.chars().count());

@@ -63,10 +63,10 @@ impl WatchMetrics {
 impl Watching {
     /// Counts events that are sent together, and measures the delay of the oldest; events of the present state have no
     /// time.
-    pub(super) fn sent(&self, events: usize, changed: Option<Timestamp>) {
+    pub(super) fn sent(&self, events: usize, changed: Option<Timestamp>, now: Timestamp) {
         self.0.events.inc_by(events as u64);
         if let Some(changed) = changed {
-            let micros = Timestamp::now().micros() - changed.micros();
+            let micros = now.micros() - changed.micros();
             self.0.delivery.observe(micros.max(0) as f64 / 1e6);
         }
     }

@@ -201,7 +201,7 @@ impl Watcher {
                     self.reach(chunk.through);
                     if chunk.events > 0 {
                         self.position = self.through;
-                        self.watching.sent(chunk.events, chunk.since);
+                        self.watching.sent(chunk.events, chunk.since, self.app.store.now());
                         return Ok(chunk.bytes.clone());
                     }
                     tokio::select! {
@@ -242,7 +242,7 @@ impl Watcher {
         {
             let told = EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), &event)
                 .map_err(End::Failed)?;
-            self.watching.sent(1, told.at);
+            self.watching.sent(1, told.at, self.app.store.now());
             self.format.write(&mut out, told.version, &told.json);
             self.position = told.version;
         }

@@ -30,7 +30,7 @@ pub(super) fn decide(
         )));
     }
     check_targets(entity, set, &create.references, &References::new(), &caller.scope)?;
-    let stamp = Stamp { at: now, by: caller.actor.clone() };
+    let stamp = Stamp { at: set.time_of_change(now), by: caller.actor.clone() };
     let mut resource = Resource {
         id: create.id,
         kind: create.kind.clone(),

@@ -104,7 +104,7 @@ fn finalize(
 ) -> Result<Write, Error> {
     let entity = rulebook.entity(&node.kind)?;
     let left = children_left(set, node.id, gone);
-    let stamp = Stamp { at: now.max(node.updated.at), by: actor.to_owned() };
+    let stamp = Stamp { at: set.time_of_change(now).max(node.updated.at), by: actor.to_owned() };
     let mut resource = Resource {
         generation: node.generation + 1,
         references: RawJson::from_value(&References::new()),

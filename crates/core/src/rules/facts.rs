@@ -120,7 +120,7 @@ impl<'a> Facts<'a> {
         previous: Option<&Condition>,
         content: ConditionContent<'_>,
     ) -> Condition {
-        let flipped = self.cause.map_or(self.changed, |report| report.observed_time);
+        let flipped = self.cause.map_or(self.changed, |report| report.time(self.now));
         let last_transition_time = match previous {
             None => self.changed,
             Some(p) if p.status == content.status => p.last_transition_time,

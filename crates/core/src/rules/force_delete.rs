@@ -94,7 +94,7 @@ fn drop_references(
     let mut resource = Resource {
         references: RawJson::from_value(&references),
         generation: source.generation + 1,
-        updated: Stamp { at: now.max(source.updated.at), by: actor.to_owned() },
+        updated: Stamp { at: set.time_of_change(now).max(source.updated.at), by: actor.to_owned() },
         ..source.clone()
     };
     let changes = diff("references", &source.references.parse()?, &resource.references.parse()?);

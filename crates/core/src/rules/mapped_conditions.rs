@@ -41,7 +41,7 @@ pub(super) fn conditions<'a>(
     let resource = Resource { conditions: RawJson::from_value(&computed), ..resource.clone() };
     let resource = rulebook.view().value(&resource)?;
     let outcome = mapping::evaluate(&entity.mappings, &statuses(reports)?, &resource);
-    let last_updated_time = facts.cause.map_or(facts.changed, |report| report.observed_time);
+    let last_updated_time = facts.cause.map_or(facts.changed, |report| report.time(facts.now));
     let conditions = outcome
         .conditions
         .into_iter()

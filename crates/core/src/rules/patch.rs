@@ -82,7 +82,7 @@ pub(super) fn decide(
         spec,
         labels,
         references,
-        updated: Stamp { at: now.max(current.updated.at), by: caller.actor.clone() },
+        updated: Stamp { at: set.time_of_change(now).max(current.updated.at), by: caller.actor.clone() },
         ..current.clone()
     };
     // A caller must not label a resource into or out of its own access scope.

@@ -52,7 +52,7 @@ pub(super) fn decide(
     let current = find_without_owners(set, target, caller, Verb::Report)?;
     let entity = rulebook.entity(&current.kind)?;
     let stored = set.report(current.id, &submission.adapter);
-    let aggregates = match disposition(current, stored, submission)? {
+    let aggregates = match disposition(current, stored, submission, now)? {
         Disposition::Discard(discarded) => {
             return Ok(Decision::new(
                 Vec::new(),
@@ -62,7 +62,7 @@ pub(super) fn decide(
         Disposition::Keep => false,
         Disposition::KeepAndAggregate => true,
     };
-    let Recorded { report, changes: documents } = submission.record(stored);
+    let Recorded { report, changes: documents } = submission.record(stored, now);
     let changes_report = stored.is_none_or(|stored| !report.has_same_content(stored));
 
     let summary = report.summary();
@@ -129,14 +129,17 @@ fn disposition(
     resource: &Resource,
     stored: Option<&Report>,
     report: &Submission,
+    now: Timestamp,
 ) -> Result<Disposition, Error> {
     if report.observed_generation > resource.generation {
         return Ok(Disposition::Discard(Reported::FutureGeneration));
     }
     if let Some(stored) = stored {
         let same_generation = report.observed_generation == stored.observed_generation;
+        // A stored time in the future was written by a wrong clock, and no report would be newer.
+        let stored_at = Some(stored.last_report_time).filter(|stored| *stored <= now);
         if report.observed_generation < stored.observed_generation
-            || (same_generation && report.observed_time < stored.last_report_time)
+            || (same_generation && stored_at.is_some_and(|stored| report.time(now) < stored))
         {
             return Ok(Disposition::Discard(Reported::Stale));
         }

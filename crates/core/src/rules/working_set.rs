@@ -36,6 +36,8 @@ pub struct WorkingSet {
     new_idempotency_records: Vec<Fingerprint>,
     skipped_conditions: Vec<SkippedCondition>,
     version: Version,
+    /// The time of the newest change.
+    changed_time: Option<Timestamp>,
 }
 
 /// The result of a committed command.
@@ -83,6 +85,21 @@ impl WorkingSet {
     /// An empty set at the store's newest version.
     pub fn new(version: Version) -> Self {
         Self { version, ..Self::default() }
+    }
+
+    /// Adds the time of the newest change.
+    pub fn load_changed_time(&mut self, changed_time: Option<Timestamp>) {
+        self.changed_time = changed_time;
+    }
+
+    /// The time of a change at `now`. Times of changes never go back, although the clock may.
+    pub(super) fn time_of_change(&self, now: Timestamp) -> Timestamp {
+        now.max(self.changed_time.unwrap_or(now))
+    }
+
+    /// The time of the newest change, which is that of the last one applied.
+    pub fn changed_time(&self) -> Option<Timestamp> {
+        self.changed_time
     }
 
     /// Adds a resource that was loaded without spec and references, unless the whole resource is loaded already.
@@ -234,6 +251,7 @@ impl WorkingSet {
 
     /// Applies a decision: every changed resource gets the next version, and a change row.
     pub fn apply(&mut self, decision: Decision, caller: &Caller, now: Timestamp) -> Outcome {
+        let at = self.time_of_change(now);
         let mut written = Vec::with_capacity(decision.writes.len());
         for write in decision.writes {
             let subject = ResourceKey::of(&write.resource);
@@ -247,6 +265,7 @@ impl WorkingSet {
                 continue;
             }
             self.version = self.version.next();
+            self.changed_time = Some(at);
             let resource = Arc::new(Resource { version: self.version, ..write.resource });
             let before = self.resources.get(&resource.id);
             let removed = write.kind == WriteKind::Removed;
@@ -257,7 +276,7 @@ impl WorkingSet {
                 resource: resource.id,
                 kind: resource.kind.clone(),
                 tenancy: resource.tenancy.clone(),
-                at: now,
+                at,
                 actor: caller.actor.clone(),
                 request_id: caller.request_id.clone(),
                 entries: write.entries,

@@ -86,7 +86,7 @@ impl SpecSchemas {
     /// The faults of a spec of this kind, in the order of the spec. A spec that takes too many steps has one fault,
     /// which says where the check ended.
     pub fn check(&self, kind: &str, spec: &Value) -> Vec<Fault> {
-        self.check_within(STEPS, kind, spec).unwrap_or_else(|fault| vec![fault])
+        self.check_within(STEPS, kind, spec).unwrap_or_else(|fault| vec![*fault])
     }
 
     /// The same for specs that are checked quickly. `None` when the check would hold up others.
@@ -94,13 +94,13 @@ impl SpecSchemas {
         self.check_within(BRIEF_STEPS, kind, spec).ok()
     }
 
-    fn check_within(&self, steps: u64, kind: &str, spec: &Value) -> Result<Vec<Fault>, Fault> {
+    fn check_within(&self, steps: u64, kind: &str, spec: &Value) -> Result<Vec<Fault>, Box<Fault>> {
         let Some(root) = self.roots.get(kind) else { return Ok(Vec::new()) };
         let mut check = Check::new(&self.nodes, Budget::new(steps));
         faults(&mut check, *root, spec).map_err(|Spent| {
             let field = violation::field(&check.path);
             let message = format!("{field} is too complex to be checked against its schema");
-            Fault::new(FaultKind::Value, field, message).rule("complexity")
+            Box::new(Fault::new(FaultKind::Value, field, message).rule("complexity"))
         })
     }
 }
@@ -116,8 +116,8 @@ fn faults<'i>(check: &mut Check<'_, 'i>, root: NodeId, spec: &'i Value) -> Resul
         check.explain(root, spec, &mut found)?;
     }
     // The check goes through its schema, the caller through the document that was sent.
-    found.sort_by_cached_key(|violation| violation.position());
-    Ok(found.iter().take(MAX_VIOLATIONS).map(|violation| violation.fault()).collect())
+    found.sort_by_cached_key(violation::Violation::position);
+    Ok(found.iter().take(MAX_VIOLATIONS).map(violation::Violation::fault).collect())
 }
 
 #[cfg(test)]

@@ -159,6 +159,7 @@ impl Database {
     /// Loads what a batch needs.
     pub(crate) fn load(&self, needs: &LoadPlan) -> Loaded {
         let mut set = WorkingSet::new(self.version);
+        set.load_changed_time(self.history.last().map(|change| change.at));
         let catalog = self.rulebook.catalog.clone();
         let mut whole = needs.ids.clone();
         self.load_rows(&catalog, &whole, &BTreeSet::new(), &mut set);

@@ -2,6 +2,7 @@
 //! strict store, told in seconds since the beginning, so that every time in an expectation can be read off it.
 
 mod adapters;
+mod clocks;
 mod deletion;
 mod field;
 mod fixture;

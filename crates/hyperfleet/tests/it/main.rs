@@ -8,6 +8,7 @@ mod access;
 mod adapter;
 mod cli;
 mod client;
+mod clocks;
 mod consistency;
 mod contract;
 mod costs;

@@ -16,6 +16,7 @@ mod outage;
 mod overload;
 pub(crate) mod program;
 mod shutdown;
+mod silence;
 mod tls;
 mod unreadable;
 

@@ -1,6 +1,7 @@
 //! The Sentinel as its users meet it: the real server, a Sentinel in a process of its own, and real brokers. An event
 //! may come twice, and none may be missing.
 
+mod clocks;
 mod failures;
 mod journey;
 mod old_api;

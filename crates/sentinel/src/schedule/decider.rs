@@ -31,7 +31,7 @@ impl Decider {
         now: Timestamp,
     ) -> Decision {
         let Some(custom) = &self.custom else { return decide(observed, published, now) };
-        match custom.holds(&observed.resource, now) {
+        match custom.holds(&observed.resource, observed.by_api(now)) {
             Ok(true) => {
                 let settled = published.map(|published| later(published.at, COALESCE));
                 match settled.filter(|until| *until > now) {

@@ -66,10 +66,6 @@ impl TakeoverBuffer {
     }
 
     pub(super) fn expire(&mut self, now: Timestamp) {
-        if self.changes.last_key_value().is_some_and(|(_, (at, _))| *at > now) {
-            // The clock was set back.
-            self.changes.values_mut().for_each(|(at, _)| *at = now.min(*at));
-        }
         while self.changes.first_key_value().is_some_and(|(_, (at, _))| later(*at, RETENTION) <= now) {
             self.forget_first();
         }

@@ -29,7 +29,7 @@ impl Socket {
         match &written {
             Poll::Pending if self.backlog.waits(Instant::now()) => self.timeouts.write_blocked(&self.backlog),
             Poll::Ready(Ok(bytes)) if self.backlog.takes(*bytes, Instant::now) => {
-                self.timeouts.write_resumed()
+                self.timeouts.write_resumed();
             }
             _ => {}
         }

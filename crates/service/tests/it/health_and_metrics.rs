@@ -26,6 +26,13 @@ async fn readiness_follows_the_checks_and_the_drain_while_liveness_stays() {
     assert_eq!(ready.header("cache-control"), Some("no-store"));
     assert_eq!(ready.json(), json!({"status": "ok", "checks": {"database": {"status": "ok"}}}));
 
+    health.warn("clock", Some("it is wrong".to_owned()));
+    let warning = client.get("/readyz").await;
+    assert_eq!(warning.status, 200);
+    assert_eq!(warning.json()["checks"]["clock"], json!({"status": "warning", "reason": "it is wrong"}));
+    health.warn("clock", None);
+    assert_eq!(client.get("/readyz").await.json()["checks"]["clock"], json!({"status": "ok"}));
+
     health.set("database", Err("cannot be reached"));
     let failing = client.get("/readyz").await;
     assert_eq!(failing.status, 503);
@@ -34,7 +41,7 @@ async fn readiness_follows_the_checks_and_the_drain_while_liveness_stays() {
     assert_eq!(failing.json()["detail"], "database: cannot be reached");
     assert_eq!(
         failing.json()["checks"],
-        json!({"database": {"status": "failing", "reason": "cannot be reached"}})
+        json!({"clock": {"status": "ok"}, "database": {"status": "failing", "reason": "cannot be reached"}})
     );
 
     health.set("database", Ok::<_, String>(()));

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use hyperfleet_core::{Timestamp, Version};
+use hyperfleet_core::Version;
 
 use super::Feed;
-use crate::{Failure, FeedReader, Metrics, Reader};
+use crate::{Clock, Failure, FeedReader, Metrics, Outage, Reader};
 
 /// How often to read without an announcement.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -20,14 +20,26 @@ pub(crate) const BATCH_WINDOW: Duration = Duration::from_millis(5);
 pub(crate) const PAGE_SIZE: i64 = 256;
 
 /// Runs as long as the process, also after a panic.
-pub(crate) async fn run(feed: Feed, reader: Reader, metrics: Metrics, timeout: Duration) {
-    while AssertUnwindSafe(follow(&feed, &reader, &metrics, timeout)).catch_unwind().await.is_err() {
+pub(crate) async fn run(
+    feed: Feed,
+    reader: Reader,
+    metrics: Metrics,
+    state: (Clock, Outage),
+    timeout: Duration,
+) {
+    while AssertUnwindSafe(follow(&feed, &reader, &metrics, &state, timeout)).catch_unwind().await.is_err() {
         tracing::error!("the reader of the feed failed and is started again");
         feed.buffer().restart(None);
     }
 }
 
-async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Duration) {
+async fn follow(
+    feed: &Feed,
+    reader: &Reader,
+    metrics: &Metrics,
+    (clock, outage): &(Clock, Outage),
+    timeout: Duration,
+) {
     let mut position = None;
     let mut last_read = Instant::now();
     loop {
@@ -41,7 +53,8 @@ async fn follow(feed: &Feed, reader: &Reader, metrics: &Metrics, timeout: Durati
         last_read = Instant::now();
         // Announcements up to here are answered by the read that follows.
         let _ = feed.0.wake.notified().now_or_never();
-        let read = tokio::time::timeout(timeout, read(feed, reader, metrics, position)).await;
+        let read = outage.or_fail(read(feed, reader, metrics, clock, position));
+        let read = tokio::time::timeout(timeout, read).await;
         let more = match read {
             Ok(Ok((through, more))) => {
                 position = Some(through);
@@ -67,6 +80,7 @@ async fn read(
     feed: &Feed,
     reader: &Reader,
     metrics: &Metrics,
+    clock: &Clock,
     position: Option<Version>,
 ) -> Result<(Version, bool), Failure> {
     let restart = async || {
@@ -104,7 +118,7 @@ async fn read(
     if through > position {
         let changes = page.changes(reader.catalog());
         if let Some(last) = changes.last() {
-            let age = Timestamp::now().micros() - last.at.micros();
+            let age = clock.now().micros() - last.at.micros();
             metrics.feed.lag_seconds.set(age.max(0) as f64 / 1e6);
         }
         feed.buffer().extend(changes, through);

@@ -41,14 +41,14 @@ impl Store {
                 _ => {
                     self.until_done(|| self.set_basis(&entity.kind, UNFINISHED, None)).await;
                     let recomputed = self.recompute_kind(entity).await;
-                    let due = (recomputed > 0).then(|| after(RECHECK_AFTER));
+                    let due = (recomputed > 0).then(|| self.after(RECHECK_AFTER));
                     self.until_done(|| self.set_basis(&entity.kind, &basis, due)).await;
                     later.extend(due.map(|due| (due, entity)));
                 }
             }
         }
         for (due, entity) in later {
-            let wait = due.micros().saturating_sub(Timestamp::now().micros());
+            let wait = due.micros().saturating_sub(self.clock.now().micros());
             tokio::time::sleep(Duration::from_micros(u64::try_from(wait).unwrap_or_default())).await;
             self.recompute_kind(entity).await;
             let basis = self.rulebook.basis(entity);
@@ -132,9 +132,10 @@ impl Store {
         })
         .await
     }
-}
 
-fn after(time: Duration) -> Timestamp {
-    let time = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(Timestamp::now().micros().saturating_add(time))
+    /// The time that much later.
+    fn after(&self, time: Duration) -> Timestamp {
+        let time = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.clock.now().micros().saturating_add(time))
+    }
 }

@@ -3,6 +3,7 @@
 mod feed;
 mod fleet;
 
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -35,6 +36,8 @@ pub struct Metrics {
     pub(crate) connections_open: Gauge,
     /// Database connections that are at work.
     pub(crate) connections_in_use: Gauge,
+    /// By how many seconds the wall clock of this process is ahead of the store's time.
+    pub(crate) clock_skew: Gauge<f64, AtomicU64>,
     /// Commands that one commit carried.
     pub(crate) batch_size: Histogram,
     /// Commands that wait for a commit.
@@ -54,6 +57,7 @@ impl Default for Metrics {
             errors: Family::default(),
             connections_open: Gauge::default(),
             connections_in_use: Gauge::default(),
+            clock_skew: Gauge::default(),
             batch_size: Histogram::new(exponential_buckets(1.0, 2.0, 10)),
             queue_length: Gauge::default(),
             commit_duration: durations(),
@@ -86,6 +90,12 @@ impl Metrics {
         db.register("errors", "Store operations that failed", self.errors.clone());
         db.register("connections_open", "Open database connections", self.connections_open.clone());
         db.register("connections_in_use", "Database connections at work", self.connections_in_use.clone());
+        db.register_with_unit(
+            "clock_skew",
+            "How far the clock of this process is ahead of the database's",
+            Unit::Seconds,
+            self.clock_skew.clone(),
+        );
         db.register("commit_batch_size", "Commands carried by one commit", self.batch_size.clone());
         db.register("commit_queue_length", "Commands waiting for a commit", self.queue_length.clone());
         db.register_with_unit(

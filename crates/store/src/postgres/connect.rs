@@ -21,6 +21,10 @@ use crate::{Backend, Options};
 /// How long one attempt to connect may take.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long a connection may be without an acknowledgement of the other side before it counts as broken.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(3);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// The TLS that a connection must have, in libpq's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SslMode {
@@ -70,8 +74,9 @@ impl Address {
         config
             .application_name("hyperfleet")
             .connect_timeout(TIMEOUT)
-            .keepalives_idle(Duration::from_secs(30))
-            .tcp_user_timeout(options.request_timeout)
+            .keepalives_idle(KEEPALIVE_INTERVAL)
+            .keepalives_interval(KEEPALIVE_INTERVAL)
+            .tcp_user_timeout(UNACKNOWLEDGED)
             .ssl_mode(match ssl_mode {
                 SslMode::Disable => Demand::Disable,
                 SslMode::Prefer => Demand::Prefer,
@@ -133,13 +138,13 @@ impl Address {
     }
 }
 
-/// Deadlines that hold even when this process is gone or asleep, so that a stalled replica cannot keep the feed lock; no
+/// Deadlines that hold even when this process is gone or asleep (the committer's session has shorter ones); no
 /// compilation of plans that run for microseconds; and read committed isolation, which the feed lock relies on.
 fn session_settings(timeout: Duration) -> String {
     let ms = milliseconds(timeout);
     format!(
-        "-c statement_timeout={ms} -c idle_in_transaction_session_timeout={ms} -c jit=off \
-         -c timezone=UTC -c client_min_messages=warning -c default_transaction_isolation=read\\ committed"
+        "-c statement_timeout={ms} -c idle_in_transaction_session_timeout={ms} -c tcp_keepalives_idle=10 \
+         -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c jit=off -c timezone=UTC -c client_min_messages=warning -c default_transaction_isolation=read\\ committed"
     )
 }
 

@@ -1,5 +1,7 @@
 //! Leases on PostgreSQL, by the database's clock, which is the same for all replicas. All by leases_pkey.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Client;
 use hyperfleet_core::{Claim, Lease, Timestamp, Version};
@@ -7,6 +9,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::row_security::{Prepared, TenantScope};
+use super::seconds;
 use crate::failure::Failure;
 use crate::{LeasePage, Slice};
 
@@ -78,16 +81,17 @@ pub(super) async fn put(
     Ok(client.execute(&statement, &values).await? > 0)
 }
 
-/// Removes up to a thousand leases that expired before then, by leases_by_expiry.
-pub(super) async fn prune(client: &Client, before: Timestamp) -> Result<u64, Failure> {
+/// Removes up to a thousand leases that expired longer ago than `age`, by leases_by_expiry.
+pub(super) async fn prune(client: &Client, age: Duration) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
             "delete from leases where ctid = any(array(
-                 select ctid from leases where expires <= $1 order by expires limit 1000
-             )) and expires <= $1",
+                 select ctid from leases where expires <= now() - make_interval(secs => $1)
+                 order by expires limit 1000
+             )) and expires <= now() - make_interval(secs => $1)",
         )
         .await?;
-    Ok(client.execute(&statement, &[&before.utc()]).await?)
+    Ok(client.execute(&statement, &[&seconds(age)]).await?)
 }
 
 fn lease(found: &Row) -> Result<Option<Lease>, Failure> {

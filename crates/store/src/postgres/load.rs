@@ -2,6 +2,7 @@
 //! table. Each statement sees what was committed when the lock was granted.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
@@ -11,9 +12,10 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
-use super::row;
 use super::row::StoredReportTimes;
+use super::writer::bounded_silence;
 use super::writer::{Session, statements};
+use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS, READ_SUMMARY};
 use crate::codec::idempotency;
 use crate::failure::Failure;
@@ -55,7 +57,9 @@ fn child_counts(with: &str, owners: &str) -> String {
 }
 
 statements! {
-    lock: "select version from feed for update".to_owned(),
+    // A row that was waited for is read again, and the clock is read after that.
+    lock: "select version, changed_time, clock_timestamp() as now
+           from (select version, changed_time from feed for update) locked".to_owned(),
     resources: resources(READ_RESOURCE, "= any($1)"),
     statuses: resources(&READ_STATUS, "= any($1)"),
     // By reports_pkey.
@@ -86,7 +90,7 @@ statements! {
     owners: format!("{OWNERS} {}", resources(READ_RESOURCE, "in (select id from above)")),
     owners_child_counts: child_counts(OWNERS, "above"),
     idempotency_records: "select key, request, created_time, answer from idempotency_records
-                          where key = any($1) and created_time > $2".to_owned(),
+                          where key = any($1) and created_time > now() - make_interval(secs => $2)".to_owned(),
 }
 
 /// Statements with an empty list are not worth a round trip.
@@ -99,11 +103,14 @@ async fn ask<const N: usize>(
     if nothing { Ok(Vec::new()) } else { Ok(client.query(statement, &values).await?) }
 }
 
+/// Loads the rows of `plan`, and reads the database's clock. The session ends after `silence` of this replica, so that the
+/// lock is not held for longer.
 pub(super) async fn load(
     session: &Session,
     catalog: &Catalog,
     plan: &LoadPlan,
-) -> Result<WorkingSet, Failure> {
+    silence: Option<Duration>,
+) -> Result<(WorkingSet, Timestamp), Failure> {
     let Session { client, load: statements, .. } = session;
     // Mapped conditions may look at the whole resource.
     let whole = catalog.has_mappings();
@@ -120,9 +127,11 @@ pub(super) async fn load(
         plan.names.iter().map(|(kind, scope, name)| format!("{kind}/{scope}/{name}")).collect();
 
     let keys: Vec<&[u8]> = plan.idempotency_keys.iter().map(<[u8; 32]>::as_slice).collect();
-    let kept_since = Timestamp::from_micros(Timestamp::now().micros() - IDEMPOTENCY_RETENTION).utc();
+    let kept = seconds(IDEMPOTENCY_RETENTION);
 
-    let begin = async { Ok(client.batch_execute("begin isolation level read committed").await?) };
+    let silence = silence.map(bounded_silence).unwrap_or_default();
+    let begin = format!("begin isolation level read committed; {silence}");
+    let begin = async { Ok(client.batch_execute(&begin).await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
     let ((), lock, resources, statuses, summaries, reports, names, records) = try_join!(
         begin,
@@ -132,9 +141,11 @@ pub(super) async fn load(
         ask(client, &statements.summaries, statuses.is_empty(), [&statuses, &adapters]),
         ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
         ask(client, &statements.names, names.is_empty(), [&names]),
-        ask(client, &statements.idempotency_records, keys.is_empty(), [&keys, &kept_since]),
+        ask(client, &statements.idempotency_records, keys.is_empty(), [&keys, &kept]),
     )?;
     let mut set = WorkingSet::new(Version(lock.try_get("version")?));
+    set.load_changed_time(lock.try_get::<_, Option<DateTime<Utc>>>("changed_time")?.map(Timestamp::from));
+    let now = lock.try_get::<_, DateTime<Utc>>("now")?.into();
     let mut noted = StoredReportTimes::default();
     take_resources(catalog, &resources, &mut set, &mut noted)?;
     for found in &statuses {
@@ -191,7 +202,7 @@ pub(super) async fn load(
         let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
         take_reports(&reports, &mut set, &noted)?;
     }
-    Ok(set)
+    Ok((set, now))
 }
 
 fn uuids(ids: &BTreeSet<ResourceId>) -> Vec<Uuid> {

@@ -27,6 +27,7 @@ mod writes;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{
@@ -34,10 +35,12 @@ use hyperfleet_core::{
 };
 use tokio_postgres::Config;
 
+use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, FeedPage, FeedRow};
 use crate::maintenance::migrations::{MigrationReport, OpenError};
 use crate::metrics::Metrics;
+use crate::outage::Outage;
 use crate::{
     CATCHING_UP, FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage,
     Slice, TimelinePage, TimelineQuery,
@@ -62,6 +65,7 @@ pub(crate) struct Postgres {
     health: Connections,
     row_security: Option<Arc<RowSecurity>>,
     catalog: Arc<Catalog>,
+    clock: Clock,
 }
 
 /// Connects to the database, and brings its schema up to date or checks it.
@@ -70,7 +74,8 @@ pub(crate) async fn open(
     catalog: Arc<Catalog>,
     feed: &Feed,
     metrics: &Metrics,
-) -> Result<(Postgres, Writer), OpenError> {
+    outage: &Outage,
+) -> Result<(Postgres, Writer, Clock), OpenError> {
     let address = Address::new(options)?;
     let (_, row_security) = migrate::run(&address, options).await?;
     let row_security = row_security.map(Arc::new);
@@ -79,12 +84,20 @@ pub(crate) async fn open(
     let for_feed = |most| connections(address.config_for_feed(), most);
     let (lists, health) = (Lists::new(options.max_connections.max(1), for_lists)?, for_lists(1)?);
     let (feed_connection, catch_up) = (for_feed(1)?, for_feed(CATCHING_UP)?);
+    let timeout = options.request_timeout;
     let points =
-        PointReads::new(address.clone(), catalog.clone(), options.request_timeout, row_security.clone());
+        PointReads::new(address.clone(), catalog.clone(), timeout, outage.clone(), row_security.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
-    let writer = Writer::new(address, catalog.clone(), options.request_timeout);
+    let clock = Clock::of_database();
+    let writer = Writer::new(address, catalog.clone(), timeout, (clock.clone(), outage.clone()));
     let feed = feed_connection;
-    Ok((Postgres { points, lists, feed, catch_up, health, row_security, catalog }, writer))
+    let reader =
+        Postgres { points, lists, feed, catch_up, health, row_security, catalog, clock: clock.clone() };
+    reader
+        .ping()
+        .await
+        .map_err(|failure| OpenError::new(format!("the database did not answer: {}", failure.chain())))?;
+    Ok((reader, writer, clock))
 }
 
 /// Brings the schema up to date and nothing else.
@@ -300,8 +313,8 @@ impl Postgres {
         }
     }
 
-    pub(crate) async fn prune_leases(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_connection!(self.lists, |client| leases::prune(client, before))
+    pub(crate) async fn prune_leases(&self, age: Duration) -> Result<u64, Failure> {
+        on_connection!(self.lists, |client| leases::prune(client, age))
     }
 
     pub(crate) async fn pending(&self, stuck_before: Timestamp) -> Result<Pending, Failure> {
@@ -330,9 +343,14 @@ impl Postgres {
         on_connection!(self.lists, |client| read::ids_of_kind(client, kind, after, limit))
     }
 
+    /// Reads the database's clock.
     pub(crate) async fn ping(&self) -> Result<(), Failure> {
         on_connection!(self.health, |client| async {
-            client.batch_execute("select 1").await.map_err(Failure::from)
+            let statement = client.prepare_cached("select clock_timestamp()").await?;
+            let asked = ticks();
+            let time: DateTime<Utc> = client.query_one(&statement, &[]).await?.try_get(0)?;
+            self.clock.read(time.into(), asked);
+            Ok::<(), Failure>(())
         })
     }
 
@@ -344,12 +362,12 @@ impl Postgres {
             .map(|(row_security, tenant)| TenantScope { row_security, tenant })
     }
 
-    pub(crate) async fn prune_history(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_connection!(self.lists, |client| read::prune_history(client, before))
+    pub(crate) async fn prune_history(&self, age: Duration) -> Result<u64, Failure> {
+        on_connection!(self.lists, |client| read::prune_history(client, age))
     }
 
-    pub(crate) async fn prune_idempotency_records(&self, before: Timestamp) -> Result<u64, Failure> {
-        on_connection!(self.lists, |client| read::prune_idempotency_records(client, before))
+    pub(crate) async fn prune_idempotency_records(&self, age: Duration) -> Result<u64, Failure> {
+        on_connection!(self.lists, |client| read::prune_idempotency_records(client, age))
     }
 
     /// Open connections, and those at work. Those of the committer, the listener and the point reads always count as open.
@@ -359,6 +377,11 @@ impl Postgres {
             pools.iter().fold(self.lists.count(), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (open + 2 + self.points.connections(), at_work)
     }
+}
+
+/// A duration as `make_interval` takes it, at most three thousand years.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64().min(1e11)
 }
 
 /// A duration as PostgreSQL's settings want it.

@@ -1,6 +1,7 @@
 //! The second round trip of a batch: write the differences and commit.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use futures_util::try_join;
@@ -8,12 +9,15 @@ use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Stamp, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
 
-use super::writer::Session;
+use super::writer::{Session, bounded_silence, check_session, silence_while_sending};
 use super::writes::{ALL, TableWrite};
 use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::{Differences, NotedTimes, updated_after_of};
+
+/// A batch of more bytes may take longer to arrive than a replica may be silent.
+const LARGE: usize = 4 << 20;
 
 /// The values of a column, as an array that is bound to a statement.
 type Column<'a> = Box<dyn ToSql + Sync + Send + 'a>;
@@ -46,6 +50,7 @@ pub(super) async fn persist(
     catalog: &Catalog,
     set: &WorkingSet,
     notifies: bool,
+    begun: Instant,
 ) -> Result<(), Failure> {
     let (statements, alone) = (&session.writes, &session.writes.alone);
     let differences = &Differences::of(set)?;
@@ -75,15 +80,22 @@ pub(super) async fn persist(
     let needed: Vec<TableWrite> =
         writes.iter().filter(|(_, rows)| rows.count > 0).map(|(write, _)| *write).collect();
     let together = statements.together(&needed)?;
-    let mut columns: Vec<Column<'_>> = vec![Box::new(set.version().0), Box::new(notifies)];
+    let mut columns: Vec<Column<'_>> =
+        vec![Box::new(set.version().0), Box::new(notifies), Box::new(set.changed_time().map(Timestamp::utc))];
     let writes = writes.into_iter().filter(|(write, _)| together.writes.contains(write));
     columns.extend(writes.flat_map(|(_, rows)| rows.columns));
     let together = (&together.statement, Rows { count: 1, columns });
 
     let client = &session.client;
+    let size = differences.size();
+    let patience = async {
+        let silence = bounded_silence(silence_while_sending(size));
+        if size > LARGE { client.batch_execute(&silence).await } else { Ok(()) }
+    };
     let all = before.into_iter().chain([together]).chain(after).filter(|(_, rows)| rows.count > 0);
-    let writes = all.map(|(statement, rows)| client.execute_raw(statement, rows.columns));
-    try_join!(try_join_all(writes), client.batch_execute("commit"))?;
+    let writes: Vec<_> = all.map(|(statement, rows)| client.execute_raw(statement, rows.columns)).collect();
+    check_session(session, begun).await?;
+    try_join!(patience, try_join_all(writes), client.batch_execute("commit"))?;
     Ok(())
 }
 

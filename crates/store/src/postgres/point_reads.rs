@@ -20,6 +20,7 @@ use super::row;
 use super::row_security::{RowSecurity, confined};
 use crate::codec::columns::READ_RESOURCE;
 use crate::failure::{Failure, FailureKind};
+use crate::outage::Outage;
 use crate::per_runtime::PerRuntime;
 
 /// Reads that one query answers.
@@ -52,6 +53,7 @@ struct Source {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
+    outage: Outage,
     row_security: Option<Arc<RowSecurity>>,
 }
 
@@ -60,9 +62,13 @@ impl PointReads {
         address: Address,
         catalog: Arc<Catalog>,
         timeout: Duration,
+        outage: Outage,
         row_security: Option<Arc<RowSecurity>>,
     ) -> Self {
-        Self { source: Source { address, catalog, timeout, row_security }, queues: PerRuntime::default() }
+        Self {
+            source: Source { address, catalog, timeout, outage, row_security },
+            queues: PerRuntime::default(),
+        }
     }
 
     /// The resource with this id, if the tenant sees it.
@@ -139,7 +145,8 @@ impl Connection {
         for read in &reads {
             asked.entry(read.tenant.clone()).or_default().push(read.id.uuid());
         }
-        let found = tokio::time::timeout(self.source.timeout, self.load(&asked)).await;
+        let (timeout, outage) = (self.source.timeout, self.source.outage.clone());
+        let found = tokio::time::timeout(timeout, outage.or_fail(self.load(&asked))).await;
         let found =
             found.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
         for Read { tenant, id, reply } in reads {

@@ -1,15 +1,17 @@
 //! Reads of one statement other than point reads. A list chooses the ids first and joins after, so that the planner walks an
 //! index for the page and reads wide rows only for its items.
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use hyperfleet_core::{Reservation, ResourceId, Timestamp, Version, View, printed_size};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::row;
 use super::row::StoredReportTimes;
 use super::row_security::{Prepared, TenantScope, each_once};
+use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, RESOURCE_BYTES};
 use crate::failure::Failure;
 use crate::search::{Dialect, Driver, Plan, Select, Value};
@@ -310,18 +312,16 @@ pub(super) async fn ids_of_kind(
         .collect()
 }
 
-/// Removes up to a thousand of the oldest changes, up to the first that stays, so that history has no gaps.
-pub(super) async fn prune_history(
-    client: &deadpool_postgres::Client,
-    before: Timestamp,
-) -> Result<u64, Failure> {
+/// Removes up to a thousand changes that are older than `age`, up to the first that stays, so that history has no gaps.
+pub(super) async fn prune_history(client: &deadpool_postgres::Client, age: Duration) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
             "with oldest as materialized (
                  select version, changed_time from changes order by version limit 1000
              ), step as (
                  select max(version) as last from oldest
-                 where version < coalesce((select min(version) from oldest where changed_time >= $1), 9223372036854775807)
+                 where version < coalesce((select min(version) from oldest
+                     where changed_time >= now() - make_interval(secs => $1)), 9223372036854775807)
              ), noted as (
                  update history set pruned_version = greatest(pruned_version, step.last) from step
                  where step.last is not null
@@ -329,20 +329,21 @@ pub(super) async fn prune_history(
              delete from changes using step where version <= step.last",
         )
         .await?;
-    Ok(client.execute(&statement, &[&before.utc()]).await?)
+    Ok(client.execute(&statement, &[&seconds(age)]).await?)
 }
 
-/// Removes up to a thousand expired idempotency records.
+/// Removes up to a thousand idempotency records that are older than `age`.
 pub(super) async fn prune_idempotency_records(
     client: &deadpool_postgres::Client,
-    before: Timestamp,
+    age: Duration,
 ) -> Result<u64, Failure> {
     let statement = client
         .prepare_cached(
             "delete from idempotency_records where key = any(array(
-                 select key from idempotency_records where created_time <= $1 order by created_time limit 1000
+                 select key from idempotency_records where created_time <= now() - make_interval(secs => $1)
+                 order by created_time limit 1000
              ))",
         )
         .await?;
-    Ok(client.execute(&statement, &[&before.utc()]).await?)
+    Ok(client.execute(&statement, &[&seconds(age)]).await?)
 }

@@ -2,31 +2,47 @@
 //! writes and commits; the statements of a round trip are pipelined.
 //!
 //! The feed is locked before the first read. So every decision is made on committed state that no other replica can
-//! change, without row locks, and versions are in commit order.
+//! change, without row locks, and versions are in commit order. PostgreSQL ends the session of a replica that is silent
+//! while it holds the lock: one that is frozen or cut off stops the writes of the others for a moment only.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use hyperfleet_core::Catalog;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
+use hyperfleet_core::{Catalog, Timestamp};
 use tokio_postgres::{Client, Statement};
 
 use super::connect::Address;
 use super::listen::CHANNEL;
 use super::notify::NotifyPacer;
-use super::{load, persist, writes};
+use super::{load, milliseconds, persist, writes};
+use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
+use crate::outage::Outage;
 use crate::write::{self, Decided};
 
 /// The longest time that a notification by itself may delay the next batch.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How long a replica may be silent in a transaction.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// The same in a transaction that is repeated because its decisions took longer.
+const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+
+/// How long a replica may take no data that PostgreSQL sends, where TCP can tell.
+const UNACKNOWLEDGED: Duration = Duration::from_millis(1_500);
+
 pub(crate) struct Writer {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
+    clock: Clock,
+    outage: Outage,
     session: Option<Session>,
+    /// How long the next transaction may be silent, if the last one was for too long.
+    silence: Option<Duration>,
     pacer: NotifyPacer,
 }
 
@@ -40,6 +56,12 @@ pub(super) struct Session {
 impl Session {
     async fn open(address: &Address) -> Result<Self, Failure> {
         let client = address.connect_by_key().await?;
+        let (silence, unacknowledged) = (milliseconds(SILENCE), milliseconds(UNACKNOWLEDGED));
+        client
+            .batch_execute(&format!(
+                "set idle_in_transaction_session_timeout = '{silence}'; set tcp_user_timeout = '{unacknowledged}'"
+            ))
+            .await?;
         let load = load::Statements::prepare(&client).await?;
         let writes = writes::Statements::prepare(&client).await?;
         Ok(Self { client, load, writes })
@@ -47,35 +69,46 @@ impl Session {
 }
 
 impl Writer {
-    pub(super) fn new(address: Address, catalog: Arc<Catalog>, timeout: Duration) -> Self {
+    pub(super) fn new(
+        address: Address,
+        catalog: Arc<Catalog>,
+        timeout: Duration,
+        (clock, outage): (Clock, Outage),
+    ) -> Self {
         let pacer = NotifyPacer::new(Instant::now());
-        Self { address, catalog, timeout, session: None, pacer }
+        Self { address, catalog, timeout, clock, outage, session: None, silence: None, pacer }
     }
 
     /// Locks the feed and loads. The session is taken out, so that it is dropped with its transaction on any failure.
-    async fn begin(&mut self, plan: &LoadPlan) -> Result<(Session, WorkingSet), Failure> {
+    async fn begin(&mut self, plan: &LoadPlan) -> Result<(Session, WorkingSet, Timestamp), Failure> {
         let session = match self.session.take() {
             Some(session) if !session.client.is_closed() => session,
             _ => Session::open(&self.address).await?,
         };
-        let set = load::load(&session, &self.catalog, plan).await?;
-        Ok((session, set))
+        let asked = ticks();
+        let (set, now) = load::load(&session, &self.catalog, plan, self.silence).await?;
+        self.clock.read(now, asked);
+        Ok((session, set, now))
     }
 
     async fn transact(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet) -> Decided,
+        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided,
     ) -> Result<Decided, Failure> {
-        let (session, set) = match self.begin(plan).await {
+        let begun = Instant::now();
+        let (session, set, now) = match self.begin(plan).await {
             // Nothing is written yet, so a connection that broke since the last batch is replaced.
             Err(failure) if failure.kind == FailureKind::Unavailable => self.begin(plan).await?,
             begun => begun?,
         };
-        let decided = decide(set);
+        let loaded = Instant::now();
+        let decided = decide(set, now);
         if decided.set.is_unchanged() {
-            session.client.batch_execute("rollback").await?;
-            self.session = Some(session);
+            // The answers hold as of the time of the lock, whatever becomes of the session.
+            if session.client.batch_execute("rollback").await.is_ok() {
+                self.session = Some(session);
+            }
             // Many batches without a commit may follow, which must not delay a notification.
             write::Writer::notify(self).await;
             return Ok(decided);
@@ -85,7 +118,14 @@ impl Writer {
         }
         let now = Instant::now();
         let notifies = self.pacer.is_due(now);
-        persist::persist(&session, &self.catalog, &decided.set, notifies).await?;
+        let written = persist::persist(&session, &self.catalog, &decided.set, notifies, begun).await;
+        self.silence = match &written {
+            Err(failure) if failure.kind == FailureKind::Conflict => {
+                Some((loaded.elapsed() * 3).clamp(SILENCE, LONGEST_SILENCE))
+            }
+            _ => None,
+        };
+        written?;
         if notifies {
             self.pacer.sent(now);
         }
@@ -98,9 +138,10 @@ impl write::Writer for Writer {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet) -> Decided + Send,
+        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
     ) -> Result<Decided, Failure> {
-        let result = tokio::time::timeout(self.timeout, self.transact(plan, decide)).await;
+        let outage = self.outage.clone();
+        let result = tokio::time::timeout(self.timeout, outage.or_fail(self.transact(plan, decide))).await;
         result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
     }
 
@@ -124,6 +165,32 @@ impl write::Writer for Writer {
             failed => tracing::warn!(error = ?failed, "cannot notify other replicas"),
         }
     }
+}
+
+/// A failure if the server has ended the session of this replica for its silence. Nothing of the batch was sent, so it can be
+/// repeated. Asked only where that may be.
+pub(super) async fn check_session(session: &Session, begun: Instant) -> Result<(), Failure> {
+    if begun.elapsed() > SILENCE / 2 {
+        // The connection's task reads what has arrived.
+        tokio::task::yield_now().await;
+        if session.client.is_closed() {
+            return Err(Failure::new(
+                FailureKind::Conflict,
+                "the server ended the session of a silent replica",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The statement that bounds the silence of this replica in its transaction.
+pub(super) fn bounded_silence(silence: Duration) -> String {
+    format!("set local idle_in_transaction_session_timeout = '{}'", milliseconds(silence))
+}
+
+/// How long a replica may be silent while it sends `size` bytes.
+pub(super) fn silence_while_sending(size: usize) -> Duration {
+    SILENCE + Duration::from_secs((size >> 20) as u64)
 }
 
 /// Prepares statements side by side.
@@ -153,3 +220,98 @@ macro_rules! statements {
     };
 }
 pub(super) use statements;
+
+#[cfg(test)]
+mod tests {
+    use hyperfleet_core::rules::{Rulebook, decide};
+    use hyperfleet_core::{AccessScope, Caller, Command, Contract, Create, Intent, ResourceId, SpecSchemas};
+    use hyperfleet_testkit::{Database, Postgres, eventually};
+    use tokio::runtime::Handle;
+    use tokio::task::block_in_place;
+
+    use super::*;
+    use crate::feed::Feed;
+    use crate::metrics::Metrics;
+    use crate::{Backend, Options, SslMode};
+
+    const DEADLINE: Duration = Duration::from_secs(60);
+
+    async fn is_holding_the_lock(database: &Database) -> bool {
+        let (client, connection) =
+            tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.unwrap();
+        let _connection = tokio::spawn(connection);
+        let idle = "select count(*) > 0 from pg_stat_activity
+                    where datname = current_database() and state = 'idle in transaction'";
+        client.query_one(idle, &[]).await.unwrap().get(0)
+    }
+
+    /// A name that is free.
+    fn creation() -> Command {
+        let create = Create {
+            id: ResourceId::generate(),
+            kind: "Cluster".into(),
+            ancestors: Vec::new(),
+            name: "cluster".to_owned(),
+            spec: serde_json::json!({}),
+            labels: Default::default(),
+            references: Default::default(),
+        };
+        let caller =
+            Caller { actor: "me".to_owned(), request_id: "r".to_owned(), scope: AccessScope::everything() };
+        Command { caller, dry_run: false, intent: Intent::Create(create), idempotency: None }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_silent_replica_loses_the_lock_and_may_try_again() {
+        let database = Postgres::shared().database().await;
+        let options = Options {
+            backend: Backend::Postgres {
+                url: database.url(),
+                ssl_mode: SslMode::Disable,
+                root_cert_file: None,
+            },
+            max_connections: 1,
+            request_timeout: DEADLINE,
+            connect_attempts: 1,
+            connect_interval: Duration::from_millis(1),
+            queue_limit: 1,
+            migrate: true,
+            tenants: false,
+        };
+        let rulebook = Rulebook {
+            catalog: Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap()),
+            schemas: SpecSchemas::default(),
+            max_member_bytes: 1 << 20,
+            contract: Contract::Documented,
+            legacy_conditions: false,
+            tenancy: false,
+            base: "",
+        };
+        let (feed, metrics, outage) = (Feed::default(), Metrics::default(), Outage::default());
+        let opened =
+            crate::postgres::open(&options, rulebook.catalog.clone(), &feed, &metrics, &outage).await;
+        let mut writer = opened.unwrap().1;
+        let command = creation();
+        let plan = LoadPlan::of([&command]);
+        let decided = |mut set: WorkingSet, now| {
+            let decision = decide(&rulebook, &set, &command, now).unwrap();
+            set.apply(decision, &command.caller, now);
+            Decided { set, answers: Vec::new() }
+        };
+        let ended = async || (!is_holding_the_lock(&database).await).then_some(());
+        let silent = |set: WorkingSet, now| {
+            block_in_place(|| {
+                Handle::current().block_on(async {
+                    assert!(is_holding_the_lock(&database).await);
+                    eventually("the end of the session", DEADLINE, ended).await;
+                });
+            });
+            decided(set, now)
+        };
+        let failure = write::Writer::commit(&mut writer, &plan, silent).await.unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Conflict, "{failure:?}");
+        assert!(writer.silence.is_some_and(|silence| silence > SILENCE));
+        write::Writer::commit(&mut writer, &plan, decided).await.unwrap();
+        assert_eq!(writer.silence, None);
+    }
+}

@@ -145,7 +145,8 @@ pub(super) struct Statements {
     pub(super) alone: alone::Statements,
 }
 
-/// Writes in one statement. Its first parameters are the new version of the feed, and whether to notify other replicas.
+/// Writes in one statement. Its first parameters are the new version of the feed, whether to notify other replicas, and the
+/// time of the newest change.
 pub(super) struct Together {
     pub(super) writes: &'static [TableWrite],
     pub(super) statement: Statement,
@@ -168,9 +169,11 @@ impl Statements {
 
 /// One statement that advances the feed, writes, and notifies.
 fn together(writes: &[TableWrite]) -> String {
-    let mut text =
-        "with advanced as (update feed set version = $1::bigint where version < $1::bigint)".to_owned();
-    let mut taken = 2;
+    let mut text = "with advanced as (
+             update feed set version = $1::bigint, changed_time = $3::timestamptz where version < $1::bigint
+         )"
+    .to_owned();
+    let mut taken = 3;
     for (number, write) in ALL.iter().filter(|write| writes.contains(write)).enumerate() {
         let (shifted, count) = behind(&write.text(), taken);
         text.push_str(&format!(", write{number} as ({shifted})"));

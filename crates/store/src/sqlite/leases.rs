@@ -1,20 +1,22 @@
-//! Leases on SQLite, by the clock of this process: there is one machine. All by the primary key.
+//! Leases on SQLite. All by the primary key.
 
 use hyperfleet_core::{Claim, Error, Lease, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
 
+use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::{LeasePage, Slice};
 
 /// A slice of the held leases.
 pub(super) fn list(
     connection: &Connection,
+    now: Timestamp,
     scope: &str,
     group: &str,
     slice: &Slice,
 ) -> Result<LeasePage, Failure> {
     let snapshot = connection.unchecked_transaction()?;
-    let now = Timestamp::now().micros();
+    let now = now.micros();
     let total = match slice.count {
         true => {
             let count = "select count(*) from leases where tenancy = ?1 and group_name = ?2 and expires > ?3";
@@ -38,6 +40,7 @@ pub(super) fn list(
 /// Decides a claim and stores the lease in one write transaction.
 pub(super) fn claim(
     connection: &Connection,
+    clock: &Clock,
     scope: &str,
     claim: &Claim,
 ) -> Result<Result<Lease, Error>, Failure> {
@@ -50,7 +53,7 @@ pub(super) fn claim(
             lease,
         )
         .optional()?;
-    let lease = match claim.decide(found.as_ref(), Timestamp::now()) {
+    let lease = match claim.decide(found.as_ref(), clock.now()) {
         Ok(lease) => lease,
         Err(refusal) => return Ok(Err(refusal)),
     };

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
-use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId, Timestamp, Version};
+use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId, Version};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{read, row};
+use crate::clock::Clock;
 use crate::codec::columns::{READ_REPORT, READ_SUMMARY};
 use crate::codec::idempotency;
 use crate::failure::Failure;
@@ -33,9 +34,11 @@ pub(super) fn load(
     connection: &Connection,
     catalog: &Catalog,
     plan: &LoadPlan,
+    clock: &Clock,
 ) -> Result<WorkingSet, Failure> {
     let version = connection.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
     let set = &mut WorkingSet::new(Version(version));
+    set.load_changed_time(read::changed_time(connection)?);
     for id in &plan.ids {
         load_resource(connection, catalog, *id, set)?;
     }
@@ -51,7 +54,7 @@ pub(super) fn load(
         load_reports(connection, *id, Some(adapter), set)?;
     }
     load_names(connection, plan, set)?;
-    load_idempotency_records(connection, plan, set)?;
+    load_idempotency_records(connection, plan, clock, set)?;
 
     // A removal also needs the tree of the resource.
     let mut surroundings = BTreeSet::new();
@@ -141,11 +144,12 @@ fn load_reports(
 fn load_idempotency_records(
     connection: &Connection,
     plan: &LoadPlan,
+    clock: &Clock,
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
     let mut statement =
         connection.prepare_cached("select key, request, created_time, answer from idempotency_records where key = ?1 and created_time > ?2")?;
-    let kept_since = Timestamp::now().micros() - IDEMPOTENCY_RETENTION;
+    let kept_since = clock.expired(IDEMPOTENCY_RETENTION).micros();
     for key in &plan.idempotency_keys {
         let mut rows = statement.query((key, kept_since))?;
         if let Some(found) = rows.next()? {

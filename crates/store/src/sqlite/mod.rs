@@ -36,6 +36,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
+use crate::clock::Clock;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{FeedPage, FeedRow};
 use crate::maintenance::migrations::{MigrationReport, OpenError};
@@ -70,6 +71,7 @@ pub(crate) struct Sqlite {
     /// A caller waits for a permit without a thread.
     permits: Arc<Semaphore>,
     catalog: Arc<Catalog>,
+    clock: Clock,
     timeout: Duration,
 }
 
@@ -154,7 +156,7 @@ pub(crate) fn open(
     path: Option<&Path>,
     options: &Options,
     catalog: Arc<Catalog>,
-) -> Result<(Sqlite, Writer), OpenError> {
+) -> Result<(Sqlite, Writer, Clock), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
     let mut connection = location.connect().map_err(fail)?;
@@ -162,9 +164,11 @@ pub(crate) fn open(
     let points = Readers::open(&location, POINT_READERS).map_err(fail)?;
     let scans = Readers::open(&location, SCANS).map_err(fail)?;
     let permits = Arc::new(Semaphore::new(SCANS));
-    let writer = Writer::new(connection, catalog.clone());
+    let clock = Clock::of_machine(read::changed_time(&connection).map_err(fail)?);
+    let writer = Writer::new(connection, catalog.clone(), clock.clone());
     let timeout = options.request_timeout;
-    Ok((Sqlite { location, points, scans, permits, catalog, timeout }, writer))
+    let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout };
+    Ok((reader, writer, clock))
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -315,7 +319,8 @@ impl Sqlite {
         slice: &Slice,
     ) -> Result<LeasePage, Failure> {
         let (scope, group, slice) = (scope.to_owned(), group.to_owned(), slice.clone());
-        self.scan(self.timeout, move |reader| leases::list(reader, &scope, &group, &slice)).await
+        let now = self.clock.now();
+        self.scan(self.timeout, move |reader| leases::list(reader, now, &scope, &group, &slice)).await
     }
 
     pub(crate) async fn claim(
@@ -324,11 +329,11 @@ impl Sqlite {
         claim: &Claim,
     ) -> Result<Result<Lease, Error>, Failure> {
         let (this, scope, claim) = (self.clone(), scope.to_owned(), claim.clone());
-        blocking(move || leases::claim(&this.location.connect()?, &scope, &claim)).await
+        blocking(move || leases::claim(&this.location.connect()?, &this.clock, &scope, &claim)).await
     }
 
-    pub(crate) async fn prune_leases(self: &Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
-        let this = self.clone();
+    pub(crate) async fn prune_leases(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
+        let (this, before) = (self.clone(), self.clock.expired(age));
         blocking(move || leases::prune(&this.location.connect()?, before)).await
     }
 
@@ -365,19 +370,17 @@ impl Sqlite {
     }
 
     pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
+        self.clock.follow_wall();
         self.short_read(|reader| Ok(reader.query_row("select version from feed", (), |_| Ok(()))?)).await
     }
 
-    pub(crate) async fn prune_history(self: &Arc<Self>, before: Timestamp) -> Result<u64, Failure> {
-        let this = self.clone();
+    pub(crate) async fn prune_history(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
+        let (this, before) = (self.clone(), self.clock.expired(age));
         blocking(move || read::prune_history(&this.location.connect()?, before)).await
     }
 
-    pub(crate) async fn prune_idempotency_records(
-        self: &Arc<Self>,
-        before: Timestamp,
-    ) -> Result<u64, Failure> {
-        let this = self.clone();
+    pub(crate) async fn prune_idempotency_records(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
+        let (this, before) = (self.clone(), self.clock.expired(age));
         blocking(move || read::prune_idempotency_records(&this.location.connect()?, before)).await
     }
 

@@ -292,7 +292,7 @@ fn record(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
         ])?;
     }
     connection
-        .prepare_cached("update feed set version = ?1 where version < ?1")?
-        .execute([set.version().0])?;
+        .prepare_cached("update feed set version = ?1, changed_time = ?2 where version < ?1")?
+        .execute((set.version().0, set.changed_time().map(Timestamp::micros)))?;
     Ok(())
 }

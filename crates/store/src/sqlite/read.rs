@@ -209,6 +209,12 @@ pub(super) fn pending(connection: &Connection, stuck_before: Timestamp) -> Resul
     Ok(Pending { waiting: waiting.collect::<Result<_, _>>()?, stuck: stuck.collect::<Result<_, _>>()? })
 }
 
+/// The time of the newest change.
+pub(super) fn changed_time(connection: &Connection) -> Result<Option<Timestamp>, rusqlite::Error> {
+    let mut statement = connection.prepare_cached("select changed_time from feed")?;
+    statement.query_row((), |row| Ok(row.get::<_, Option<i64>>(0)?.map(Timestamp::from_micros)))
+}
+
 /// The settings by which the conditions of a kind were computed, and when to check them again.
 pub(super) fn basis(
     connection: &Connection,

@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::Catalog;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
+use hyperfleet_core::{Catalog, Timestamp};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::{load, persist};
+use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::write::{self, Decided};
 
 pub(crate) struct Writer {
     connection: Connection,
     catalog: Arc<Catalog>,
+    clock: Clock,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, catalog: Arc<Catalog>) -> Self {
-        Self { connection, catalog }
+    pub(super) fn new(connection: Connection, catalog: Arc<Catalog>, clock: Clock) -> Self {
+        Self { connection, catalog, clock }
     }
 }
 
@@ -25,12 +27,12 @@ impl write::Writer for Writer {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet) -> Decided + Send,
+        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
     ) -> Result<Decided, Failure> {
         // Rolled back when it is dropped, also by a panic.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let set = load::load(&transaction, &self.catalog, plan)?;
-        let decided = decide(set);
+        let set = load::load(&transaction, &self.catalog, plan, &self.clock)?;
+        let decided = decide(set, self.clock.now());
         if !decided.set.is_unchanged() {
             persist::persist(&transaction, &self.catalog, &decided.set)?;
             transaction.commit()?;

@@ -20,6 +20,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::maintenance::migrations::OpenError;
 use crate::metrics::Metrics;
+use crate::outage::Outage;
 
 /// The most commands of one commit. Larger batches gain nothing and make every caller wait.
 const MAX_BATCH: usize = 256;
@@ -32,6 +33,7 @@ const MAX_ATTEMPTS: usize = 3;
 pub(crate) struct Committer {
     queue: mpsc::Sender<Job>,
     metrics: Metrics,
+    outage: Outage,
 }
 
 impl Committer {
@@ -44,6 +46,7 @@ impl Committer {
         queue_limit: usize,
         metrics: &Metrics,
         feed: &Feed,
+        outage: &Outage,
     ) -> Result<Self, OpenError> {
         let fail = |error: std::io::Error| OpenError::new(format!("cannot start the committer: {error}"));
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
@@ -52,7 +55,7 @@ impl Committer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let run = move || runtime.block_on(supervise(task));
         std::thread::Builder::new().name("committer".to_owned()).spawn(run).map_err(fail)?;
-        Ok(Self { queue, metrics })
+        Ok(Self { queue, metrics, outage: outage.clone() })
     }
 
     /// Submits a command and waits for its answer.
@@ -68,8 +71,9 @@ impl Committer {
             };
             return Err(Error::new(ErrorKind::Overloaded, detail));
         }
-        match tokio::time::timeout(timeout, answer).await {
-            Ok(answer) => answer.unwrap_or_else(|closed| Err(Error::internal(closed))),
+        match tokio::time::timeout(timeout, self.outage.or_fail(async { Ok(answer.await) })).await {
+            Ok(Ok(answer)) => answer.unwrap_or_else(|closed| Err(Error::internal(closed))),
+            Ok(Err(failure)) => Err(failure.into_error()),
             Err(_) => Err(late().into_error()),
         }
     }
@@ -163,7 +167,7 @@ impl<W: Writer> Task<W> {
         }
         let started = Instant::now();
         let (plan, rulebook) = (LoadPlan::of(commands), &*self.rulebook);
-        let result = self.writer.commit(&plan, |set| decide(rulebook, set, commands)).await;
+        let result = self.writer.commit(&plan, |set, now| decide(rulebook, set, commands, now)).await;
         let took = started.elapsed();
         match result {
             Ok(Decided { set, answers }) => {

@@ -7,8 +7,13 @@ use hyperfleet_core::{Action, Change, Command, Error, ResourceId, Timestamp};
 
 use super::Decided;
 
-pub(super) fn decide(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command]) -> Decided {
-    let now = Timestamp::now();
+/// `now` is the time of the database.
+pub(super) fn decide(
+    rulebook: &Rulebook,
+    mut set: WorkingSet,
+    commands: &[Command],
+    now: Timestamp,
+) -> Decided {
     let answers = commands.iter().map(|command| decide_one(rulebook, &mut set, command, now)).collect();
     log_force_deletes(set.changes());
     log_skipped_conditions(&set);

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{References, Report, Resource, ResourceId, Timestamp, last_updated_times};
+use hyperfleet_core::{
+    References, Report, Resource, ResourceId, Timestamp, last_updated_times, printed_size,
+};
 
 use super::facets::FacetDifferences;
 use super::{updated_after, updated_after_of};
@@ -28,7 +30,8 @@ pub(crate) struct Differences<'a> {
     pub(crate) changed_reports: Vec<(ResourceId, &'a Report)>,
     /// Reports that only moved their time.
     pub(crate) moved_reports: Vec<(ResourceId, &'a Report)>,
-    /// Changed reports that are older than the stored one: a later time that is noted of the adapter is removed.
+    /// Changed reports that are older than the stored one: a later time that is noted of the adapter is removed. The stored
+    /// one was about an older generation, or stored by a clock ahead of time.
     pub(crate) set_back: Vec<(ResourceId, &'a Report)>,
     /// Resources that are gone.
     pub(crate) removed: Vec<ResourceId>,
@@ -127,18 +130,26 @@ impl<'a> Differences<'a> {
         for (id, before, after) in set.report_differences() {
             match before {
                 None => all.new_reports.push((id, after)),
-                Some(before) if moved_alone(before, after) => all.moved_reports.push((id, after)),
-                Some(before) => {
+                Some(before) if after.last_report_time < before.last_report_time => {
                     all.changed_reports.push((id, after));
-                    if after.last_report_time < before.last_report_time {
-                        all.set_back.push((id, after));
-                    }
+                    all.set_back.push((id, after));
                 }
+                Some(before) if moved_alone(before, after) => all.moved_reports.push((id, after)),
+                Some(_) => all.changed_reports.push((id, after)),
             }
         }
         all.counts.retain(|_, change| *change != Counts::default());
         all.facets.finish();
         Ok(all)
+    }
+
+    /// About how many bytes they are.
+    pub(crate) fn size(&self) -> usize {
+        let resources = self.inserted.iter().chain(&self.updated).map(|resource| printed_size(resource));
+        let statuses = self.restated.iter().map(|resource| resource.conditions.as_str().len());
+        let reports = self.new_reports.iter().chain(&self.changed_reports);
+        let reports = reports.map(|(_, report)| report.printed_size());
+        resources.chain(statuses).chain(reports).sum()
     }
 
     fn count(&mut self, resource: Option<&'a Resource>, by: i64) {

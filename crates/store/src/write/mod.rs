@@ -13,6 +13,7 @@ mod tests;
 
 use std::time::Instant;
 
+use hyperfleet_core::Timestamp;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
 
 use crate::failure::Failure;
@@ -24,12 +25,13 @@ pub(crate) use report_times::{NotedTimes, updated_after, updated_after_of};
 
 /// The writing side of a database.
 pub(crate) trait Writer: Send + 'static {
-    /// Loads the rows of `plan`, decides on them, and commits the differences, all in one transaction. After a failure
-    /// nothing is committed, unless the connection broke during the commit: then the outcome is unknown.
+    /// Loads the rows of `plan`, decides on them at the time of the database, and commits the differences, all in one
+    /// transaction. After a failure nothing is committed, unless the connection broke during the commit: then the outcome is
+    /// unknown.
     fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet) -> Decided + Send,
+        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
     ) -> impl Future<Output = Result<Decided, Failure>> + Send;
 
     /// When other replicas are to be notified of what was committed, unless a commit does so before.

@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, WorkingSet};
 use hyperfleet_core::{
-    AccessScope, Caller, Catalog, Command, Contract, ErrorKind, Intent, SpecSchemas, Version,
+    AccessScope, Caller, Catalog, Command, Contract, ErrorKind, Intent, SpecSchemas, Timestamp, Version,
 };
 use tokio::sync::oneshot;
 
@@ -18,6 +18,7 @@ use super::{CommandResult, Committer, Decided, Writer};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
+use crate::outage::Outage;
 
 /// Met only when something is broken.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -46,9 +47,9 @@ impl Writer for Scripted {
     async fn commit(
         &mut self,
         _: &LoadPlan,
-        decide: impl FnOnce(WorkingSet) -> Decided + Send,
+        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
     ) -> Result<Decided, Failure> {
-        let decided = decide(WorkingSet::new(Version(0)));
+        let decided = decide(WorkingSet::new(Version(0)), Timestamp::from_micros(0));
         self.sizes.lock().unwrap().push(decided.answers.len());
         match self.script.pop_front() {
             Some(Step::Fail(kind)) => return Err(Failure::new(kind, "as the script says")),
@@ -100,8 +101,15 @@ impl Stage {
             base: "/api/hyperfleet/v1",
         });
         let writer = Scripted { script, sizes: sizes.clone(), is_pending: false, notified: notified.clone() };
-        let committer =
-            Committer::start(writer, &rulebook, 64, &Metrics::default(), &Feed::default()).unwrap();
+        let committer = Committer::start(
+            writer,
+            &rulebook,
+            64,
+            &Metrics::default(),
+            &Feed::default(),
+            &Outage::default(),
+        )
+        .unwrap();
         Self { committer, gate, sizes, notified }
     }
 

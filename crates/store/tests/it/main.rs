@@ -80,7 +80,7 @@ impl Embedded {
         let submission = Submission {
             adapter: "validator".into(),
             observed_generation: 1,
-            observed_time: Timestamp::from_micros(second * 1_000_000),
+            observed_time: Some(Timestamp::from_micros(second * 1_000_000)),
             conditions: MANDATORY.map(finding).to_vec(),
             data: RawJson::from_stored("{}"),
             metadata: None,

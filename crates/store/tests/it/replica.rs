@@ -136,7 +136,7 @@ impl Replica {
         let submission = Submission {
             adapter: adapter.into(),
             observed_generation: generation,
-            observed_time: at(second),
+            observed_time: Some(at(second)),
             conditions: MANDATORY.map(finding).to_vec(),
             data: RawJson::from_stored("{}"),
             metadata: None,

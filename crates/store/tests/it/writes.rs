@@ -271,3 +271,38 @@ async fn connections_that_break_at_any_moment_lose_no_acknowledged_write_and_rep
     }
     assert_gapless(&database).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_not_before_the_newest_one_when_the_clock_of_the_database_was_set_back() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    replica.clusters(3).await;
+    sql(&database, "update feed set changed_time = clock_timestamp() + interval '1 hour'").await;
+    let later = replica.clusters(3).await;
+    replica.patch(later[0], json!({"labels": {"a": "b"}})).await.unwrap();
+    let times = "select count(*) from (
+                     select changed_time, max(changed_time) over (order by version) as newest from changes
+                 ) c where changed_time < newest";
+    assert_eq!(sql(&database, times).await, Some(0));
+    let ahead =
+        "select count(*) from resources where created_time > clock_timestamp() + interval '50 minutes'";
+    assert_eq!(sql(&database, ahead).await, Some(3));
+    // Reports are judged by the clock.
+    let heard = "select count(*) from reports where last_report_time > clock_timestamp()";
+    assert_eq!(sql(&database, heard).await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_many_megabytes_are_committed() {
+    let database = Postgres::shared().database().await;
+    let replica = Replica::open(database.url()).await;
+    let ids = replica.clusters(16).await;
+    for round in ["a", "b"] {
+        let patch = json!({"spec": {"text": round.repeat(1_000_000)}});
+        let patches = ids.iter().map(|id| replica.patch(*id, patch.clone()));
+        for patched in join_all(patches).await {
+            patched.unwrap();
+        }
+    }
+    assert_gapless(&database).await;
+}

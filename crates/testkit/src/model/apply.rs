@@ -16,7 +16,7 @@ pub struct Learned {
     /// The id of the resource that was made; the model invents one without it.
     pub id: Option<String>,
     /// The `updated_time` that a creation, PATCH or DELETE gave; without it the model's own clock ticks. For a
-    /// report: the server's present, which only the older conditions look at.
+    /// report: the server's present.
     pub time: Option<DateTime<Utc>>,
 }
 

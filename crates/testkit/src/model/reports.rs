@@ -106,8 +106,8 @@ fn is_valid(report: &Report) -> bool {
 }
 
 impl Model {
-    /// Takes a report in. `now` matters to the older conditions only. Gives the row met and the stored report as
-    /// the API answers it, and adds the resources that it removed.
+    /// Takes a report in that arrives at `now`, which is its time if it says a later one. Gives the row met and the stored
+    /// report as the API answers it, and adds the resources that it removed.
     pub(super) fn report(
         &mut self,
         slot: Slot,
@@ -115,6 +115,8 @@ impl Model {
         now: Option<DateTime<Utc>>,
         removed: &mut Vec<Slot>,
     ) -> (ReportRule, Option<Value>) {
+        let observed_time = now.map_or(report.observed_time, |now| report.observed_time.min(now));
+        let report = &Report { observed_time, ..report.clone() };
         let rule = ReportRule::of(report, self.state(slot));
         let Some(state) = self.state_mut(slot).filter(|_| rule.is_stored()) else { return (rule, None) };
         let stored = store(report, state.reports.get(&report.adapter));

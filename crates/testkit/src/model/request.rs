@@ -59,8 +59,8 @@ pub struct Report {
     pub adapter: String,
     /// `observed_generation`.
     pub observed_generation: u64,
-    /// `observed_time`, possibly finer than a microsecond. The model does not know the present, so it does not
-    /// refuse one that lies ahead of it.
+    /// `observed_time`, possibly finer than a microsecond. The model does not refuse one that lies far ahead of the
+    /// present.
     pub observed_time: DateTime<Utc>,
     /// `conditions`, in the order sent.
     pub conditions: Vec<ReportCondition>,

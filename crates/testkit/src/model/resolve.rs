@@ -127,9 +127,10 @@ impl Model {
             GenerationChoice::Future => current + 1,
             GenerationChoice::Zero => 0,
         };
-        let base = stored.map(|stored| stored.reported).or(state.map(|state| state.created));
+        let base = stored.map(|stored| stored.reported);
+        let first = || state.map_or(self.clock, |state| state.created) - self.lag;
         Some(Report {
-            observed_time: resolve_time(base.unwrap_or(self.clock), choice.observed),
+            observed_time: resolve_time(base.unwrap_or_else(first), choice.observed),
             observed_generation,
             conditions: resolve_conditions(choice, state),
             data: choice.data.map(free_object),

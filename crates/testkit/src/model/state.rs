@@ -120,6 +120,10 @@ impl Entry {
     }
 }
 
+/// The times of reports grow by up to a second and a half a step, while a server needs a moment for one. With 100 steps
+/// none gets ahead of the server's clock, which would store its own time.
+const LAG: TimeDelta = TimeDelta::seconds(150);
+
 /// The oracle: the state that a correct server has after the requests applied so far.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -128,6 +132,8 @@ pub struct Model {
     pub(super) entries: Vec<Entry>,
     /// The latest time seen; the source of times where none is given.
     pub(super) clock: DateTime<Utc>,
+    /// By how much the first report on a resource was made before its creation.
+    pub(super) lag: TimeDelta,
 }
 
 impl Model {
@@ -135,13 +141,20 @@ impl Model {
     pub fn new(kinds: Kinds) -> Self {
         // 2025-01-01T00:00:00Z, so that a model without a server has readable times.
         let clock = DateTime::UNIX_EPOCH + TimeDelta::seconds(1_735_689_600);
-        Self { kinds, legacy: false, entries: Vec::new(), clock }
+        Self { kinds, legacy: false, entries: Vec::new(), clock, lag: LAG }
     }
 
     /// The same with the older conditions `Available` and `Ready`. Members of theirs that the rules leave open are
     /// absent from what the model expects: compare with [`super::mismatches`].
     pub fn with_legacy_conditions(kinds: Kinds) -> Self {
         Self { legacy: true, ..Self::new(kinds) }
+    }
+
+    /// The same with first reports that were made when their resources were, for a server whose steps take longer than
+    /// the times of reports grow.
+    #[must_use]
+    pub fn without_lag(self) -> Self {
+        Self { lag: TimeDelta::zero(), ..self }
     }
 
     /// The kinds in force.

@@ -12,11 +12,11 @@ use super::operation::{
     Operation, ReportChoice, Target,
 };
 
-/// A second and a half: with 100 steps no report gets further ahead of the clock than a server allows.
+/// A second and a half.
 const LONGEST_STEP: u32 = 1_500_000;
 
 /// Histories of 1 to `max_len` steps over these kinds. Against a real server keep `max_len` at 100 or below: report
-/// times grow by up to a second and a half a step, and a server refuses what lies five minutes ahead.
+/// times grow by up to a second and a half a step, and a server stores its own time instead of one that lies ahead.
 pub fn operations(kinds: &Kinds, max_len: usize) -> impl Strategy<Value = Vec<Operation>> + use<> {
     let max_len = max_len.max(1);
     let scene = prop_oneof![

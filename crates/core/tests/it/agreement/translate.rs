@@ -74,7 +74,7 @@ fn submission(report: &Report) -> Option<Submission> {
     (report.observed_generation > 0).then(|| Submission {
         adapter: report.adapter.as_str().into(),
         observed_generation: i64::try_from(report.observed_generation).unwrap(),
-        observed_time: Timestamp::from(report.observed_time),
+        observed_time: Some(Timestamp::from(report.observed_time)),
         conditions: report
             .conditions
             .iter()

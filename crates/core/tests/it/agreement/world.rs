@@ -26,7 +26,7 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(rulebook: Rulebook, model: Model) -> Self {
         let database = Database::new(Arc::new(rulebook));
-        Self { database, older: None, model, seconds: 1_800_000_000 }
+        Self { database, older: None, model: model.without_lag(), seconds: 1_800_000_000 }
     }
 
     /// The same beside a store with the older conditions.

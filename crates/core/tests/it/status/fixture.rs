@@ -157,7 +157,7 @@ impl Fixture {
 
     /// A report that arrives a second after the adapter looked.
     pub(super) fn report(&mut self, id: ResourceId, report: TestReport) -> Result<Reported, Error> {
-        let observed = (report.0.observed_time.micros() - at(0).micros()) / 1_000_000;
+        let observed = (report.0.observed_time.unwrap().micros() - at(0).micros()) / 1_000_000;
         self.report_at(id, report, observed + 1)
     }
 

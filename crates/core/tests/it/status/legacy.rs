@@ -44,7 +44,7 @@ fn play(events: &[Event]) -> (Fixture, ResourceId) {
     for event in events {
         match event.clone() {
             Report(report) => {
-                let arrives = (report.0.observed_time.micros() - at(0).micros()) / 1_000_000 + 5;
+                let arrives = (report.0.observed_time.unwrap().micros() - at(0).micros()) / 1_000_000 + 5;
                 fixture.report_at(id, report, arrives).unwrap();
             }
             Change(second) => fixture.change(id, second),

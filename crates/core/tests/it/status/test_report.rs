@@ -12,7 +12,7 @@ pub(super) fn test_report(adapter: &str, generation: i64, second: i64) -> TestRe
     TestReport(Submission {
         adapter: adapter.into(),
         observed_generation: generation,
-        observed_time: at(second),
+        observed_time: Some(at(second)),
         conditions: ["Available", "Applied", "Health"].map(finding).into(),
         data: RawJson::from_value(&json!({})),
         metadata: None,

@@ -17,6 +17,14 @@ const STEPS: &str = "select number, name from schema_migrations order by number"
 /// What it says when all steps are done.
 const APPLIED: [[&str; 2]; 1] = [["1", "0001_baseline"]];
 
+/// The number of the schema then.
+const NEWEST: usize = APPLIED.len();
+
+/// All steps.
+fn names() -> String {
+    APPLIED.map(|[_, name]| name).join(", ")
+}
+
 #[tokio::test]
 async fn ten_servers_on_one_empty_postgres_migrate_it_once() {
     migrate_once(Installation::empty(Backend::Postgres).await, 10).await;
@@ -81,19 +89,19 @@ async fn operators_who_migrate_at_the_same_time_all_succeed(installation: &Insta
     let mut said: Vec<_> = operators.join_all().await.into_iter().map(|ended| ended.stdout).collect();
     said.sort();
     let first = said.remove(0);
-    assert_eq!(first, "schema 1: applied 0001_baseline\n");
-    assert_eq!(said, ["schema 1: nothing to do\n"; 15]);
+    assert_eq!(first, format!("schema {NEWEST}: applied {}\n", names()));
+    assert_eq!(said, vec![format!("schema {NEWEST}: nothing to do\n"); 15]);
 }
 
 /// Replicas of the release before go on, and restart, while and after the next one has migrated.
 async fn a_server_starts_on_the_schema_of_the_next_release(installation: &Installation) {
     let mut server = installation.serve().start().await.unwrap();
     create_cluster(&server.api(), "before").await;
-    installation
-        .execute(
-            "insert into schema_migrations (number, name, compatible_from) values (2, '0002_of_the_next', 1)",
-        )
-        .await;
+    let next = NEWEST + 1;
+    let step = format!(
+        "insert into schema_migrations (number, name, compatible_from) values ({next}, 'of_the_next', 1)"
+    );
+    installation.execute(&step).await;
     installation.execute("alter table resources add column of_the_next text").await;
     create_cluster(&server.api(), "meanwhile").await;
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
@@ -108,7 +116,10 @@ async fn a_server_starts_on_the_schema_of_the_next_release(installation: &Instal
     create_cluster(&server.api(), "after").await;
     assert_eq!(server.terminate().await.unwrap().code(), Some(0));
     let migrate = Program::new().run(&["migrate", "--database-url", &installation.url()]).await;
-    assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), "schema 2: nothing to do\n"));
+    assert_eq!(
+        (migrate.code, migrate.stdout.as_str()),
+        (Some(0), &*format!("schema {next}: nothing to do\n"))
+    );
 }
 
 async fn a_newer_schema_that_needs_a_newer_release_is_refused(installation: &Installation) {
@@ -119,16 +130,18 @@ async fn a_newer_schema_that_needs_a_newer_release_is_refused(installation: &Ins
     )
     .await;
 
-    const REFUSAL: &str = "error: the database's schema is number 999, but this release knows only up to 1, and \
+    let refusal_text = format!(
+        "error: the database's schema is number 999, but this release knows only up to {NEWEST}, and \
          step 0999_from_the_future works only with releases that know 998: it was written by a newer hyperfleet. \
-         Run that release, or restore a backup made before the upgrade";
+         Run that release, or restore a backup made before the upgrade"
+    );
     for launch in [installation.serve(), installation.serve().env("HYPERFLEET_DATABASE_MIGRATE", "manual")] {
         let refused = refusal(launch).await;
-        assert!(refused.contains("exit status: 1") && refused.contains(REFUSAL), "{refused}");
+        assert!(refused.contains("exit status: 1") && refused.contains(&refusal_text), "{refused}");
     }
     let migrate = Program::new().run(&["migrate", "--database-url", &installation.url()]).await;
     assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(1), ""));
-    assert_eq!(migrate.stderr, format!("{REFUSAL}\n"));
+    assert_eq!(migrate.stderr, format!("{refusal_text}\n"));
 }
 
 async fn a_database_whose_steps_have_other_names_is_refused(installation: &Installation) {
@@ -148,17 +161,23 @@ async fn manual_migrations_are_left_to_the_operator(installation: &Installation)
     let refused = refusal(serve()).await;
     assert!(
         refused.contains("exit status: 1")
-            && refused.contains(
-                "error: the database's schema is number 0 and lacks 1 of this release's steps (0001_baseline): \
-                 run `hyperfleet migrate`, or set database.migrate: auto"
-            ),
+            && refused.contains(&format!(
+                "error: the database's schema is number 0 and lacks {NEWEST} of this release's steps ({}): \
+                 run `hyperfleet migrate`, or set database.migrate: auto",
+                names()
+            )),
         "{refused}"
     );
 
     let operator = Program::new().env("HYPERFLEET_DATABASE_URL", &installation.url());
-    for said in ["schema 1: applied 0001_baseline\n", "schema 1: nothing to do\n"] {
+    for said in [format!("applied {}", names()), "nothing to do".to_owned()] {
         let migrate = operator.run(&["migrate"]).await;
-        assert_eq!((migrate.code, migrate.stdout.as_str()), (Some(0), said), "{}", migrate.stderr);
+        assert_eq!(
+            (migrate.code, migrate.stdout),
+            (Some(0), format!("schema {NEWEST}: {said}\n")),
+            "{}",
+            migrate.stderr
+        );
     }
     let server = serve().start().await.unwrap();
     create_cluster(&server.api(), "first").await;

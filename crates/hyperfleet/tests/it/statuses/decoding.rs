@@ -78,7 +78,7 @@ async fn a_time_may_be_five_minutes_ahead_and_no_more(app: &App) {
 
     let near = in_seconds(270);
     let kept = app.report(&cluster, &report("validator", 1, "True", &near)).await.expect_status(201).json();
-    assert_eq!(kept["last_report_time"], near);
+    assert!(text(&kept["last_report_time"]) <= &*in_seconds(0), "stored as of its arrival: {kept}");
 }
 
 async fn a_time_may_have_any_offset_and_any_age(app: &App) {

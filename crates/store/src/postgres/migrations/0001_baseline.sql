@@ -1,8 +1,10 @@
 -- One row: the newest version. A writer locks it before its first read and holds it through its commit, so
--- versions are in commit order and every decision is made on committed state.
+-- versions are in commit order and every decision is made on committed state. `changed_time` is the time of the newest
+-- change: later changes have no earlier time, whatever the clock says.
 create table feed (
     singleton boolean primary key default true check (singleton),
-    version bigint not null
+    version bigint not null,
+    changed_time timestamptz
 );
 insert into feed (version) values (0);
 

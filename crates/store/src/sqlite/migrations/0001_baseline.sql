@@ -4,7 +4,8 @@
 -- One row: the newest version.
 create table feed (
     singleton integer primary key default 1 check (singleton = 1),
-    version integer not null
+    version integer not null,
+    changed_time integer
 );
 insert into feed (version) values (0);
 

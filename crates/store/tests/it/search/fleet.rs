@@ -146,7 +146,7 @@ impl Fleet {
                 let submission = Submission {
                     adapter: (*adapter).into(),
                     observed_generation: (target?.generation - behind).max(1),
-                    observed_time: *time,
+                    observed_time: Some(*time),
                     conditions: findings.clone(),
                     data: RawJson::from_stored("{}"),
                     metadata: None,
@@ -173,7 +173,7 @@ impl Fleet {
                 let submission = Submission {
                     adapter: stored.adapter.clone(),
                     observed_generation: stored.observed_generation,
-                    observed_time: later.min(latest()),
+                    observed_time: Some(later.min(latest())),
                     conditions: stored.conditions.iter().map(finding).collect(),
                     data: stored.data.clone(),
                     metadata: None,

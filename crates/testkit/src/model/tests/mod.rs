@@ -100,8 +100,10 @@ impl Fixture {
         expected
     }
 
+    /// A report that arrives a second after the adapter looked.
     fn report(&mut self, slot: Slot, report: Report) -> Expected {
-        self.act(slot, Action::Report(report), 0)
+        let arrival = (report.observed_time - at(0)).num_seconds() + 1;
+        self.act(slot, Action::Report(report), arrival)
     }
 
     /// A plain report that must be stored.
