@@ -197,7 +197,7 @@ async fn answers_under_overload_are_true(installation: &Installation) {
 async fn an_unread_answer_holds_no_permit(installation: &Installation) {
     // More than sockets hold, so that the answer is on its way until the client reads it.
     const LARGE: usize = 1_000_000;
-    const MANY: usize = 20;
+    const MANY: usize = 15;
     let server = narrow(installation, 2).await;
     for number in 0..MANY {
         let body = json!({"kind": "Cluster", "name": format!("large-{number}"), "spec": {"text": "x".repeat(LARGE)}});

@@ -138,7 +138,7 @@ async fn a_timeline_of_large_changes_ends_early_and_tokens_lead_through_all(app:
     let route = format!("{}/timeline", href(&cluster));
     let (all, sizes) = by_tokens(app, &route, 500).await;
     assert_eq!(all.len(), timeline_size(app, &route).await);
-    assert!(sizes.len() >= 4 && sizes[0] >= 3, "{sizes:?}");
+    assert!(sizes.len() >= 4, "{sizes:?}");
     let refused = app.get(&format!("{route}?pageSize=500&page=2")).await.expect_status(400);
     assert_eq!(refused.problem_code(), "HYPERFLEET-VAL-004");
     for (number, items) in all.chunks(1).enumerate() {
