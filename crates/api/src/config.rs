@@ -312,3 +312,4 @@ fn logging(settings: &Settings) -> Logging {
 
 #[cfg(test)]
 mod tests;
+            secrets: settings.secrets(),

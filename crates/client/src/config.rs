@@ -1,7 +1,7 @@
 //! How the API is reached, as settings below `clients.hyperfleet_api`. A role that talks to the API puts [`KEYS`] into
 //! its own table and reads the view from its settings.
 
-use hyperfleet_service::settings::{Faults, Form, Key, Settings as Configured, key};
+use hyperfleet_service::settings::{Faults, Form, Key, Secret, Settings as Configured, key};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ const HEADERS: &str = "clients.hyperfleet_api.headers";
 /// The keys below `clients.hyperfleet_api`.
 #[rustfmt::skip]
 pub const KEYS: &[Key] = &[
-    key("clients.hyperfleet_api.base_url", Form::NonEmpty, "http://localhost:8000", "Where the API is."),
+    Key { secret: Secret::Url, ..key("clients.hyperfleet_api.base_url", Form::NonEmpty, "http://localhost:8000", "Where the API is.") },
     key("clients.hyperfleet_api.timeout", Form::SOME_TIME, "10s", "Time for one answer of the API."),
     key("clients.hyperfleet_api.ca_file", Form::Text, "", "File of certificate authorities to trust, in PEM; empty for those of the system."),
-    key(HEADERS, Form::Structured, "{}", "Headers of every request, such as the one that marks a system caller where there are tenants."),
+    Key { secret: Secret::Values, ..key(HEADERS, Form::Structured, "{}", "Headers of every request, such as the one that marks a system caller where there are tenants.") },
     key("clients.hyperfleet_api.auth.token_path", Form::Text, "", "File with the token for the API."),
     key("clients.hyperfleet_api.auth.token_cache_ttl", Form::SOME_TIME, "5m", "How long a token is used before its file is read again."),
 ];

@@ -14,6 +14,7 @@ use async_nats::jetstream::stream::{Config as StreamConfig, StorageType, Stream}
 use async_nats::jetstream::{AckKind, Context, Message as Received};
 use async_nats::{Client, ConnectOptions, HeaderMap, ServerAddr, Subscriber};
 use futures_util::StreamExt as _;
+use percent_encoding::percent_decode_str;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -45,15 +46,39 @@ pub(crate) struct Nats {
     known: Arc<Mutex<Vec<String>>>,
 }
 
+/// The login of a URL: a user with a password, or a token.
+#[derive(PartialEq, Eq)]
+struct Login {
+    user: String,
+    password: Option<String>,
+}
+
+/// The servers of a list of URLs, and their login. The client would not use a login of an address, but log it.
+fn servers(urls: &str) -> Result<(Vec<ServerAddr>, Option<Login>), String> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let (mut servers, mut logins) = (Vec::new(), Vec::new());
+    for url in urls.split(',') {
+        let server = ServerAddr::from_str(url.trim()).map_err(|error| error.to_string())?;
+        let password = server.password().map(decoded);
+        logins.extend(server.username().map(|user| Login { user: decoded(user), password }));
+        let mut url = server.into_inner();
+        // Both fail only for addresses without a host, which are none.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        servers.push(ServerAddr::from_url(url).map_err(|error| error.to_string())?);
+    }
+    logins.dedup();
+    if logins.len() > 1 {
+        return Err("all servers must have the same login".to_owned());
+    }
+    Ok((servers, logins.pop()))
+}
+
 impl Nats {
     pub(crate) async fn open(config: &config::Nats) -> Result<Self, BrokerError> {
         let wrong = |why: String| BrokerError::Configuration(why);
-        let servers: Vec<ServerAddr> = config
-            .url
-            .split(',')
-            .map(|url| ServerAddr::from_str(url.trim()))
-            .collect::<Result<_, _>>()
-            .map_err(|error| wrong(format!("broker.nats.url: {error}")))?;
+        let (servers, login) =
+            servers(&config.url).map_err(|error| wrong(format!("broker.nats.url: {error}")))?;
         if !is_subject(&config.subject_prefix) {
             return Err(wrong("broker.nats.subject_prefix must be words with dots between them".to_owned()));
         }
@@ -63,6 +88,11 @@ impl Nats {
             .max_reconnects(None)
             .reconnect_delay_callback(|failures| reconnect_after(u32::try_from(failures).unwrap_or(u32::MAX)))
             .event_callback(|event| async move { tracing::info!(%event, "NATS") });
+        options = match login {
+            Some(Login { user, password: Some(password) }) => options.user_and_password(user, password),
+            Some(Login { user: token, password: None }) => options.token(token),
+            None => options,
+        };
         if let Some(file) = &config.ca_file {
             options = options.add_root_certificates(file.clone());
         }

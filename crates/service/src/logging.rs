@@ -23,8 +23,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use background_writer::BackgroundWriter;
 use layer::Lines;
 pub(crate) use masking::MASK;
-pub use masking::Masking;
-pub(crate) use masking::without_url_password;
+pub(crate) use masking::url_secrets;
+pub use masking::{Masking, Secrets, without_url_secrets};
 
 use crate::settings::Settings;
 
@@ -64,15 +64,14 @@ pub struct LogConfig {
 }
 
 impl LogConfig {
-    /// By the keys below `log` of a role's table, which must allow only words that parse; nothing but what is always
-    /// hidden is hidden.
+    /// By the keys below `log` of a role's table, which must allow only words that parse.
     pub fn below_log(settings: &Settings, component: &str, version: &str) -> Self {
         const REASON: &str = "the table allows only words that parse";
         Self {
             level: settings.text("log.level").parse().expect(REASON),
             format: settings.text("log.format").parse().expect(REASON),
             output: settings.text("log.output").parse().expect(REASON),
-            masking: Masking { enabled: true, headers: Vec::new(), fields: Vec::new() },
+            masking: Masking::usual(settings.secrets()),
             component: component.to_owned(),
             version: version.to_owned(),
             hostname: machine_name(),

@@ -18,6 +18,8 @@ pub use form::{Form, Value, parse_duration};
 pub use print::{example, markdown, without_effect};
 pub use sources::{Source, Sources, environment};
 
+use crate::logging::{MASK, Secrets, url_secrets, without_url_secrets};
+
 /// Start of the name of every environment variable that is read.
 const ENVIRONMENT_PREFIX: &str = "HYPERFLEET_";
 
@@ -49,8 +51,10 @@ pub const fn key(path: &'static str, form: Form, default: &'static str, doc: &'s
 pub enum Secret {
     /// All of it.
     No,
-    /// A URL without its password.
-    UrlPassword,
+    /// A URL without its password, or without its user where that may be a token; a subtree without such in its texts.
+    Url,
+    /// The names of a mapping, without its values.
+    Values,
     /// Nothing.
     Whole,
 }
@@ -97,8 +101,24 @@ impl Key {
         match self.secret {
             Secret::No => text.to_owned(),
             _ if text.is_empty() => String::new(),
-            Secret::UrlPassword => crate::logging::without_url_password(text),
-            Secret::Whole => crate::logging::MASK.to_owned(),
+            Secret::Url => without_url_secrets(text),
+            Secret::Values | Secret::Whole => MASK.to_owned(),
+        }
+    }
+
+    /// A subtree as it may be shown.
+    fn shown_tree(&self, tree: &Json) -> Json {
+        match (self.secret, tree) {
+            (Secret::No, _) | (Secret::Url, Json::Null | Json::Bool(_) | Json::Number(_)) => tree.clone(),
+            (Secret::Url, Json::String(text)) => self.shown(text).into(),
+            (Secret::Url, Json::Array(items)) => items.iter().map(|item| self.shown_tree(item)).collect(),
+            (Secret::Url, Json::Object(members)) => {
+                members.iter().map(|(name, value)| (name.clone(), self.shown_tree(value))).collect()
+            }
+            (Secret::Values, Json::Object(members)) => {
+                members.keys().map(|name| (name.clone(), Json::from(MASK))).collect()
+            }
+            (Secret::Values | Secret::Whole, _) => Json::from(MASK),
         }
     }
 }
@@ -244,6 +264,23 @@ impl Settings {
         }
     }
 
+    /// The secrets among the values, for logs to hide.
+    pub fn secrets(&self) -> Secrets {
+        let mut secrets = Vec::new();
+        for Entry { key, value, .. } in &self.entries {
+            match (key.secret, value) {
+                (Secret::No, _) => {}
+                (Secret::Whole, Value::Text(text)) => secrets.push(text.as_str()),
+                (Secret::Url, Value::Text(text)) => secrets.extend(url_secrets(text)),
+                (Secret::Values, Value::Structured(Json::Object(members))) => {
+                    secrets.extend(members.values().filter_map(Json::as_str));
+                }
+                (Secret::Url | Secret::Values | Secret::Whole, _) => {}
+            }
+        }
+        Secrets::of(secrets)
+    }
+
     /// A fault of the value at `path`, for rules that span keys or that the form cannot say.
     pub fn fault(&self, path: &str, rule: impl Into<String>) -> Fault {
         let entry = self.entry(path);
@@ -310,7 +347,8 @@ impl Settings {
                 }
             }
             other => {
-                let given = Some(faults::cut(&other.to_string()));
+                // A text may be a secret one level too high.
+                let given = (!other.is_string()).then(|| faults::cut(&other.to_string()));
                 faults.push(fault(path.to_owned(), "must be a mapping of keys", given));
             }
         }
@@ -320,7 +358,10 @@ impl Settings {
         let Some(entry) = self.entry_mut(path).filter(|_| !json.is_null()) else { return };
         let given = match &json {
             Json::String(text) => faults::quote(&entry.key.shown(text)),
-            other => entry.key.shown(&faults::cut(&other.to_string())),
+            other => match entry.key.shown_tree(other) {
+                Json::String(shown) => shown,
+                shown => faults::cut(&shown.to_string()),
+            },
         };
         match entry.key.form.read_json(json) {
             Ok(value) => (entry.value, entry.source) = (value, source),

@@ -24,12 +24,18 @@ impl Nats {
     /// When it is not installed or does not start.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Nats> = OnceLock::new();
-        SHARED.get_or_init(|| Self::launch().expect("the shared test broker must start"))
+        SHARED.get_or_init(|| Self::launch(&[]).expect("the shared test broker must start"))
     }
 
     /// A server of its own.
     pub async fn start() -> Result<Self> {
-        tokio::task::spawn_blocking(Self::launch).await?
+        Self::start_with(&[]).await
+    }
+
+    /// A server of its own with further arguments, such as a token that it demands.
+    pub async fn start_with(arguments: &[&str]) -> Result<Self> {
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        tokio::task::spawn_blocking(move || Self::launch(&arguments)).await?
     }
 
     /// The address for `broker.nats.url`.
@@ -47,14 +53,15 @@ impl Nats {
         tokio::task::block_in_place(|| self.process.start(|| self.answers()))
     }
 
-    fn launch() -> Result<Self> {
+    fn launch(arguments: &[String]) -> Result<Self> {
         let server = program("nats-server", &["/usr/sbin"])?;
         let [port] = free_ports()?;
         let process = Process::prepare("hf-nats-", "", |directory| {
             let mut command = Command::new(server);
             command
                 .args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"])
-                .arg(directory.join("data"));
+                .arg(directory.join("data"))
+                .args(arguments);
             Ok(command)
         })?;
         let nats = Self { process, port };

@@ -84,7 +84,7 @@ pub static KEYS: &[Key] = &[
     key("server.limits.queue", count(1_000_000), "4096", "Most writes waiting for a commit; further ones are answered with 503."),
     key("server.openapi_schema_path", Form::Text, "", "OpenAPI document with the components that specs must fit; empty accepts every spec."),
     key("server.jwt.enabled", Form::Bool, "true", "Require a valid token on every request; false only behind a proxy that authenticates, or on loopback."),
-    key("server.jwt.configs", Form::Structured, ISSUERS, "The issuers of tokens that are accepted."),
+    Key { secret: Secret::Url, ..key("server.jwt.configs", Form::Structured, ISSUERS, "The issuers of tokens that are accepted.") },
     key("server.tenant.enabled", Form::Bool, "false", "Keep tenants apart, by headers that a trusted proxy sets."),
     key("server.tenant.system_header", Form::Text, "", "Header that marks a system caller with `true`: it sees all tenants and may only report."),
     key("server.tenant.dimensions", Form::Structured, DIMENSIONS, "The headers that make up a tenant."),
@@ -100,7 +100,7 @@ pub static KEYS: &[Key] = &[
     key("server.rate_limit.reports.per_second", count(1_000_000), "1000", "Sustained reports a second for each caller."),
     key("server.rate_limit.reports.burst", count(1_000_000), "2000", "Reports in a burst."),
 
-    secret("database.url", Secret::UrlPassword, "`sqlite:<path>`, `sqlite::memory:` or `postgres://…`; empty uses `database.host`, and without that `sqlite:./hyperfleet.db`."),
+    secret("database.url", Secret::Url, "`sqlite:<path>`, `sqlite::memory:` or `postgres://…`; empty uses `database.host`, and without that `sqlite:./hyperfleet.db`."),
     key("database.host", Form::Text, "", "Host of a PostgreSQL server, or the directory of its socket; not together with `database.url`."),
     key("database.port", Form::Integer { min: 1, max: 65_535 }, "5432", "Port of the server at `database.host`."),
     key("database.name", Form::NonEmpty, "hyperfleet", "Database on the server at `database.host`."),

@@ -1,6 +1,7 @@
 //! Settings that are lists of mappings: each entry is read on its own, and a faulty member is reported and left out, so
 //! that one start reports the faults of every entry.
 
+use hyperfleet_service::logging::without_url_secrets;
 use hyperfleet_service::settings::Settings;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
@@ -66,7 +67,8 @@ pub(super) fn read_entry<T: DeserializeOwned + Default>(
         }
         let rule = match (rule, given) {
             (Some(rule), Some(given)) => {
-                let given: String = given.to_string().chars().take(SHOWN_CHARS).collect();
+                let given: String =
+                    without_url_secrets(&given.to_string()).chars().take(SHOWN_CHARS).collect();
                 format!("{rule}, not {given}")
             }
             _ => error.inner().to_string(),

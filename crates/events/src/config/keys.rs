@@ -11,7 +11,7 @@ const fn accepted(path: &'static str, form: Form, default: &'static str) -> Key 
 }
 
 const fn url(path: &'static str, default: &'static str, doc: &'static str) -> Key {
-    Key { path, form: Form::NonEmpty, default, doc, secret: Secret::UrlPassword }
+    Key { path, form: Form::NonEmpty, default, doc, secret: Secret::Url }
 }
 
 const fn number(min: i64, max: i64) -> Form {
@@ -24,7 +24,11 @@ pub(super) const KINDS: &[&str] = &["memory", "nats", "rabbitmq", "googlepubsub"
 /// The keys below `broker` and `subscriber`.
 pub const KEYS: &[Key] = &[
     key("broker.type", Form::Choice(KINDS), "memory", "What carries events."),
-    url("broker.nats.url", "nats://localhost:4222", "Servers of NATS, separated by commas."),
+    url(
+        "broker.nats.url",
+        "nats://localhost:4222",
+        "Servers of NATS, separated by commas, with one login: `nats://user:password@…` or `nats://token@…`.",
+    ),
     key(
         "broker.nats.stream",
         Form::NonEmpty,

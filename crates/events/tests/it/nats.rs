@@ -58,3 +58,29 @@ async fn a_broker_can_be_opened_and_subscribed_to_before_its_server_is_up() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_login_of_the_url_is_used() {
+    for (demanded, given) in [
+        (&["--auth", "a-token"][..], "a-token"),
+        (&["--user", "me", "--pass", "p@ss:word"], "me:p%40ss%3Aword"),
+    ] {
+        let server = Nats::start_with(demanded).await.unwrap();
+        let world = world(&server.url().replace("nats://", &format!("nats://{given}@"))).await;
+        let mut subscription = world.subscribe("s", &options()).await;
+        world.publish("a").await;
+        assert_eq!(resource(&next(&mut subscription).await.event), "a");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_with_several_logins_are_refused_without_telling_them() {
+    let config = World::config(
+        &[("broker.type", "nats"), ("broker.nats.url", "nats://secret@a,nats://other@b")],
+        None,
+    );
+    let refused = hyperfleet_events::Broker::open(&config, hyperfleet_events::Metrics::default()).await;
+    let text = refused.err().unwrap().to_string();
+    assert!(text.contains("broker.nats.url: all servers must have the same login"), "{text}");
+    assert!(!text.contains("secret") && !text.contains("other"), "{text}");
+}

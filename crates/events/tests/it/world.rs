@@ -20,11 +20,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) async fn of(settings: &[(&str, &str)], emulator: Option<String>) -> Self {
+    pub(crate) fn config(settings: &[(&str, &str)], emulator: Option<String>) -> BrokerConfig {
         let flags = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let mut sources = Sources { flags, ..Sources::default() };
         sources.environment.extend(emulator.map(|host| ("PUBSUB_EMULATOR_HOST".to_owned(), host)));
-        let config = BrokerConfig::load(sources).unwrap();
+        BrokerConfig::load(sources).unwrap()
+    }
+
+    pub(crate) async fn of(settings: &[(&str, &str)], emulator: Option<String>) -> Self {
+        let config = Self::config(settings, emulator);
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);
         let broker = Broker::open(&config, metrics).await.unwrap();

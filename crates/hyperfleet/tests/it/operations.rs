@@ -17,6 +17,7 @@ mod overload;
 pub(crate) mod program;
 mod shutdown;
 mod silence;
+mod secrets;
 mod tls;
 mod unreadable;
 

@@ -1,6 +1,6 @@
-//! Masks secrets: by the name of a field, header or JSON member, and by patterns in free text (`password=…`, `token:
-//! …`, `Bearer …`, `scheme://user:password@`). In doubt it masks too much. It runs on every logged string, so text
-//! without a secret is not copied.
+//! Masks secrets: the secrets of the settings wherever they occur, others by the name of a field, header or JSON member,
+//! and by patterns in free text (`password=…`, `token: …`, `Bearer …`, `scheme://user:password@`). In doubt it masks too
+//! much. It runs on every logged string, so text without a secret is not copied.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,9 +21,62 @@ pub struct Masking {
     pub headers: Vec<String>,
     /// Fields and JSON members that are hidden.
     pub fields: Vec<String>,
+    /// What is hidden wherever it occurs.
+    pub secrets: Secrets,
+}
+
+/// Texts that no line may hold, such as the passwords of the settings. Libraries log them in forms of their own.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(Vec<String>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(MASK)
+    }
+}
+
+/// Shorter secrets would hide parts of words everywhere. Only names and patterns hide them.
+const SHORTEST: usize = 4;
+
+impl Secrets {
+    /// These texts, also as they stand in a URL and in debugging output.
+    pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
+        let mut all = Vec::new();
+        for text in texts {
+            let decoded = percent_encoding::percent_decode_str(text).decode_utf8_lossy();
+            all.extend([text, &decoded].map(str::to_owned));
+            all.extend([text, &decoded].map(|text| text.escape_debug().to_string()));
+        }
+        all.retain(|text| text.len() >= SHORTEST);
+        // The longest first, because one secret may hold another.
+        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        all.dedup();
+        Self(all)
+    }
+
+    fn hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut shown = Cow::Borrowed(text);
+        for secret in &self.0 {
+            if shown.contains(secret) {
+                shown = Cow::Owned(shown.replace(secret, MASK));
+            }
+        }
+        shown
+    }
 }
 
 impl Masking {
+    /// Hides these secrets, and what the usual names hold.
+    pub fn usual(secrets: Secrets) -> Self {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Self {
+            enabled: true,
+            headers: names(&["Authorization", "Cookie", "X-API-Key", "Proxy-Authorization"]),
+            fields: names(&["password", "secret", "token", "api_key"]),
+            secrets,
+        }
+    }
+
     /// Whether a field of this name is hidden.
     pub fn field(&self, name: &str) -> bool {
         self.enabled && self.fields.iter().any(|field| ends_with_words(name, field))
@@ -61,6 +114,13 @@ impl Masking {
         if !self.enabled {
             return Cow::Borrowed(text);
         }
+        match self.secrets.hidden(text) {
+            Cow::Borrowed(text) => self.by_pattern(text),
+            Cow::Owned(text) => Cow::Owned(self.by_pattern(&text).into_owned()),
+        }
+    }
+
+    fn by_pattern<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = String::new();
         let (mut copied, mut at) = (0, 0);
         while let Some(offset) = memchr3(b'=', b':', b' ', &text.as_bytes()[at..]) {
@@ -84,7 +144,7 @@ impl Masking {
     fn secret_at(&self, text: &str, mark: usize) -> Option<Range<usize>> {
         let (before, after) = (&text[..mark], &text[mark + 1..]);
         if text[mark..].starts_with("://") {
-            return url_password(text, mark + 3);
+            return url_secret(text, mark + 3, last_word(before));
         }
         if text[mark..].starts_with(' ') {
             let word = last_word(before);
@@ -105,17 +165,37 @@ impl Masking {
     }
 }
 
-/// A URL that may be shown: without its password, wherever it stands. Unlike in free text the
-/// bounds are known, so even a password with unescaped `/`, `@` or spaces is found.
-pub(crate) fn without_url_password(url: &str) -> String {
+/// A URL, or a list of them, that may be shown: without its password, or without its user where that may be a token.
+/// Unlike in free text the bounds are known, so even a password with unescaped `/`, `@` or spaces is found.
+pub fn without_url_secrets(url: &str) -> String {
     let mut shown = url.to_owned();
-    if let (Some(scheme), Some(at)) = (url.find("://"), url.rfind('@'))
-        && let Some(colon) = url.get(scheme + 3..at).and_then(|user| user.find(':'))
-    {
-        shown.replace_range(scheme + 3 + colon + 1..at, MASK);
+    if let Some(range) = url_login(url) {
+        let login = &url[range.clone()];
+        let several = login.contains("://") || login.contains('@') && login.contains(',');
+        let password = login.find(':').filter(|_| !several).map_or(0, |colon| colon + 1);
+        shown.replace_range(range.start + password..range.end, MASK);
     }
     let fields = vec!["password".to_owned()];
-    Masking { enabled: true, headers: Vec::new(), fields }.text(&shown).into_owned()
+    Masking { enabled: true, headers: Vec::new(), fields, secrets: Secrets::default() }
+        .by_pattern(&shown)
+        .into_owned()
+}
+
+/// What a URL, or a list of them, holds and must not be shown.
+pub(crate) fn url_secrets(urls: &str) -> Vec<&str> {
+    // A comma may also be part of a password.
+    let logins = urls.split(',').chain([urls]).filter_map(|url| Some(&url[url_login(url)?]));
+    let secrets = logins.map(|login| login.split_once(':').map_or(login, |(_, password)| password));
+    let parameters = urls.split(['?', '&']).filter_map(|parameter| parameter.split_once('='));
+    let passwords = parameters.filter(|(name, _)| name.ends_with("password")).map(|(_, value)| value);
+    secrets.chain(passwords).collect()
+}
+
+/// Where user and password stand, or from the first to the last of a list.
+fn url_login(url: &str) -> Option<Range<usize>> {
+    let start = url.find("://").map_or(0, |scheme| scheme + 3);
+    let start = start + url.get(start..)?.len() - url[start..].trim_start().len();
+    url.rfind('@').filter(|at| *at > start).map(|at| start..at)
 }
 
 /// Whether `name` is `words`, or ends with it at the start of a word.
@@ -185,11 +265,18 @@ fn quoted(text: &str, start: usize, quote: &str) -> Range<usize> {
     start..text.len()
 }
 
-/// The password in the part of a URL that starts at `from`, behind `://`.
-fn url_password(text: &str, from: usize) -> Option<Range<usize>> {
+/// Schemes of NATS, where a user without a password is a token.
+const TOKEN_SCHEMES: [&str; 4] = ["nats", "tls", "ws", "wss"];
+
+/// The password in the part of a URL that starts at `from`, behind `://`, or its token.
+fn url_secret(text: &str, from: usize, scheme: &str) -> Option<Range<usize>> {
     let rest = &text[from..];
     let url = &rest[..rest.find(|c: char| c.is_whitespace() || "\"'<>".contains(c)).unwrap_or(rest.len())];
     let authority = &url[..url.find(['/', '?', '#']).unwrap_or(url.len())];
+    let token = authority.find('@').filter(|_| TOKEN_SCHEMES.contains(&scheme));
+    if let Some(at) = token.filter(|at| !authority[..*at].contains(':')) {
+        return Some(from..from + at);
+    }
     let colon = authority.find(':')?;
     let at = authority.rfind('@').or_else(|| {
         // No `@` where it belongs: either host and port, or a password that was not encoded.

@@ -10,6 +10,7 @@ fn masking() -> Masking {
         enabled: true,
         headers: ["Authorization", "Cookie"].map(str::to_owned).into(),
         fields: ["password", "secret", "token", "api_key"].map(str::to_owned).into(),
+        secrets: Secrets::of(["s3cret@place", "a\"b%2Dc"]),
     }
 }
 
@@ -223,6 +224,9 @@ fn free_text_loses_its_secrets() {
         ("amqp://é:ü@host token=é", "amqp://é:***@host token=***"),
         ("hyperfleet::token::Check at src/token.rs:12:5", "hyperfleet::token::Check at src/token.rs:12:5"),
         ("password=", "password="),
+        ("nats://T0KEN@h:4222, nats://me:pw@h", "nats://***@h:4222, nats://me:***@h"),
+        ("ServerAddr(Url { username: \"s3cret@place\" })", "ServerAddr(Url { username: \"***\" })"),
+        ("PLAIN \\0me\\0a\\\"b-c, a\"b-c or a\"b%2Dc", "PLAIN \\0me\\0***, *** or ***"),
         ("password=\"unclosed", "password=***"),
     ] {
         assert_eq!(masking().text(given), shown);
@@ -230,6 +234,26 @@ fn free_text_loses_its_secrets() {
     let off = Masking { enabled: false, ..masking() };
     assert_eq!(off.text("password=x"), "password=x");
     assert_eq!(off.header("Cookie", "x"), "x");
+}
+
+#[test]
+fn a_configured_url_is_shown_without_its_secrets() {
+    for (given, shown) in [
+        ("nats://localhost:4222", "nats://localhost:4222"),
+        ("nats://T0KEN@h:4222", "nats://***@h:4222"),
+        ("T0KEN@h:4222", "***@h:4222"),
+        ("nats://me:pw@h:4222", "nats://me:***@h:4222"),
+        ("nats://T0KEN@a, nats://me:pw@b:4222", "nats://***@b:4222"),
+        ("nats://a,me:pw@b", "nats://a,me:***@b"),
+        ("postgres://me:p@s/w, x@db/fleet?password=more&a=b", "postgres://***@db/fleet?password=***&a=b"),
+        ("postgres://me:p@s/w@db/fleet", "postgres://me:***@db/fleet"),
+        ("amqp://me:pw@h:5672/%2f", "amqp://me:***@h:5672/%2f"),
+    ] {
+        assert_eq!(without_url_secrets(given), shown);
+        for secret in ["T0KEN", "pw", "p@s/w", "more"].into_iter().filter(|secret| given.contains(secret)) {
+            assert!(url_secrets(given).iter().any(|found| found.contains(secret)), "{secret} of {given}");
+        }
+    }
 }
 
 #[test]

@@ -75,10 +75,10 @@ enum Written {
 fn written(key: &Key, value: &Value) -> Written {
     match value {
         Value::Text(text) => Written::Inline(yaml::scalar(&key.shown(text))),
-        Value::Structured(tree) => match yaml::inline(tree) {
-            Some(text) => Written::Inline(text),
-            None => Written::Block(yaml::block(tree, 0)),
-        },
+        Value::Structured(tree) => {
+            let tree = key.shown_tree(tree);
+            yaml::inline(&tree).map_or_else(|| Written::Block(yaml::block(&tree, 0)), Written::Inline)
+        }
         other => Written::Inline(other.to_string()),
     }
 }

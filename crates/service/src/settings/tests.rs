@@ -7,7 +7,7 @@ static TABLE: &[Key] = &[
     key("server.port", Form::Integer { min: 0, max: 65_535 }, "8000", "Port."),
     key("server.timeouts.read", Form::Duration { min: Duration::from_millis(1) }, "30s", "Time."),
     key("server.tls.enabled", Form::Bool, "false", "TLS."),
-    Key { secret: Secret::UrlPassword, ..key("database.url", Form::Text, "", "URL.") },
+    Key { secret: Secret::Url, ..key("database.url", Form::Text, "", "URL.") },
     Key { secret: Secret::Whole, ..key("database.password", Form::Text, "", "Password.") },
     Key { secret: Secret::Whole, ..key("database.pin", Form::Integer { min: 0, max: 9 }, "0", "Pin.") },
     key("logging.level", Form::Choice(&["info", "debug"]), "info", "Level."),
