@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyperfleet_core::rules::ReportLimits;
 use hyperfleet_core::{Catalog, Contract, EntityDescriptor};
 use hyperfleet_service::listener::Bind;
 use hyperfleet_service::logging::{Format, LogConfig, Masking, Output, machine_name};
@@ -92,6 +93,8 @@ pub struct Limits {
     pub requests_in_flight: usize,
     /// Most writes that wait for a commit.
     pub queue: usize,
+    /// Most reports on a resource.
+    pub reports: ReportLimits,
 }
 
 /// The database and how it is used.
@@ -192,6 +195,10 @@ impl Config {
                 connections: settings.integer("server.limits.connections"),
                 requests_in_flight: settings.integer("server.limits.requests_in_flight"),
                 queue: settings.integer("server.limits.queue"),
+                reports: ReportLimits {
+                    count: settings.integer("server.limits.reports_per_resource"),
+                    bytes: settings.integer("server.limits.report_bytes_per_resource"),
+                },
             },
             openapi_schema_path: settings.some_text("server.openapi_schema_path").map(Into::into),
         };
@@ -306,10 +313,10 @@ fn logging(settings: &Settings) -> Logging {
             enabled: settings.bool("logging.masking.enabled"),
             headers: settings.list("logging.masking.headers").to_vec(),
             fields: settings.list("logging.masking.fields").to_vec(),
+            secrets: settings.secrets(),
         },
     }
 }
 
 #[cfg(test)]
 mod tests;
-            secrets: settings.secrets(),

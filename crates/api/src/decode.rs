@@ -230,6 +230,7 @@ mod tests {
             catalog,
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
+            report_limits: hyperfleet_core::rules::ReportLimits::default(),
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,

@@ -219,6 +219,7 @@ fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         legacy_conditions: config.compatibility.legacy_conditions,
         tenancy: config.access.tenancy.is_some(),
         base: router::BASE,
+        report_limits: config.server.limits.reports,
     })
 }
 

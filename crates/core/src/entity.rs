@@ -86,6 +86,13 @@ pub struct Entity {
     pub name_len: RangeInclusive<usize>,
 }
 
+impl Entity {
+    /// Whether it requires this adapter.
+    pub fn requires(&self, adapter: &str) -> bool {
+        self.required_adapters.iter().any(|name| name == adapter)
+    }
+}
+
 /// The owning side of a child kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parent {
@@ -172,9 +179,14 @@ impl Catalog {
         self.entities.iter().find(|entity| *entity.kind == *kind)
     }
 
-    /// Whether any kind has conditions that are lifted out of reports.
+    /// Whether any kind has conditions by rules.
     pub fn has_mappings(&self) -> bool {
         self.entities.iter().any(|entity| !entity.mappings.is_empty())
+    }
+
+    /// Whether the rules of a kind read reports.
+    pub fn reads_reports(&self, kind: &str) -> bool {
+        self.get(kind).is_some_and(|entity| entity.mappings.iter().any(crate::Mapping::reads_reports))
     }
 
     /// The adapters that any kind requires, each once.

@@ -20,6 +20,9 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 /// What an expression can see.
 const VARIABLES: [&str; 2] = ["statuses", "resource"];
 
+/// The same without the reports.
+const WITHOUT_REPORTS: [&str; 1] = ["resource"];
+
 /// One entry of an entity's `conditions` as configuration writes it, not yet checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -135,6 +138,12 @@ impl Mapping {
         .to_string()
     }
 
+    /// Whether any of its expressions reads reports.
+    pub(crate) fn reads_reports(&self) -> bool {
+        let expressions = [Some(&self.when), Some(&self.status), self.reason.as_ref(), self.message.as_ref()];
+        expressions.into_iter().flatten().any(|expression| !expression.needs_only(&WITHOUT_REPORTS))
+    }
+
     /// The condition, if there is one.
     fn condition(&self, scope: &Scope<'_>) -> Result<Option<MappedCondition>, String> {
         match evaluate_part("when", &self.when, scope)? {
@@ -165,7 +174,7 @@ impl Mapping {
 
 /// Evaluates every rule on its own. `statuses` are the reports as the rules see them, `resource` the
 /// resource as the API returns it.
-pub(crate) fn evaluate(mappings: &[Mapping], statuses: &Value, resource: &Value) -> Mapped {
+pub(crate) fn evaluate(mappings: &[&Mapping], statuses: &Value, resource: &Value) -> Mapped {
     let scope = Scope::new().with("statuses", statuses).with("resource", resource);
     let mut mapped = Mapped::default();
     for mapping in mappings {
@@ -237,7 +246,7 @@ mod tests {
 
     fn map(rules: &[ConditionDescriptor]) -> Mapped {
         let mappings: Vec<_> = rules.iter().map(|rule| Mapping::compile(rule).unwrap()).collect();
-        evaluate(&mappings, &statuses(), &resource())
+        evaluate(&mappings.iter().collect::<Vec<_>>(), &statuses(), &resource())
     }
 
     fn condition(when: &str, status: &str, reason: &str, message: &str) -> (Status, String, String) {
@@ -372,7 +381,7 @@ mod tests {
         let list = json!((0..1_000).collect::<Vec<_>>());
         let endless =
             rule("statuses.all(a, statuses.all(b, statuses.all(c, a + b + c >= 0)))", "true", "''", "''");
-        let mapped = evaluate(&[Mapping::compile(&endless).unwrap()], &list, &Value::Null);
+        let mapped = evaluate(&[&Mapping::compile(&endless).unwrap()], &list, &Value::Null);
         assert_eq!(mapped.failures[0].cause, "when: takes more than 50000 steps");
     }
 

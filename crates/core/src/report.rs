@@ -228,6 +228,12 @@ impl Submission {
         Recorded { report, changes }
     }
 
+    /// At least as much as its record takes by [`Report::printed_size`].
+    pub(crate) fn printed_size(&self) -> usize {
+        let conditions = self.conditions.iter().map(|c| (&c.kind, &c.reason, &c.message));
+        printed_size(&self.adapter, conditions, &self.data, self.metadata.as_ref())
+    }
+
     /// Whether it says what `before` says, in the same words.
     fn repeats(&self, before: &Report) -> bool {
         self.observed_generation == before.observed_generation
@@ -328,11 +334,8 @@ impl Report {
 
     /// About how long it is when it is printed.
     pub fn printed_size(&self) -> usize {
-        let words = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
-        let condition = |c: &ReportedCondition| c.kind.len() + words(&c.reason) + words(&c.message) + 128;
-        let metadata = self.metadata.as_ref().map_or(0, |metadata| metadata.as_str().len());
-        let conditions = self.conditions.iter().map(condition).sum::<usize>();
-        self.adapter.len() + conditions + self.data.as_str().len() + metadata + 256
+        let conditions = self.conditions.iter().map(|c| (&c.kind, &c.reason, &c.message));
+        printed_size(&self.adapter, conditions, &self.data, self.metadata.as_ref())
     }
 
     /// Whether the two differ in nothing but times.
@@ -362,6 +365,22 @@ impl Report {
             time: self.last_report_time,
         }
     }
+}
+
+/// Type, reason and message of a condition.
+type Words<'a> = (&'a Arc<str>, &'a Option<Arc<str>>, &'a Option<Arc<str>>);
+
+fn printed_size<'a>(
+    adapter: &str,
+    conditions: impl Iterator<Item = Words<'a>>,
+    data: &RawJson,
+    metadata: Option<&RawJson>,
+) -> usize {
+    let length = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+    let conditions =
+        conditions.map(|(kind, reason, message)| kind.len() + length(reason) + length(message) + 128);
+    let metadata = metadata.map_or(0, |metadata| metadata.as_str().len());
+    adapter.len() + conditions.sum::<usize>() + data.as_str().len() + metadata + 256
 }
 
 #[cfg(test)]

@@ -68,6 +68,11 @@ impl Expression {
         })
     }
 
+    /// Whether it reads no variable but these.
+    pub fn needs_only(&self, variables: &[&str]) -> bool {
+        parse::parse(&self.source, variables).is_ok()
+    }
+
     /// Its source text.
     pub fn source(&self) -> &str {
         &self.source

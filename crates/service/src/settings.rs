@@ -269,13 +269,12 @@ impl Settings {
         let mut secrets = Vec::new();
         for Entry { key, value, .. } in &self.entries {
             match (key.secret, value) {
-                (Secret::No, _) => {}
                 (Secret::Whole, Value::Text(text)) => secrets.push(text.as_str()),
                 (Secret::Url, Value::Text(text)) => secrets.extend(url_secrets(text)),
                 (Secret::Values, Value::Structured(Json::Object(members))) => {
                     secrets.extend(members.values().filter_map(Json::as_str));
                 }
-                (Secret::Url | Secret::Values | Secret::Whole, _) => {}
+                _ => {}
             }
         }
         Secrets::of(secrets)

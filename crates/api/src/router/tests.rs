@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, StatusCode};
-use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::rules::{ReportLimits, Rulebook};
 use hyperfleet_core::{Catalog, Contract, EntityDescriptor, ResponseBudget, SpecSchemas};
 use hyperfleet_service::build_info::BuildInfo;
 use hyperfleet_service::health::Health;
@@ -26,6 +26,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         catalog,
         schemas,
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,

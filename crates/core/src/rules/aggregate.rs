@@ -19,8 +19,8 @@ use crate::{
 pub(super) struct AggregationInput<'a> {
     /// The summaries of its adapters.
     pub(super) summaries: Latest<'a>,
-    /// The whole reports, which only mapped conditions look at.
-    pub(super) reports: Vec<&'a Report>,
+    /// The whole reports, which only mapped conditions look at; `None` if they are too large to be read.
+    pub(super) reports: Option<Vec<&'a Report>>,
     /// The children that are left, by kind.
     pub(super) children: &'a BTreeMap<Arc<str>, usize>,
     /// The report that is the reason for computing.
@@ -36,7 +36,7 @@ impl<'a> AggregationInput<'a> {
         static NO_CHILDREN: BTreeMap<Arc<str>, usize> = BTreeMap::new();
         Self {
             summaries: Latest { stored: &NO_SUMMARIES, newest: None },
-            reports: Vec::new(),
+            reports: Some(Vec::new()),
             children: &NO_CHILDREN,
             cause: None,
             now,
@@ -52,7 +52,7 @@ impl<'a> AggregationInput<'a> {
     ) -> Self {
         Self {
             summaries: Latest { stored: set.summaries(resource.id), newest: None },
-            reports: set.reports(resource.id).collect(),
+            reports: set.reports(resource.id),
             children,
             cause: None,
             now,
@@ -104,7 +104,7 @@ pub(super) fn refresh(
             resource,
             &conditions,
             &facts,
-            &input.reports,
+            input.reports.as_deref(),
             previous,
         )?
     };

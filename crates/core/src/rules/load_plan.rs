@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::WorkingSet;
-use crate::{AccessScope, Command, Fingerprint, Intent, NameScope, ResourceId, ResourcePath};
+use super::{Rulebook, WorkingSet};
+use crate::{
+    AccessScope, Catalog, Command, Fingerprint, Intent, NameScope, ResourceId, ResourcePath, SubmitReport,
+};
 
 /// The rows to load before a batch is decided.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,10 @@ pub struct LoadPlan {
     pub statuses: BTreeSet<ResourceId>,
     /// Stored reports to load whole: resource and adapter.
     pub reports: BTreeSet<(ResourceId, Arc<str>)>,
+    /// Resources whose reports are measured: the size of each is loaded.
+    pub measured: BTreeSet<ResourceId>,
+    /// If the reports on a resource take more bytes together, rules read none of them.
+    pub report_bytes: usize,
     /// Active names to look up: kind, scope of the name, name.
     pub names: BTreeSet<(Arc<str>, NameScope, String)>,
     /// Idempotency keys of requests that may have been executed before.
@@ -31,8 +37,8 @@ pub struct LoadPlan {
 
 impl LoadPlan {
     /// The rows that `commands` can touch.
-    pub fn of<'a>(commands: impl IntoIterator<Item = &'a Command>) -> Self {
-        let mut plan = Self::default();
+    pub fn of<'a>(rulebook: &Rulebook, commands: impl IntoIterator<Item = &'a Command>) -> Self {
+        let mut plan = Self { report_bytes: rulebook.report_limits.bytes, ..Self::default() };
         let mut patched = Vec::new();
         for command in commands {
             let scope = &command.caller.scope;
@@ -59,6 +65,9 @@ impl LoadPlan {
                     if let Some(id) = ResourceId::parse(&submit.target.id) {
                         plan.statuses.insert(id);
                         plan.reports.insert((id, submit.submission.adapter.clone()));
+                        if !always_fits(rulebook, submit) {
+                            plan.measured.insert(id);
+                        }
                     }
                 }
                 Intent::Recompute(ids) => plan.statuses.extend(ids),
@@ -69,6 +78,16 @@ impl LoadPlan {
             plan.trees.entry(id).and_modify(|scopes| scopes.push(scope.clone()));
         }
         plan
+    }
+
+    /// The loaded resources whose reports rules read whole: their conditions may be computed, by rules that read reports.
+    /// `all` if trees or owners were loaded, because the conditions of any resource of a tree may be computed.
+    pub fn read_whole(&self, catalog: &Catalog, set: &WorkingSet, all: bool) -> Vec<ResourceId> {
+        let computed = set.loaded().filter(|resource| all || self.statuses.contains(&resource.id));
+        computed
+            .filter(|resource| catalog.reads_reports(&resource.kind))
+            .map(|resource| resource.id)
+            .collect()
     }
 
     /// The trees to load, once the resources by id are in `set`. A resource that no scope sees cannot be labelled into
@@ -96,4 +115,12 @@ impl LoadPlan {
     fn path(&mut self, ancestors: &[(Arc<str>, String)]) {
         self.ids.extend(ancestors.iter().filter_map(|(_, id)| ResourceId::parse(id)));
     }
+}
+
+/// Whether a report fits without knowing the other reports. A path without a kind does not tell.
+fn always_fits(rulebook: &Rulebook, SubmitReport { target, submission }: &SubmitReport) -> bool {
+    let entity = target.kind.as_ref().and_then(|kind| rulebook.catalog.get(kind));
+    entity.is_some_and(|entity| {
+        rulebook.report_limits.always_fits(entity, &submission.adapter, submission.printed_size())
+    })
 }

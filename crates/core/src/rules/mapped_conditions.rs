@@ -8,39 +8,35 @@ use super::facts::{ConditionContent, Facts};
 use crate::mapping::{self, Mapping, MappingFailure};
 use crate::{Condition, Entity, Error, RawJson, Report, ReportedStatus, Resource};
 
-/// The most data of all reports on a resource that rules look at: reading it holds up other writes.
-const MAX_DATA_BYTES: usize = 4 << 20;
-
 #[derive(Default)]
 pub(super) struct Mapped {
     pub(super) conditions: Vec<Condition>,
     pub(super) failures: Vec<MappingFailure>,
 }
 
-/// The mapped conditions of `resource`, by type. `computed` are its other conditions, already of now.
+/// The mapped conditions of `resource`, by type. `computed` are its other conditions, already of now. `reports` is `None`
+/// if they are too large to be read; then the conditions of rules that read reports are left out.
 pub(super) fn conditions<'a>(
     rulebook: &Rulebook,
     entity: &Entity,
     resource: &Resource,
     computed: &[Condition],
     facts: &Facts<'_>,
-    reports: &[&Report],
+    reports: Option<&[&Report]>,
     previous: impl Fn(&str) -> Option<&'a Condition>,
 ) -> Result<Mapped, Error> {
-    let data: usize = reports.iter().map(|report| report.data.as_str().len()).sum();
-    if data > MAX_DATA_BYTES {
-        let cause = format!(
-            "the reports hold {data} bytes of data, more than the {MAX_DATA_BYTES} that rules look at"
-        );
-        let failure = |mapping: &Mapping| MappingFailure { kind: mapping.kind.clone(), cause: cause.clone() };
-        return Ok(Mapped {
-            conditions: Vec::new(),
-            failures: entity.mappings.iter().map(failure).collect(),
-        });
-    }
     let resource = Resource { conditions: RawJson::from_value(&computed), ..resource.clone() };
     let resource = rulebook.view().value(&resource)?;
-    let outcome = mapping::evaluate(&entity.mappings, &statuses(reports)?, &resource);
+    let (unreadable, readable): (Vec<&Mapping>, Vec<&Mapping>) =
+        entity.mappings.iter().partition(|mapping| reports.is_none() && mapping.reads_reports());
+    let mut outcome = mapping::evaluate(&readable, &statuses(reports.unwrap_or_default())?, &resource);
+    outcome.failures.extend(unreadable.into_iter().map(|mapping| MappingFailure {
+        kind: mapping.kind.clone(),
+        cause: format!(
+            "the reports take more than {} bytes, so no rule reads them",
+            rulebook.report_limits.bytes
+        ),
+    }));
     let last_updated_time = facts.cause.map_or(facts.changed, |report| report.time(facts.now));
     let conditions = outcome
         .conditions

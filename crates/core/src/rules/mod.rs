@@ -21,6 +21,7 @@ mod recompute;
 mod reconciled;
 mod removal;
 mod report;
+mod report_limits;
 mod working_set;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use load_plan::LoadPlan;
 pub use report::Reported;
 pub use working_set::{Outcome, ResourceKey, SkippedCondition, WorkingSet};
 
+pub use report_limits::ReportLimits;
 /// Increased when the rules compute other conditions from the same reports than before.
 const RULES: u32 = 1;
 
@@ -50,6 +52,8 @@ pub struct Rulebook {
     pub max_member_bytes: usize,
     /// The API contract in force.
     pub contract: Contract,
+    /// The bounds of the reports on one resource.
+    pub report_limits: ReportLimits,
     /// Whether the conditions of the first API revision are computed too.
     pub legacy_conditions: bool,
     /// Whether tenants are isolated from each other.

@@ -64,6 +64,7 @@ pub(super) fn decide(
     };
     let Recorded { report, changes: documents } = submission.record(stored, now);
     let changes_report = stored.is_none_or(|stored| !report.has_same_content(stored));
+    rulebook.report_limits.check(entity, &report, set.report_sizes(current.id))?;
 
     let summary = report.summary();
     let summaries = Latest { stored: set.summaries(current.id), newest: Some(&summary) };
@@ -87,9 +88,12 @@ pub(super) fn decide(
 
     let mut resource = current.clone();
     let refreshed = if aggregates {
-        let others = set.reports(current.id).filter(|other| other.adapter != report.adapter);
-        let mut reports: Vec<&Report> = others.chain([&report]).collect();
-        reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+        let reports = set.reports(current.id).map(|mut reports| {
+            reports.retain(|other| other.adapter != report.adapter);
+            reports.push(&report);
+            reports.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+            reports
+        });
         let input =
             AggregationInput { summaries, reports, children: &children, cause: Some(submission), now };
         aggregate::refresh(rulebook, entity, &mut resource, &input)?

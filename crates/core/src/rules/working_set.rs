@@ -25,6 +25,10 @@ pub struct WorkingSet {
     referrers: IdMap<BTreeSet<ResourceId>>,
     summaries: IdMap<ReportSummaries>,
     reports: IdMap<ByAdapter<Report>>,
+    /// The size of every stored report, of resources that the load plan measures.
+    report_sizes: IdMap<BTreeMap<Arc<str>, usize>>,
+    /// Resources whose reports are too large to be read.
+    oversized: IdSet,
     /// Resources that were loaded without spec and references.
     without_spec: IdSet,
     /// The state before the batch of every resource that a decision touched; `None` if it did not exist.
@@ -148,6 +152,21 @@ impl WorkingSet {
         self.reports.entry(resource).or_default().insert(report);
     }
 
+    /// Adds that the sizes of all reports on a resource are known.
+    pub fn load_measured(&mut self, resource: ResourceId) {
+        self.report_sizes.entry(resource).or_default();
+    }
+
+    /// Adds the size of an adapter's stored report.
+    pub fn load_report_size(&mut self, resource: ResourceId, adapter: Arc<str>, bytes: usize) {
+        self.report_sizes.entry(resource).or_default().insert(adapter, bytes);
+    }
+
+    /// Adds that the reports on a resource are too large to be read.
+    pub fn load_oversized(&mut self, resource: ResourceId) {
+        self.oversized.insert(resource);
+    }
+
     /// Adds the recorded response of an idempotency key.
     pub fn load_idempotency_record(&mut self, key: Fingerprint, answer: IdempotencyRecord) {
         self.idempotency_records.insert(key, answer);
@@ -203,9 +222,16 @@ impl WorkingSet {
         self.reports.get(&resource)?.get(adapter)
     }
 
-    /// The loaded reports on a resource, by adapter.
-    pub(super) fn reports(&self, resource: ResourceId) -> impl Iterator<Item = &Report> {
-        self.reports.get(&resource).into_iter().flat_map(ByAdapter::iter)
+    /// The loaded reports on a resource, by adapter; `None` if they are too large to be read.
+    pub(super) fn reports(&self, resource: ResourceId) -> Option<Vec<&Report>> {
+        let reports = || self.reports.get(&resource).into_iter().flat_map(ByAdapter::iter).collect();
+        (!self.oversized.contains(&resource)).then(reports)
+    }
+
+    /// The sizes of the reports on a resource, by adapter, if the load plan measures them.
+    pub(super) fn report_sizes(&self, resource: ResourceId) -> &BTreeMap<Arc<str>, usize> {
+        static NONE: BTreeMap<Arc<str>, usize> = BTreeMap::new();
+        self.report_sizes.get(&resource).unwrap_or(&NONE)
     }
 
     /// The report summaries of a resource's adapters.
@@ -286,6 +312,7 @@ impl WorkingSet {
                 self.children.remove(&resource.id);
                 self.summaries.remove(&resource.id);
                 self.reports.remove(&resource.id);
+                self.report_sizes.remove(&resource.id);
             } else {
                 self.put(resource.clone());
             }
@@ -293,6 +320,9 @@ impl WorkingSet {
         }
         if let Some((id, report)) = decision.report.filter(|(id, _)| self.resources.contains_key(id)) {
             self.summaries.entry(id).or_default().insert(report.summary());
+            if let Some(sizes) = self.report_sizes.get_mut(&id) {
+                sizes.insert(report.adapter.clone(), report.printed_size());
+            }
             let key = (id, report.adapter.clone());
             let before = self.reports.entry(id).or_default().insert(report);
             self.reported.entry(key).or_insert(before);

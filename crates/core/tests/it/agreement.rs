@@ -9,7 +9,7 @@ mod older;
 mod translate;
 mod world;
 
-use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::rules::{ReportLimits, Rulebook};
 use hyperfleet_core::{AccessScope, Caller, Catalog, Command, Contract, Intent, ResourceId, SpecSchemas};
 use hyperfleet_testkit::model::{Kinds, Model, Operation, operations};
 use older::Older;
@@ -40,6 +40,7 @@ fn rulebook(kinds: &Kinds, legacy_conditions: bool) -> Rulebook {
         catalog: Catalog::new(descriptors).unwrap().into(),
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions,
         tenancy: false,

@@ -49,7 +49,7 @@ impl Database {
 
     /// Decides the commands on one working set, as a committer does, and keeps the result.
     pub(crate) fn run(&mut self, commands: &[Command], now: Timestamp) -> Vec<Result<Outcome, Error>> {
-        let mut loaded = self.load(&LoadPlan::of(commands));
+        let mut loaded = self.load(&LoadPlan::of(&self.rulebook, commands));
         self.commit(commands, &mut loaded, now)
     }
 
@@ -204,7 +204,7 @@ impl Database {
                 set.load_name(kind.clone(), place.clone(), name.clone(), holder.id);
             }
         }
-        self.load_reports(&catalog, &needs.reports, &computed, &mut set);
+        self.load_reports(&catalog, needs, &computed, &mut set);
         let light = if catalog.has_mappings() { BTreeSet::new() } else { light };
         Loaded { set, light }
     }
@@ -230,14 +230,22 @@ impl Database {
     fn load_reports(
         &self,
         catalog: &Catalog,
-        asked: &BTreeSet<(ResourceId, Arc<str>)>,
+        needs: &LoadPlan,
         computed: &BTreeSet<ResourceId>,
         set: &mut WorkingSet,
     ) {
+        needs.measured.iter().for_each(|id| set.load_measured(*id));
         for ((id, adapter), report) in &self.reports {
             let Some(entity) = self.rows.get(id).and_then(|row| catalog.get(&row.kind)) else { continue };
-            let mapped = computed.contains(id) && !entity.mappings.is_empty();
-            if asked.contains(&(*id, adapter.clone())) || mapped {
+            if needs.measured.contains(id) {
+                set.load_report_size(*id, adapter.clone(), report.printed_size());
+            }
+            let mapped = computed.contains(id) && catalog.reads_reports(&entity.kind);
+            let fits = self.reports_on(*id).map(Report::printed_size).sum::<usize>() <= needs.report_bytes;
+            if mapped && !fits {
+                set.load_oversized(*id);
+            }
+            if needs.reports.contains(&(*id, adapter.clone())) || mapped && fits {
                 set.load_report(*id, report.clone());
             } else if computed.contains(id) && entity.required_adapters.iter().any(|name| **name == **adapter)
             {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use hyperfleet_core::rules::{Outcome, Rulebook, WorkingSet, decide};
+use hyperfleet_core::rules::{Outcome, ReportLimits, Rulebook, WorkingSet, decide};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, Create, EntityDescriptor, Error, Intent, Labels,
     Operation, Patch, PatchBody, References, Resource, ResourcePath, SpecSchemas, Timestamp, Version,
@@ -21,6 +21,7 @@ static RULEBOOK: LazyLock<Rulebook> = LazyLock::new(|| {
         catalog,
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,

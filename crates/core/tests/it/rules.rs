@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use histories::{Step, history, planting};
-use hyperfleet_core::rules::{Outcome, Rulebook};
+use hyperfleet_core::rules::{Outcome, ReportLimits, Rulebook};
 use hyperfleet_core::{
     Action, Catalog, Change, Contract, Error, Labels, Phase, References, Resource, ResourceId, SpecSchemas,
     Stamp, Timestamp,
@@ -53,6 +53,7 @@ fn empty_database() -> Database {
         catalog,
         schemas,
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,

@@ -8,16 +8,16 @@ mod crash;
 mod demo;
 mod history;
 mod idempotency;
-mod installation;
+pub(crate) mod installation;
 mod kinds;
 mod metrics;
 mod migrations;
 mod outage;
 mod overload;
 pub(crate) mod program;
+mod secrets;
 mod shutdown;
 mod silence;
-mod secrets;
 mod tls;
 mod unreadable;
 

@@ -10,6 +10,7 @@ mod deletion;
 mod dry_run;
 mod faults;
 mod legacy;
+mod limits;
 mod lists;
 mod mapped;
 mod metrics;

@@ -18,7 +18,7 @@ pub(crate) const STATUS: &str =
 
 /// What is written of a changed report, by its key.
 pub(crate) const REPORT_CHANGE: &str = "resource_id uuid, adapter text, observed_generation bigint, \
-     last_report_time timestamptz, available text, finalized boolean, reason text, message text, body bytea";
+     last_report_time timestamptz, available text, finalized boolean, reason text, message text, body bytea, bytes bigint";
 
 /// What is written of a new report.
 pub(crate) static REPORT: LazyLock<String> =
@@ -59,6 +59,18 @@ pub(crate) const READ_SUMMARY: &str =
 /// What is read of a whole report.
 pub(crate) const READ_REPORT: &str =
     "resource_id, adapter, observed_generation, last_report_time, created_time, body";
+
+/// What is read of the whole reports on the resources that `chosen` selects. Without a body if the reports on a resource
+/// take more bytes together than `most`, a parameter.
+pub(crate) fn read_reports(reports: &str, chosen: &str, most: &str) -> String {
+    let columns = READ_REPORT.replace("body", "case when total.bytes <= MOST then body end as body");
+    format!(
+        "select {} from {reports} join (
+             select resource_id as id, sum(bytes) as bytes from reports where resource_id {chosen} group by 1
+         ) total on id = resource_id",
+        columns.replace("MOST", most)
+    )
+}
 
 /// The names of columns with their types.
 pub(crate) fn typed(columns: &str) -> impl Iterator<Item = (&str, &str)> {

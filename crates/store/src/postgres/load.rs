@@ -16,7 +16,7 @@ use super::row::StoredReportTimes;
 use super::writer::bounded_silence;
 use super::writer::{Session, statements};
 use super::{row, seconds};
-use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS, READ_SUMMARY};
+use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS, READ_SUMMARY, read_reports};
 use crate::codec::idempotency;
 use crate::failure::Failure;
 
@@ -68,7 +68,8 @@ statements! {
         "select {READ_REPORT} from unnest($1::uuid[], $2::text[]) asked (id, name)
          join reports on resource_id = id and adapter = name"
     ),
-    all_reports: format!("select {READ_REPORT} from reports where resource_id = any($1)"),
+    sizes: "select resource_id, adapter, bytes from reports where resource_id = any($1)".to_owned(),
+    all_reports: read_reports("reports", "= any($1)", "$2::bigint"),
     // By resources_active_name.
     names: "select kind, owner_id, name, id, tenancy from resources
             where kind || '/' || coalesce(owner_id::text, tenancy, '') || '/' || name = any($1)
@@ -123,6 +124,7 @@ pub(super) async fn load(
     let adapters: Vec<&str> = catalog.required_adapters().collect();
     let reported: Vec<Uuid> = plan.reports.iter().map(|(id, _)| id.uuid()).collect();
     let reporters: Vec<&str> = plan.reports.iter().map(|(_, adapter)| &**adapter).collect();
+    let measured = uuids(&plan.measured);
     let names: Vec<String> =
         plan.names.iter().map(|(kind, scope, name)| format!("{kind}/{scope}/{name}")).collect();
 
@@ -133,13 +135,14 @@ pub(super) async fn load(
     let begin = format!("begin isolation level read committed; {silence}");
     let begin = async { Ok(client.batch_execute(&begin).await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
-    let ((), lock, resources, statuses, summaries, reports, names, records) = try_join!(
+    let ((), lock, resources, statuses, summaries, reports, sizes, names, records) = try_join!(
         begin,
         lock,
         ask(client, &statements.resources, ids.is_empty(), [&ids]),
         ask(client, &statements.statuses, light.is_empty(), [&light]),
         ask(client, &statements.summaries, statuses.is_empty(), [&statuses, &adapters]),
         ask(client, &statements.reports, reported.is_empty(), [&reported, &reporters]),
+        ask(client, &statements.sizes, measured.is_empty(), [&measured]),
         ask(client, &statements.names, names.is_empty(), [&names]),
         ask(client, &statements.idempotency_records, keys.is_empty(), [&keys, &kept]),
     )?;
@@ -156,6 +159,11 @@ pub(super) async fn load(
     }
     take_summaries(&summaries, &mut set, &noted)?;
     take_reports(&reports, &mut set, &noted)?;
+    plan.measured.iter().for_each(|id| set.load_measured(*id));
+    for found in &sizes {
+        let (id, bytes): (Uuid, i64) = (found.try_get("resource_id")?, found.try_get("bytes")?);
+        set.load_report_size(id.into(), found.try_get::<_, &str>("adapter")?.into(), bytes as usize);
+    }
     for found in &names {
         if let Some(entity) = catalog.get(found.try_get("kind")?) {
             let owner: Option<Uuid> = found.try_get("owner_id")?;
@@ -196,12 +204,11 @@ pub(super) async fn load(
         let summaries = client.query(&statements.summaries, &[&all, &adapters]).await?;
         take_summaries(&summaries, &mut set, &noted)?;
     }
-    if whole {
-        let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
-        let all: Vec<Uuid> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id.uuid()).collect();
-        let reports = ask(client, &statements.all_reports, all.is_empty(), [&all]).await?;
-        take_reports(&reports, &mut set, &noted)?;
-    }
+    let all = !trees.is_empty() || !finalizing.is_empty();
+    let read_whole: Vec<Uuid> = plan.read_whole(catalog, &set, all).iter().map(|id| id.uuid()).collect();
+    let most = plan.report_bytes as i64;
+    let reports = ask(client, &statements.all_reports, read_whole.is_empty(), [&read_whole, &most]).await?;
+    take_reports(&reports, &mut set, &noted)?;
     Ok((set, now))
 }
 
@@ -235,6 +242,10 @@ fn take_summaries(rows: &[Row], set: &mut WorkingSet, noted: &StoredReportTimes)
 
 fn take_reports(rows: &[Row], set: &mut WorkingSet, noted: &StoredReportTimes) -> Result<(), Failure> {
     for found in rows {
+        if found.try_get::<_, Option<&[u8]>>("body")?.is_none() {
+            set.load_oversized(found.try_get::<_, Uuid>("resource_id")?.into());
+            continue;
+        }
         let (id, report) = row::report(found)?;
         set.load_report(id, noted.applied(id, report));
     }

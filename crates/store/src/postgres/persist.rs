@@ -242,7 +242,8 @@ fn changed_reports<'a>(reports: &'a [(ResourceId, &'a Report)]) -> Result<Rows<'
         summary.message.to_string(),
     );
     rows.columns.extend(summaries.columns);
-    rows.columns.extend(rows!(reports, row => report::body(row.1)?).columns);
+    let bodies = rows!(reports, row => report::body(row.1)?, row.1.printed_size() as i64);
+    rows.columns.extend(bodies.columns);
     Ok(rows)
 }
 

@@ -223,7 +223,7 @@ pub(super) use statements;
 
 #[cfg(test)]
 mod tests {
-    use hyperfleet_core::rules::{Rulebook, decide};
+    use hyperfleet_core::rules::{ReportLimits, Rulebook, decide};
     use hyperfleet_core::{AccessScope, Caller, Command, Contract, Create, Intent, ResourceId, SpecSchemas};
     use hyperfleet_testkit::{Database, Postgres, eventually};
     use tokio::runtime::Handle;
@@ -282,6 +282,7 @@ mod tests {
             catalog: Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap()),
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
+            report_limits: ReportLimits::default(),
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
@@ -292,7 +293,7 @@ mod tests {
             crate::postgres::open(&options, rulebook.catalog.clone(), &feed, &metrics, &outage).await;
         let mut writer = opened.unwrap().1;
         let command = creation();
-        let plan = LoadPlan::of([&command]);
+        let plan = LoadPlan::of(&rulebook, [&command]);
         let decided = |mut set: WorkingSet, now| {
             let decision = decide(&rulebook, &set, &command, now).unwrap();
             set.apply(decision, &command.caller, now);

@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
 use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId, Version};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Rows};
 
 use super::{read, row};
 use crate::clock::Clock;
-use crate::codec::columns::{READ_REPORT, READ_SUMMARY};
+use crate::codec::columns::{READ_REPORT, READ_SUMMARY, read_reports};
 use crate::codec::idempotency;
 use crate::failure::Failure;
 
@@ -27,8 +28,8 @@ static SUMMARY: LazyLock<String> = LazyLock::new(|| {
 static REPORT: LazyLock<String> = LazyLock::new(|| {
     format!("select {READ_REPORT} from latest_reports where resource_id = ?1 and adapter = ?2")
 });
-static REPORTS: LazyLock<String> =
-    LazyLock::new(|| format!("select {READ_REPORT} from latest_reports where resource_id = ?1"));
+static REPORTS: LazyLock<String> = LazyLock::new(|| read_reports("latest_reports", "= ?1", "?2"));
+const SIZES: &str = "select adapter, bytes from reports where resource_id = ?1";
 
 pub(super) fn load(
     connection: &Connection,
@@ -51,8 +52,10 @@ pub(super) fn load(
         }
     }
     for (id, adapter) in &plan.reports {
-        load_reports(connection, *id, Some(adapter), set)?;
+        let mut statement = connection.prepare_cached(&REPORT)?;
+        take_reports(statement.query((id.to_string(), adapter))?, *id, set)?;
     }
+    load_sizes(connection, plan, set)?;
     load_names(connection, plan, set)?;
     load_idempotency_records(connection, plan, clock, set)?;
 
@@ -80,10 +83,9 @@ pub(super) fn load(
         recomputed.extend(set.loaded().map(|r| r.id));
     }
     load_summaries(connection, catalog, &recomputed, set)?;
-    let mapped = |kind: &str| catalog.get(kind).is_some_and(|entity| !entity.mappings.is_empty());
-    let mapped: Vec<ResourceId> = set.loaded().filter(|r| mapped(&r.kind)).map(|r| r.id).collect();
-    for id in mapped {
-        load_reports(connection, id, None, set)?;
+    for id in plan.read_whole(catalog, set, !surroundings.is_empty()) {
+        let mut statement = connection.prepare_cached(&REPORTS)?;
+        take_reports(statement.query((id.to_string(), plan.report_bytes as i64))?, id, set)?;
     }
     Ok(std::mem::take(set))
 }
@@ -120,22 +122,26 @@ fn load_summaries(
     Ok(())
 }
 
-/// The whole reports on a resource, or that of one adapter.
-fn load_reports(
-    connection: &Connection,
-    id: ResourceId,
-    adapter: Option<&str>,
-    set: &mut WorkingSet,
-) -> Result<(), Failure> {
-    let sql = if adapter.is_some() { &REPORT } else { &REPORTS };
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = match adapter {
-        Some(adapter) => statement.query((id.to_string(), adapter))?,
-        None => statement.query([id.to_string()])?,
-    };
+fn take_reports(mut rows: Rows<'_>, id: ResourceId, set: &mut WorkingSet) -> Result<(), Failure> {
     while let Some(found) = rows.next()? {
-        let report = row::report(found)?;
-        set.load_report(id, report);
+        match found.get_ref("body")? {
+            ValueRef::Null => set.load_oversized(id),
+            _ => set.load_report(id, row::report(found)?),
+        }
+    }
+    Ok(())
+}
+
+/// The sizes of the reports that are measured.
+fn load_sizes(connection: &Connection, plan: &LoadPlan, set: &mut WorkingSet) -> Result<(), Failure> {
+    let mut statement = connection.prepare_cached(SIZES)?;
+    for id in &plan.measured {
+        set.load_measured(*id);
+        let mut rows = statement.query([id.to_string()])?;
+        while let Some(found) = rows.next()? {
+            let bytes: i64 = found.get("bytes")?;
+            set.load_report_size(*id, row::text(found, "adapter")?.into(), bytes as usize);
+        }
     }
     Ok(())
 }

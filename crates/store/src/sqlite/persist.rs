@@ -236,7 +236,7 @@ fn insert_reports(connection: &Connection, reports: &[(ResourceId, &Report)]) ->
     let mut statement = connection.prepare_cached(&INSERT_REPORT)?;
     for (id, report) in reports {
         bind_report(&mut statement, *id, report)?;
-        statement.raw_bind_parameter(10, report.created_time.micros())?;
+        statement.raw_bind_parameter(11, report.created_time.micros())?;
         statement.raw_execute()?;
     }
     Ok(())
@@ -263,6 +263,7 @@ fn bind_report(statement: &mut Statement<'_>, id: ResourceId, report: &Report) -
     statement.raw_bind_parameter(7, summary.reason)?;
     statement.raw_bind_parameter(8, summary.message)?;
     statement.raw_bind_parameter(9, report::body(report)?)?;
+    statement.raw_bind_parameter(10, report.printed_size() as i64)?;
     Ok(())
 }
 

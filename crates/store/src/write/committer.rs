@@ -166,7 +166,8 @@ impl<W: Writer> Task<W> {
             return Ok(Vec::new());
         }
         let started = Instant::now();
-        let (plan, rulebook) = (LoadPlan::of(commands), &*self.rulebook);
+        let rulebook = &*self.rulebook;
+        let plan = LoadPlan::of(rulebook, commands);
         let result = self.writer.commit(&plan, |set, now| decide(rulebook, set, commands, now)).await;
         let took = started.elapsed();
         match result {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use futures_util::poll;
-use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, WorkingSet};
+use hyperfleet_core::rules::{LoadPlan, Outcome, ReportLimits, Rulebook, WorkingSet};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, ErrorKind, Intent, SpecSchemas, Timestamp, Version,
 };
@@ -95,6 +95,7 @@ impl Stage {
             catalog: Arc::new(Catalog::new(Vec::new()).unwrap()),
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
+            report_limits: ReportLimits::default(),
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,

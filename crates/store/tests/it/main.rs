@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hyperfleet_core::rules::{Outcome, Rulebook};
+use hyperfleet_core::rules::{Outcome, ReportLimits, Rulebook};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, Create, Delete, Error, ErrorKind, Finding, Intent,
     MANDATORY, RawJson, ReportedStatus, Reservation, Resource, ResourceId, SpecSchemas, Submission,
@@ -50,6 +50,7 @@ impl Embedded {
             catalog,
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
+            report_limits: ReportLimits::default(),
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,

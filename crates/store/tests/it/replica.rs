@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
+use hyperfleet_core::rules::{Outcome, ReportLimits, Reported, Rulebook};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Condition, ConditionDescriptor, Contract, Create,
     EntityDescriptor, Error, Finding, Intent, MANDATORY, Patch, PatchBody, RawJson, Report, ReportedStatus,
@@ -63,6 +63,7 @@ impl Replica {
             catalog: Arc::new(Catalog::new(vec![cluster]).unwrap()),
             schemas: SpecSchemas::default(),
             max_member_bytes: 1 << 20,
+            report_limits: ReportLimits::default(),
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,

@@ -54,7 +54,7 @@ fn relabel(id: ResourceId) -> Command {
 fn descendants_of_a_resource_outside_of_the_access_scope_are_not_loaded() {
     let (mut database, [cluster, _]) = tree();
     let loaded = |database: &Database| {
-        let needs = LoadPlan::of(&[delete(database, cluster)]);
+        let needs = LoadPlan::of(&database.rulebook, &[delete(database, cluster)]);
         let loaded = database.load(&needs);
         loaded.set.loaded().map(|resource| resource.id).collect::<BTreeSet<_>>().len()
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hyperfleet_core::rules::{Outcome, Reported, Rulebook};
+use hyperfleet_core::rules::{Outcome, ReportLimits, Reported, Rulebook};
 use hyperfleet_core::{
     AccessScope, Action, Caller, Catalog, Change, Command, Contract, Create, Delete, EntityDescriptor, Error,
     ForceDelete, Intent, Patch, PatchBody, Report, Resource, ResourceId, ResourcePath, SpecSchemas,
@@ -46,6 +46,7 @@ pub(super) fn rulebook(kinds: &[EntityDescriptor]) -> Rulebook {
         catalog,
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,

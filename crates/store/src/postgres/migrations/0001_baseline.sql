@@ -76,8 +76,9 @@ create table resource_references (
 -- Searches by reference, and deletions that must wait for referrers.
 create index resource_references_by_target on resource_references (target_id, ref_type);
 
--- One row per resource and adapter. Aggregation reads the columns before `body`; `body` is the compressed
--- conditions, data and metadata (codec/compression.rs).
+-- One row per resource and adapter. Aggregation reads the columns before `bytes`, the size of the report
+-- before compression, which bounds the reports on a resource; `body` is the compressed conditions, data and metadata
+-- (codec/compression.rs).
 create table reports (
     resource_id uuid not null,
     adapter text collate "C" not null,
@@ -88,6 +89,7 @@ create table reports (
     available text not null,
     reason text not null,
     message text not null,
+    bytes bigint not null,
     body bytea not null,
     primary key (resource_id, adapter)
 ) with (fillfactor = 90, toast_tuple_target = 8160);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::join;
-use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::rules::{ReportLimits, Rulebook};
 use hyperfleet_core::search::{self, Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Claim, Command, Contract, Create, Delete, EntityDescriptor, Finding,
@@ -147,6 +147,7 @@ async fn open(database: &Database) -> Store {
         catalog: Arc::new(Catalog::new(vec![release, cluster]).unwrap()),
         schemas: SpecSchemas::default(),
         max_member_bytes: 1 << 20,
+        report_limits: ReportLimits::default(),
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: true,

@@ -72,6 +72,7 @@ create table reports (
     available text not null,
     reason text not null,
     message text not null,
+    bytes integer not null,
     body blob not null,
     primary key (resource_id, adapter)
 );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::rules::{ReportLimits, Rulebook};
 use hyperfleet_core::search::{Direction, Scope, SortField, TimeColumn};
 use hyperfleet_core::{
     AccessScope, Caller, Catalog, Command, Contract, Create, Delete, EntityDescriptor, ErrorKind, Finding,
@@ -67,6 +67,7 @@ impl Fleet {
                 catalog: Arc::new(catalog()),
                 schemas: SpecSchemas::default(),
                 max_member_bytes: 1 << 20,
+                report_limits: ReportLimits::default(),
                 contract,
                 legacy_conditions: true,
                 tenancy: false,
