@@ -205,6 +205,28 @@ async fn a_missing_required_spec_schema_stops_the_start() {
 }
 
 #[tokio::test]
+async fn a_spec_schema_that_cannot_be_bounded_stops_the_start() {
+    let schema = r"
+openapi: 3.1.0
+components:
+  schemas:
+    ASpec:
+      properties: {twice: {pattern: '^(.+)=\1$'}}
+      anyOf: [{type: object}, {$ref: '#/components/schemas/ASpec'}]
+";
+    let program = Program::new()
+        .file("api.yaml", schema)
+        .file("config.yaml", "server: {jwt: {enabled: false}, openapi_schema_path: api.yaml}\nentities: [{kind: A, plural: as, spec_schema_name: ASpec}]\n");
+    let ended = program.run(&["serve", "--config", "config.yaml", "--database-url", "sqlite::memory:"]).await;
+    assert_eq!(ended.code, Some(2));
+    insta::assert_snapshot!(ended.stderr, @r"
+    error: the configuration has faults:
+      entities[0].spec_schema_name: the schema 'ASpec' cannot be used: #/components/schemas/ASpec/properties/twice/pattern: a back-reference cannot be matched in bounded time
+      entities[0].spec_schema_name: the schema 'ASpec' cannot be used: #/components/schemas/ASpec: the schema refers to itself without entering a member or an item, which never ends
+    ");
+}
+
+#[tokio::test]
 async fn serve_without_a_token_issuer_names_the_remedy() {
     let ended = Program::new().run(&["serve"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""));
