@@ -11,12 +11,14 @@ mod headers;
 mod idempotency_key;
 mod pattern;
 mod refusal;
+mod schema;
 mod token;
 
 pub use accept::accept;
 pub use headers::headers;
 pub use idempotency_key::key;
 pub use pattern::like;
+pub use schema::schema;
 pub use token::token;
 
 use hyperfleet_core::search::{Filter, MAX_BYTES, Options, SearchError, parse};

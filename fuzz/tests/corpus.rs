@@ -224,3 +224,21 @@ fn keys_cut_joined_and_changed_are_taken_to_the_letter_or_refused() {
         }
     }
 }
+
+#[test]
+fn schemas_of_the_corpus_check_their_specs_when_changed_or_exchanged() {
+    let seeds: Vec<String> = corpus("schema").into_iter().map(|(_, text)| text).collect();
+    for seed in &seeds {
+        hyperfleet_fuzz::schema(seed);
+        for (before, behind) in cuts(seed) {
+            for more in ["[", "]", "0", "\"", "\\\\", "(?=", "{9}", "*"] {
+                hyperfleet_fuzz::schema(&format!("{before}{more}{behind}"));
+            }
+        }
+        for other in &seeds {
+            if let (Some((schema, _)), Some((_, spec))) = (seed.split_once('\n'), other.split_once('\n')) {
+                hyperfleet_fuzz::schema(&format!("{schema}\n{spec}"));
+            }
+        }
+    }
+}
