@@ -8,11 +8,11 @@ use std::process::{Child, Command, Stdio};
 
 /// Runs a shell script when it is dropped, or when this process ends, however it ends.
 #[derive(Debug)]
-pub(crate) struct Guard(Child);
+pub struct Guard(Child);
 
 impl Guard {
     /// Sets `script` (with `arguments` as `$1`…) on watch, run by `user` (user and group id) when given.
-    pub(crate) fn set<S: AsRef<OsStr>>(
+    pub fn set<S: AsRef<OsStr>>(
         script: &str,
         arguments: &[S],
         user: Option<(u32, u32)>,
@@ -32,7 +32,7 @@ impl Guard {
     }
 
     /// Sends the watcher home without running its script.
-    pub(crate) fn dismiss(mut self) {
+    pub fn dismiss(mut self) {
         if let Some(stdin) = self.0.stdin.as_mut() {
             // A watcher that is gone already needs no word.
             let _ = stdin.write_all(b"safe\n");

@@ -1,4 +1,4 @@
-//! What the temporary brokers share: free ports, and a server process that is killed with this one.
+//! What temporary brokers and other helpers of a test share: free ports, and a process that is killed with this one.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
@@ -31,9 +31,9 @@ pub(crate) fn program(name: &str, places: &[&str]) -> Result<PathBuf> {
         .with_context(|| format!("{name} is not installed: run `make setup`"))
 }
 
-/// A server in a process group of its own, in a directory of its own; both go with this process.
+/// A program in a process group of its own, in a directory of its own; both go with this process.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     directory: PathBuf,
     command: Mutex<Command>,
     running: Mutex<Option<(Child, Guard)>>,
@@ -41,9 +41,9 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// A directory for a server that is still to be started; `farewell` runs when all is over, with the directory
-    /// as `$1`.
-    pub(crate) fn prepare(
+    /// A directory for a program that is still to be started; `farewell` runs when all is over, with the directory
+    /// as `$1`. Output goes to the file `output` there.
+    pub fn prepare(
         prefix: &str,
         farewell: &str,
         command: impl FnOnce(&Path) -> Result<Command>,
@@ -62,7 +62,7 @@ impl Process {
     }
 
     /// Starts it, and waits until `ready`.
-    pub(crate) fn start(&self, ready: impl Fn() -> bool) -> Result<()> {
+    pub fn start(&self, ready: impl Fn() -> bool) -> Result<()> {
         let child = self.command.lock().unwrap_or_else(PoisonError::into_inner).spawn()?;
         let group = child.id().to_string();
         let guard = Guard::set("kill -9 \"-$1\"", &[group.as_str()], None)?;
@@ -84,7 +84,7 @@ impl Process {
     }
 
     /// Kills it with everything that it started, as a crash would.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((mut child, guard)) = running {
             drop(guard);

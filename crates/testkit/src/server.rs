@@ -148,7 +148,7 @@ impl Launch {
 }
 
 /// Keeps a developer's own settings from the program under test.
-pub(crate) fn without_settings(command: &mut Command) {
+pub fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HYPERFLEET_"))
     {
         command.env_remove(name);
@@ -238,6 +238,12 @@ impl Server {
             process.guard.dismiss();
             self.output.drain();
         }
+    }
+
+    /// Sets an environment variable of the next start, or removes what this has set.
+    pub fn set_env(&mut self, name: &str, value: Option<&str>) {
+        self.launch.environment.retain(|(set, _)| set != name);
+        self.launch.environment.extend(value.map(|value| (name.to_owned(), value.to_owned())));
     }
 
     /// Asks it to stop (SIGTERM), without waiting for the end.
