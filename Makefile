@@ -15,7 +15,7 @@ export CARGO_PROFILE_DEV_DEBUG := false
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint bench clean setup
+.PHONY: help run build test lint bench chaos clean setup
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,11 @@ bench: ## Measure speed and size against their limits (ARGS="--seconds 1 --round
 	@scripts/setup build postgres brokers
 	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-bench
 	$(TARGET_DIR)/release/hyperfleet-bench $(ARGS) --json $(RESULT)
+
+chaos: ## Play faults against three replicas for an hour and check what clients were told (ARGS="--minutes 5 --seed 7")
+	@scripts/setup build postgres brokers chaos
+	$(CARGO) build --release --locked -p hyperfleet -p hyperfleet-chaos
+	$(TARGET_DIR)/release/hyperfleet-chaos $(ARGS)
 
 clean: ## Remove what was built (databases stay)
 	$(CARGO) clean
