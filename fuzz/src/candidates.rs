@@ -19,11 +19,7 @@ const SPEC: &str = r#"{
 const LABELS: &str =
     r#"{"environment": "production", "team.example.com/owner": "sre", "a..b": "dots", "blank": ""}"#;
 
-const CONDITIONS: &str = r#"[{
-    "type": "Reconciled", "status": "True", "reason": "", "message": "All is well", "observed_generation": 2,
-    "created_time": "2026-01-01T00:00:00Z", "last_updated_time": "2026-01-03T00:00:00Z",
-    "last_transition_time": "2026-01-02T00:00:00Z"
-}]"#;
+const CONDITIONS: &str = r#"[{"type":"Reconciled","status":"True","reason":"","message":"All is well","observed_generation":2,"created_time":"2026-01-01T00:00:00.000000Z","last_updated_time":"2026-01-03T00:00:00.000000Z","last_transition_time":"2026-01-02T00:00:00.000000Z"}]"#;
 
 static CATALOG: LazyLock<Catalog> =
     LazyLock::new(|| Catalog::new(Catalog::default_descriptors()).expect("the kinds that come with it"));

@@ -26,7 +26,7 @@ use crate::write::{self, Decided};
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a replica may be silent in a transaction.
-const SILENCE: Duration = Duration::from_secs(1);
+const SILENCE: Duration = Duration::from_millis(1750);
 
 /// The same in a transaction that is repeated because its decisions took longer.
 const LONGEST_SILENCE: Duration = Duration::from_secs(10);

@@ -1,10 +1,9 @@
 //! The write path. Commands wait in the queue of the [`Committer`]; it takes a [batch](batch::Batch) of them, a
-//! [`Writer`] loads what they can touch, the rules [decide](decide::decide) one command after the other, and the writer
+//! [`Writer`] loads what they can touch, the rules decide one command after the other, and the writer
 //! persists the [`Differences`] in the same transaction.
 
 mod batch;
 mod committer;
-mod decide;
 mod differences;
 pub(crate) mod facets;
 mod report_times;
