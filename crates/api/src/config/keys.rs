@@ -82,7 +82,7 @@ pub static KEYS: &[Key] = &[
     key("server.limits.connections", count(1_000_000), "10000", "Most open connections; further ones wait to be accepted."),
     key("server.limits.requests_in_flight", count(1_000_000), "2048", "Most requests in flight; further ones are answered with 503. Lists, explanations, history and lists of reports are refused from 50 % on, other requests for one resource from 85 % on, reports of adapters last."),
     key("server.limits.queue", count(1_000_000), "4096", "Most writes waiting for a commit; further ones are answered with 503."),
-    key("server.limits.reports_per_resource", count(100_000), "100", "Most reports on one resource; a further one is answered with 422."),
+    key("server.limits.reports_per_resource", count(100_000), "500", "Most reports on one resource; a further one is answered with 422."),
     key("server.limits.report_bytes_per_resource", Form::Integer { min: 65_536, max: 1 << 30 }, "4194304", "Most bytes of all reports on one resource; half are kept for required adapters. A report without room is answered with 422."),
     key("server.openapi_schema_path", Form::Text, "", "OpenAPI document with the components that specs must fit; empty accepts every spec."),
     key("server.jwt.enabled", Form::Bool, "true", "Require a valid token on every request; false only behind a proxy that authenticates, or on loopback."),

@@ -20,7 +20,7 @@ pub struct ReportLimits {
 
 impl Default for ReportLimits {
     fn default() -> Self {
-        Self { count: 100, bytes: 4 << 20 }
+        Self { count: 500, bytes: 4 << 20 }
     }
 }
 

@@ -184,8 +184,15 @@ pub fn without_url_secrets(url: &str) -> String {
 /// What a URL, or a list of them, holds and must not be shown.
 pub(crate) fn url_secrets(urls: &str) -> Vec<&str> {
     // A comma may also be part of a password.
-    let logins = urls.split(',').chain([urls]).filter_map(|url| Some(&url[url_login(url)?]));
-    let secrets = logins.map(|login| login.split_once(':').map_or(login, |(_, password)| password));
+    let secrets = urls.split(',').chain([urls]).filter_map(|url| {
+        let login = &url[url_login(url)?];
+        let is_token =
+            || url.split_once("://").is_none_or(|(scheme, _)| TOKEN_SCHEMES.contains(&scheme.trim()));
+        match login.split_once(':') {
+            Some((_, password)) => Some(password),
+            None => is_token().then_some(login),
+        }
+    });
     let parameters = urls.split(['?', '&']).filter_map(|parameter| parameter.split_once('='));
     let passwords = parameters.filter(|(name, _)| name.ends_with("password")).map(|(_, value)| value);
     secrets.chain(passwords).collect()

@@ -182,7 +182,8 @@ async fn traced_roles_on_nats_tell_no_secret() {
         )
         .await;
         let refused = url.replace("planted-nats", "planted-wrong");
-        let refused = format!("{refused},nats://planted-nobody@127.0.0.1:1");
+        let login = refused.rsplit_once('@').unwrap().0;
+        let refused = format!("{refused},{login}@127.0.0.1:1");
         trace_with_broker(
             &[("HYPERFLEET_BROKER_TYPE", "nats"), ("HYPERFLEET_BROKER_NATS_URL", &refused)],
             |said| said.contains("attempting connection") && said.contains("authorization violation"),
