@@ -1,7 +1,6 @@
 //! The second round trip of a batch: write the differences and commit.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use futures_util::try_join;
@@ -9,14 +8,14 @@ use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Stamp, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
 
-use super::writer::{Session, bounded_silence, check_session, silence_while_sending};
+use super::writer::{Session, bounded_silence, silence_while_sending};
 use super::writes::{ALL, TableWrite};
 use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::{Differences, NotedTimes, updated_after_of};
 
-/// A batch of more bytes may take longer to arrive than a replica may be silent.
+/// A batch of more bytes may take longer to encode and to arrive than a replica may be silent.
 const LARGE: usize = 4 << 20;
 
 /// The values of a column, as an array that is bound to a statement.
@@ -50,11 +49,16 @@ pub(super) async fn persist(
     catalog: &Catalog,
     set: &WorkingSet,
     notifies: bool,
-    begun: Instant,
 ) -> Result<(), Failure> {
     let (statements, alone) = (&session.writes, &session.writes.alone);
     let differences = &Differences::of(set)?;
     let Differences { inserted, updated, removed: gone, unlinked, facets, .. } = differences;
+
+    let client = &session.client;
+    let size = differences.size();
+    if size > LARGE {
+        client.batch_execute(&bounded_silence(silence_while_sending(size))).await?;
+    }
 
     // What frees a name comes before what takes one, so that one batch can delete a name and use it again.
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
@@ -86,16 +90,9 @@ pub(super) async fn persist(
     columns.extend(writes.flat_map(|(_, rows)| rows.columns));
     let together = (&together.statement, Rows { count: 1, columns });
 
-    let client = &session.client;
-    let size = differences.size();
-    let patience = async {
-        let silence = bounded_silence(silence_while_sending(size));
-        if size > LARGE { client.batch_execute(&silence).await } else { Ok(()) }
-    };
     let all = before.into_iter().chain([together]).chain(after).filter(|(_, rows)| rows.count > 0);
     let writes: Vec<_> = all.map(|(statement, rows)| client.execute_raw(statement, rows.columns)).collect();
-    check_session(session, begun).await?;
-    try_join!(patience, try_join_all(writes), client.batch_execute("commit"))?;
+    try_join!(try_join_all(writes), client.batch_execute("commit"))?;
     Ok(())
 }
 

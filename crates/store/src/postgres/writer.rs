@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
-use hyperfleet_core::{Catalog, Timestamp};
+use hyperfleet_core::{Catalog, Timestamp, Version};
 use tokio_postgres::{Client, Statement};
 
 use super::connect::Address;
@@ -91,12 +91,24 @@ impl Writer {
         Ok((session, set, now))
     }
 
+    /// Whether nothing is committed of a transaction whose session broke, so that it can be repeated. The server ends the
+    /// session of a replica that was silent for too long.
+    async fn is_rolled_back(&self, set: &WorkingSet) -> bool {
+        let version = async {
+            let client = self.address.connect().await?;
+            // Waits for the end of the transaction, which holds the lock.
+            let row = client.query_one("select version from feed for update", &[]).await?;
+            Ok::<_, Failure>(Version(row.try_get(0)?))
+        };
+        // Without changes it moved times only, which may be repeated.
+        set.changes().is_empty() || version.await.is_ok_and(|version| version < set.version())
+    }
+
     async fn transact(
         &mut self,
         plan: &LoadPlan,
         decide: impl FnOnce(WorkingSet, Timestamp) -> Decided,
     ) -> Result<Decided, Failure> {
-        let begun = Instant::now();
         let (session, set, now) = match self.begin(plan).await {
             // Nothing is written yet, so a connection that broke since the last batch is replaced.
             Err(failure) if failure.kind == FailureKind::Unavailable => self.begin(plan).await?,
@@ -118,7 +130,12 @@ impl Writer {
         }
         let now = Instant::now();
         let notifies = self.pacer.is_due(now);
-        let written = persist::persist(&session, &self.catalog, &decided.set, notifies, begun).await;
+        let mut written = persist::persist(&session, &self.catalog, &decided.set, notifies).await;
+        if matches!(&written, Err(failure) if failure.kind == FailureKind::Unavailable)
+            && self.is_rolled_back(&decided.set).await
+        {
+            written = Err(Failure::new(FailureKind::Conflict, "the session ended before the commit"));
+        }
         self.silence = match &written {
             Err(failure) if failure.kind == FailureKind::Conflict => {
                 Some((loaded.elapsed() * 3).clamp(SILENCE, LONGEST_SILENCE))
@@ -167,28 +184,12 @@ impl write::Writer for Writer {
     }
 }
 
-/// A failure if the server has ended the session of this replica for its silence. Nothing of the batch was sent, so it can be
-/// repeated. Asked only where that may be.
-pub(super) async fn check_session(session: &Session, begun: Instant) -> Result<(), Failure> {
-    if begun.elapsed() > SILENCE / 2 {
-        // The connection's task reads what has arrived.
-        tokio::task::yield_now().await;
-        if session.client.is_closed() {
-            return Err(Failure::new(
-                FailureKind::Conflict,
-                "the server ended the session of a silent replica",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// The statement that bounds the silence of this replica in its transaction.
 pub(super) fn bounded_silence(silence: Duration) -> String {
     format!("set local idle_in_transaction_session_timeout = '{}'", milliseconds(silence))
 }
 
-/// How long a replica may be silent while it sends `size` bytes.
+/// How long a replica may be silent while it encodes and sends `size` bytes.
 pub(super) fn silence_while_sending(size: usize) -> Duration {
     SILENCE + Duration::from_secs((size >> 20) as u64)
 }

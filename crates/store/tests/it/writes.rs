@@ -296,7 +296,7 @@ async fn changes_are_not_before_the_newest_one_when_the_clock_of_the_database_wa
 async fn batches_of_many_megabytes_are_committed() {
     let database = Postgres::shared().database().await;
     let replica = Replica::open(database.url()).await;
-    let ids = replica.clusters(16).await;
+    let ids = replica.clusters(8).await;
     for round in ["a", "b"] {
         let patch = json!({"spec": {"text": round.repeat(1_000_000)}});
         let patches = ids.iter().map(|id| replica.patch(*id, patch.clone()));
