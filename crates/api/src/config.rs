@@ -40,6 +40,8 @@ pub struct Config {
     pub health: Health,
     /// `history.*`
     pub history: History,
+    /// `verify.interval`, if it is not off.
+    pub verify_interval: Option<Duration>,
     /// `compatibility.*`
     pub compatibility: Compatibility,
     /// `entities`, as configured.
@@ -226,6 +228,8 @@ impl Config {
             db_ping_timeout: settings.duration("health.db_ping_timeout"),
         };
         let history = History { retention: settings.duration("history.retention") };
+        let verify_interval =
+            Some(settings.duration("verify.interval")).filter(|interval| !interval.is_zero());
         let logging = logging(&settings);
         let compatibility = Compatibility {
             contract: contract(settings.text("compatibility.contract")),
@@ -245,6 +249,7 @@ impl Config {
                 metrics,
                 health,
                 history,
+                verify_interval,
                 compatibility,
                 entities,
                 catalog,

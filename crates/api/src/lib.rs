@@ -42,6 +42,7 @@ mod spec_check;
 mod statuses;
 mod timeline;
 mod unmatched;
+mod verify;
 mod wait;
 mod watch;
 mod whoami;

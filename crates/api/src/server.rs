@@ -32,6 +32,7 @@ use crate::page_token::TokenSigner;
 use crate::response_body;
 use crate::router;
 use crate::spec_check;
+use crate::verify::{VerifyMetrics, verify_regularly};
 use crate::watch::{Channels, WatchMetrics};
 
 const DATABASE: &str = "database";
@@ -114,6 +115,7 @@ pub async fn run<L: Future<Output = ()>>(
     key_metrics.register(&mut registry);
     let store_metrics = Metrics::default();
     store_metrics.register(&mut registry);
+    let verify_metrics = VerifyMetrics::register(&mut registry);
     let watch_metrics = WatchMetrics::register(&mut registry);
     let responses = ResponseBudget::new(config.server.limits.unsent_bytes);
     response_body::register(&mut registry, &responses);
@@ -175,6 +177,8 @@ pub async fn run<L: Future<Output = ()>>(
     let background = [
         tokio::spawn(prune_history(store.clone(), config.history.retention)),
         tokio::spawn(measure_pending(store.clone(), config.metrics.reconciliation_stuck_threshold)),
+        tokio::spawn(verify_regularly(store.clone(), rulebook, config.verify_interval, verify_metrics)),
+        tokio::spawn(check_pages(store.clone())),
         tokio::spawn(async move { store.recompute_conditions().await }),
         tokio::spawn(follow_roles(app.clone(), config.sources.clone())),
     ];
@@ -197,7 +201,7 @@ pub async fn run<L: Future<Output = ()>>(
 }
 
 /// The rules of this configuration: its kinds and their compiled spec schemas.
-fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
+pub fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
     let document = config.server.openapi_schema_path.as_ref().map(|path| {
         let fault = |what: String| {
             StartError::Schemas(format!("  server.openapi_schema_path {}: {what}", path.display()))
@@ -312,6 +316,11 @@ async fn measure_pending(store: Store, threshold: Duration) {
             tracing::debug!(error = error.chain(), "cannot measure what waits");
         }
     }
+}
+
+/// Finds damaged pages of a SQLite file before a request comes upon them.
+async fn check_pages(store: Store) {
+    store.check_pages().await;
 }
 
 /// Keeps history to its retention and forgets old answers and leases, in small steps that never hold up a writer for long.

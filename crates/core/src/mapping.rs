@@ -406,6 +406,19 @@ mod tests {
     }
 
     #[test]
+    fn a_rule_that_uses_no_report_is_known_by_all_of_its_expressions() {
+        let reads = |rule: ConditionDescriptor| Mapping::compile(&rule).unwrap().reads_reports();
+        assert!(!reads(rule("resource.generation > 1", "true", "resource.name", "'statuses'")));
+        assert!(!reads(rule("[1].all(statuses, statuses > 0)", "true", "''", "''")));
+        for at in 0..4 {
+            let mut expressions = ["true", "true", "''", "''"];
+            expressions[at] = if at < 2 { "statuses.size() > 0" } else { "statuses[0].adapter" };
+            let [when, status, reason, message] = expressions;
+            assert!(reads(rule(when, status, reason, message)), "{expressions:?}");
+        }
+    }
+
+    #[test]
     fn rules_are_compared_by_their_source() {
         let compile = |message| Mapping::compile(&rule("true", "true", "''", message)).unwrap();
         assert_eq!(compile("'a'"), compile("'a'"));

@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::{
     Failure, adapter, api, apply, complete, config, context, create, delete, describe, dev, diff, doctor,
     edit, events, force_delete, get, label, login, man, migrate, patch, report, sentinel, serve, statuses,
-    timeline, top, tree, up, version, wait, whoami, why,
+    timeline, top, tree, up, verify, version, wait, whoami, why,
 };
 use crate::output::Colours;
 use crate::remote::Remote;
@@ -65,6 +65,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Adapter(adapter::Command),
     Migrate(migrate::Migrate),
+    Verify(verify::Verify),
     Config(config::Config),
     Get(Remote<get::Get>),
     Describe(Remote<describe::Describe>),
@@ -109,6 +110,7 @@ impl Command {
             Self::Sentinel(sentinel) => sentinel.run(),
             Self::Adapter(adapter) => adapter.run(),
             Self::Migrate(migrate) => migrate.run(),
+            Self::Verify(verify) => verify.run(),
             Self::Config(config) => config.run(),
             Self::Get(remote) => remote.run(get::Get::run),
             Self::Describe(remote) => remote.run(describe::Describe::run),

@@ -29,6 +29,7 @@ pub(crate) mod timeline;
 pub(crate) mod top;
 pub(crate) mod tree;
 pub(crate) mod up;
+pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
 pub(crate) mod whoami;
@@ -58,6 +59,8 @@ pub(crate) enum Exit {
     TimedOut = 7,
     /// There are differences (`diff`).
     Differs = 8,
+    /// The database is damaged (`verify`).
+    Damaged = 9,
 }
 
 impl From<Exit> for u8 {

@@ -25,6 +25,8 @@ pub(crate) enum FailureKind {
     Timeout,
     /// A conflict with another transaction: the same again may work.
     Conflict,
+    /// The pages of a SQLite file are damaged.
+    Damaged,
     /// The database refused a statement.
     Refused,
     /// A defect of ours.
@@ -49,7 +51,7 @@ impl Failure {
 
     /// Whether the database itself is in trouble, so that no other command would succeed.
     pub(crate) fn is_outage(&self) -> bool {
-        matches!(self.kind, FailureKind::Unavailable | FailureKind::Timeout)
+        matches!(self.kind, FailureKind::Unavailable | FailureKind::Timeout | FailureKind::Damaged)
     }
 
     /// The label of the error metric.
@@ -58,6 +60,7 @@ impl Failure {
             FailureKind::Unavailable => "unavailable",
             FailureKind::Timeout => "timeout",
             FailureKind::Conflict => "conflict",
+            FailureKind::Damaged => "damaged",
             FailureKind::Refused => "refused",
             FailureKind::Defect => "defect",
         }
@@ -71,6 +74,10 @@ impl Failure {
                 "The database is not reachable at the moment. Please try again later.",
             ),
             FailureKind::Timeout => (ErrorKind::Timeout, "The request could not be finished in time."),
+            FailureKind::Damaged => (
+                ErrorKind::DependencyUnavailable,
+                "The database file is damaged, so nothing is written to it. `hyperfleet verify` names what is damaged.",
+            ),
             FailureKind::Conflict | FailureKind::Refused => {
                 (ErrorKind::Database, "The database could not carry out the request.")
             }
@@ -143,8 +150,12 @@ impl From<deadpool_postgres::PoolError> for Failure {
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error::{
+            FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, Utf8Error,
+        };
         use rusqlite::ErrorCode;
         let kind = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => FailureKind::Damaged,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::OperationInterrupted) => {
                 FailureKind::Timeout
             }
@@ -154,8 +165,37 @@ impl From<rusqlite::Error> for Failure {
                 | ErrorCode::SystemIoFailure
                 | ErrorCode::ReadOnly,
             ) => FailureKind::Unavailable,
+            // A value that does not fit its column: the row was not written by us.
+            None if matches!(
+                error,
+                FromSqlConversionFailure(..)
+                    | IntegralValueOutOfRange(..)
+                    | InvalidColumnType(..)
+                    | Utf8Error(..)
+            ) =>
+            {
+                FailureKind::Defect
+            }
             _ => FailureKind::Refused,
         };
         Self::new(kind, error)
+    }
+}
+
+/// A row of several that was read. One that cannot be read is left out, so that it fails nothing but itself.
+pub(crate) fn readable<T>(
+    row: impl fmt::Display,
+    found: Result<Option<T>, Failure>,
+) -> Result<Option<T>, Failure> {
+    match found {
+        Err(failure) if failure.kind == FailureKind::Defect => {
+            tracing::error!(
+                resource_id = %row,
+                error = failure.chain(),
+                "a row cannot be read and is left out; `hyperfleet verify` names what is damaged"
+            );
+            Ok(None)
+        }
+        other => other,
     }
 }

@@ -47,6 +47,10 @@ pub use feed::{
 };
 pub use history::{PastGenerations, TimelineEntry, TimelinePage, TimelineQuery, TimelineStart};
 pub use leases::LeasePage;
+pub use maintenance::inspection::{
+    InspectError, Inspector, TextRow, ancestors_of, conditions_of, entries_of, facets_of, report_of,
+    updated_after_of,
+};
 pub use maintenance::migrations::{MigrationReport, OpenError};
 pub use metrics::Metrics;
 pub use postgres::SslMode;
@@ -89,7 +93,7 @@ impl Store {
         let (feed, outage) = (Feed::default(), Outage::default());
         let (reader, committer, clock) = match &options.backend {
             Backend::Sqlite { path } => {
-                let (reader, writer, clock) = sqlite::open(path.as_deref(), options, catalog)?;
+                let (reader, writer, clock) = sqlite::open(path.as_deref(), options, catalog, &outage)?;
                 let committer =
                     Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &outage)?;
                 (Reader::Sqlite(Arc::new(reader)), committer, clock)
@@ -294,6 +298,7 @@ impl Store {
         match &result {
             Ok(_) => self.metrics.succeeded(operation, took),
             Err(failure) => {
+                self.outage.note_damage(failure);
                 tracing::debug!(operation, error = failure.chain(), "a store operation failed");
                 self.metrics.failed(operation, failure.error_type(), took);
             }

@@ -1,7 +1,9 @@
 //! Whether the database is out of reach, as the pings find. A connection that was cut off reports nothing for a long time, so
 //! what waits for the database fails once a ping has failed.
+//!
+//! Damaged pages of a SQLite file are an outage of writes that lasts: nothing is written any more, lest the damage spread.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -9,12 +11,30 @@ use crate::failure::{Failure, FailureKind};
 
 /// Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outage(Arc<watch::Sender<bool>>);
+pub(crate) struct Outage {
+    begun: Arc<watch::Sender<bool>>,
+    damage: Arc<OnceLock<Failure>>,
+}
 
 impl Outage {
     /// Sets whether the database is out of reach.
     pub(crate) fn set(&self, begun: bool) {
-        self.0.send_if_modified(|known| std::mem::replace(known, begun) != begun);
+        self.begun.send_if_modified(|known| std::mem::replace(known, begun) != begun);
+    }
+
+    /// Remembers a failure that shows damage.
+    pub(crate) fn note_damage(&self, failure: &Failure) {
+        if failure.kind == FailureKind::Damaged && self.damage.set(failure.clone()).is_ok() {
+            tracing::error!(
+                error = failure.chain(),
+                "the database file is damaged: writes stop; run `hyperfleet verify`, and restore a backup"
+            );
+        }
+    }
+
+    /// Fails once there is damage.
+    pub(crate) fn check_damage(&self) -> Result<(), Failure> {
+        self.damage.get().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
     /// The result of `work`, or a failure as soon as the database is out of reach.
@@ -22,7 +42,7 @@ impl Outage {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let mut begun = self.0.subscribe();
+        let mut begun = self.begun.subscribe();
         if !*begun.borrow_and_update() {
             tokio::select! {
                 // What is done is done.

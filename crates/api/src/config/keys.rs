@@ -143,6 +143,8 @@ pub static KEYS: &[Key] = &[
 
     key("history.retention", Form::SOME_TIME, "30d", "How long changes are kept for watches and timelines."),
 
+    key("verify.interval", Form::ANY_DURATION, "0s", "How often one replica verifies the database, as `hyperfleet verify` does; 0s for never."),
+
     key("compatibility.contract", Form::Choice(&["documented", "go-0.2"]), "documented", "The contract of the API: the documented one, or that of the Go implementation for its Sentinel and adapters."),
     key("compatibility.legacy_conditions", Form::Bool, "false", "Add `Available` and `Ready`, the conditions of the first API revision."),
 

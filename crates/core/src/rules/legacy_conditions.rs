@@ -7,6 +7,10 @@ use crate::{Condition, ReportSummary, ReportedStatus, Status, Timestamp};
 
 const AVAILABLE: &str = "Available";
 const READY: &str = "Ready";
+
+/// The types of these conditions.
+pub(super) const TYPES: [&str; 2] = [AVAILABLE, READY];
+
 const AWAITING: (&str, &str) = ("AwaitingAdapters", "Waiting for adapters to report status");
 
 /// Both conditions, after `previous`.

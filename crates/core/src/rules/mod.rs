@@ -16,6 +16,7 @@ mod last_known_reconciled;
 mod legacy_conditions;
 mod load_plan;
 mod mapped_conditions;
+mod mismatches;
 mod patch;
 mod recompute;
 mod reconciled;
@@ -34,10 +35,11 @@ use crate::{
 };
 
 pub use load_plan::LoadPlan;
+pub use mismatches::{Mismatch, mismatches};
 pub use report::Reported;
+pub use report_limits::ReportLimits;
 pub use working_set::{Outcome, ResourceKey, SkippedCondition, WorkingSet};
 
-pub use report_limits::ReportLimits;
 /// Increased when the rules compute other conditions from the same reports than before.
 const RULES: u32 = 1;
 
@@ -50,10 +52,10 @@ pub struct Rulebook {
     pub schemas: SpecSchemas,
     /// The largest spec that may be stored, in bytes; labels and references may be as large each.
     pub max_member_bytes: usize,
-    /// The API contract in force.
-    pub contract: Contract,
     /// The bounds of the reports on one resource.
     pub report_limits: ReportLimits,
+    /// The API contract in force.
+    pub contract: Contract,
     /// Whether the conditions of the first API revision are computed too.
     pub legacy_conditions: bool,
     /// Whether tenants are isolated from each other.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, SkippedCondition, WorkingSet, decide};
+use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, SkippedCondition, WorkingSet, decide, mismatches};
 use hyperfleet_core::{
     Action, Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId,
     Status, Timestamp, Version, last_updated_times, with_last_updated_times,
@@ -74,6 +74,22 @@ impl Database {
             .collect();
         self.keep(set, light);
         answers
+    }
+
+    /// The stored conditions are those that the rules compute of everything else that is stored.
+    pub(crate) fn check_computed(&self) {
+        let mut set = WorkingSet::new(self.version);
+        for row in self.rows.values() {
+            set.load(row.clone());
+            self.child_counts(row.id).into_iter().for_each(|(kind, n)| set.load_child_count(row.id, kind, n));
+        }
+        for ((id, _), report) in &self.reports {
+            set.load_report(*id, report.clone());
+        }
+        for row in self.rows.values() {
+            let found = mismatches(&self.rulebook, &set, row.id).unwrap();
+            assert_eq!(found, [], "of {row:#?}");
+        }
     }
 
     /// Undoing leads from the newest state of each resource, there or gone, to all that were ever stored, and to its
@@ -247,8 +263,7 @@ impl Database {
             }
             if needs.reports.contains(&(*id, adapter.clone())) || mapped && fits {
                 set.load_report(*id, report.clone());
-            } else if computed.contains(id) && entity.required_adapters.iter().any(|name| **name == **adapter)
-            {
+            } else if computed.contains(id) && entity.requires(adapter) {
                 set.load_summary(*id, report.summary());
             }
         }

@@ -138,6 +138,7 @@ impl World {
             (real, expected) => panic!("{real:#?} but the model says {expected:?} to {request:#?}"),
         }
         self.check_contents();
+        self.database.check_computed();
         self.check_versions(&before, &model_before, actor, now);
         check_invariants(&self.database);
         check_nothing_goes_back(&before, &self.database);

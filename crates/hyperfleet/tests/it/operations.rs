@@ -5,6 +5,7 @@
 mod cli;
 mod configuration;
 mod crash;
+mod damage;
 mod demo;
 mod history;
 mod idempotency;
@@ -20,6 +21,7 @@ mod shutdown;
 mod silence;
 mod tls;
 mod unreadable;
+mod verify;
 
 use hyperfleet_testkit::{Answer, Client};
 use serde_json::{Value, json};

@@ -118,6 +118,18 @@ impl StoredChange {
         let last = last.as_deref().map(serde_json::from_str).transpose().map_err(defect)?;
         Ok(Self { version: Version(version), resource, at, undo, last })
     }
+
+    /// The same, without an undo if the body cannot be read: then only what was before this change is unknown.
+    pub(crate) fn readable(version: i64, resource: ResourceId, at: Timestamp, body: &[u8]) -> Self {
+        Self::new(version, resource, at, body).unwrap_or_else(|failure| {
+            tracing::error!(
+                version,
+                error = failure.chain(),
+                "a change cannot be read; `hyperfleet verify` names what is damaged"
+            );
+            Self { version: Version(version), resource, at, undo: None, last: None }
+        })
+    }
 }
 
 /// A change, and the newest state of the resource if this is its newest change.

@@ -88,6 +88,14 @@ pub(crate) fn pending<'a>(steps: &'a [Migration], applied: &[Applied]) -> Result
     Ok(steps.get(applied.len()..).unwrap_or_default())
 }
 
+/// Whether a release with these steps works with a database to which `applied` were applied.
+pub(crate) fn check(steps: &[Migration], applied: &[Applied]) -> Result<(), OpenError> {
+    match pending(steps, applied)? {
+        [] => Ok(()),
+        pending => Err(behind(pending, applied)),
+    }
+}
+
 /// The number of a schema.
 fn current(applied: &[Applied]) -> i32 {
     applied.last().map_or(0, |step| step.number)

@@ -26,7 +26,10 @@ impl Store {
     /// Pings the database, with its own timeout, and compares the clocks. Requests fail at once after a ping of PostgreSQL that
     /// failed, until there is one that succeeds.
     pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
-        let ping = || async { on_store!(&self.reader, |store| store.ping()) };
+        let ping = || async {
+            self.outage.check_damage()?;
+            on_store!(&self.reader, |store| store.ping())
+        };
         let (open, in_use) = match &self.reader {
             Reader::Sqlite(sqlite) => sqlite.connections(),
             Reader::Postgres(postgres) => postgres.connections(),

@@ -14,7 +14,7 @@ use super::read::{Begin, begin};
 use super::row;
 use super::row_security::{Prepared, TenantScope, each_once};
 use crate::ListQuery;
-use crate::failure::Failure;
+use crate::failure::{Failure, readable};
 use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 use crate::search::{Dialect, Plan};
 
@@ -83,16 +83,16 @@ pub(super) async fn states(
 
 fn feed_row(catalog: &Catalog, found: &Row) -> Result<FeedRow, Failure> {
     let current = match found.try_get::<_, Option<Uuid>>("id")? {
-        Some(_) => row::resource(catalog, found)?,
+        Some(id) => readable(id, row::resource(catalog, found))?,
         None => None,
     };
     let change = match found.try_get::<_, Option<i64>>("change_version")? {
-        Some(version) => Some(StoredChange::new(
+        Some(version) => Some(StoredChange::readable(
             version,
             found.try_get::<_, Uuid>("changed_resource")?.into(),
             found.try_get::<_, DateTime<Utc>>("changed_time")?.into(),
             found.try_get("body")?,
-        )?),
+        )),
         None => None,
     };
     Ok(FeedRow { current, change })

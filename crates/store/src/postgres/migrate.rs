@@ -60,6 +60,11 @@ pub(super) async fn run(
     Ok((MigrationReport::of(pending, &applied), row_security))
 }
 
+/// Whether this release works with a schema.
+pub(super) fn check(applied: &[Applied]) -> Result<(), OpenError> {
+    migrations::check(MIGRATIONS, applied)
+}
+
 async fn row_security(client: &Client, options: &Options) -> Result<Option<RowSecurity>, Failure> {
     if options.tenants { RowSecurity::find(client, options.migrate).await } else { Ok(None) }
 }

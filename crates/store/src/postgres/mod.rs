@@ -7,6 +7,7 @@ mod connect;
 mod connections;
 mod feed;
 mod history;
+mod inspection;
 mod leases;
 mod listen;
 mod load;
@@ -38,7 +39,7 @@ use tokio_postgres::Config;
 use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, FeedPage, FeedRow};
-use crate::maintenance::migrations::{MigrationReport, OpenError};
+use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
 use crate::metrics::Metrics;
 use crate::outage::Outage;
 use crate::{
@@ -49,6 +50,7 @@ use crate::{
 use connect::Address;
 pub use connect::SslMode;
 use connections::{Connections, Lists};
+pub(crate) use inspection::Inspection;
 use point_reads::PointReads;
 use row_security::{RowSecurity, TenantScope};
 pub(crate) use writer::Writer;
@@ -66,6 +68,7 @@ pub(crate) struct Postgres {
     row_security: Option<Arc<RowSecurity>>,
     catalog: Arc<Catalog>,
     clock: Clock,
+    inspection: Arc<Inspection>,
 }
 
 /// Connects to the database, and brings its schema up to date or checks it.
@@ -90,14 +93,27 @@ pub(crate) async fn open(
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let clock = Clock::of_database();
     let writer = Writer::new(address, catalog.clone(), timeout, (clock.clone(), outage.clone()));
-    let feed = feed_connection;
-    let reader =
-        Postgres { points, lists, feed, catch_up, health, row_security, catalog, clock: clock.clone() };
+    let (feed, inspection) = (feed_connection, Arc::new(Inspection::new(options)?));
+    let reader = Postgres {
+        points,
+        lists,
+        feed,
+        catch_up,
+        health,
+        row_security,
+        catalog,
+        clock: clock.clone(),
+        inspection,
+    };
     reader
         .ping()
         .await
         .map_err(|failure| OpenError::new(format!("the database did not answer: {}", failure.chain())))?;
     Ok((reader, writer, clock))
+}
+
+pub(crate) fn check_schema(applied: &[Applied]) -> Result<(), OpenError> {
+    migrate::check(applied)
 }
 
 /// Brings the schema up to date and nothing else.
@@ -155,6 +171,10 @@ impl Postgres {
             query,
             reservation
         ))
+    }
+
+    pub(crate) fn inspection(&self) -> Arc<Inspection> {
+        self.inspection.clone()
     }
 
     pub(crate) fn catalog(&self) -> &Catalog {

@@ -13,7 +13,7 @@ use super::row::StoredReportTimes;
 use super::row_security::{Prepared, TenantScope, each_once};
 use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, RESOURCE_BYTES};
-use crate::failure::Failure;
+use crate::failure::{Failure, readable};
 use crate::search::{Dialect, Driver, Plan, Select, Value};
 use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
@@ -56,7 +56,8 @@ pub(super) async fn list(
         page.more = rows == limit;
         rows += 1;
         if !page.more
-            && let Some(resource) = row::resource(view.catalog, found)?
+            && let Some(resource) =
+                readable(found.try_get::<_, Uuid>("id")?, row::resource(view.catalog, found))?
         {
             page.more = !bytes.takes(printed_size(&resource));
             if !page.more {

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 
 use super::{read, row};
 use crate::ListQuery;
-use crate::failure::Failure;
+use crate::failure::{Failure, readable};
 use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
 
 const LATER: Later = Later {
@@ -73,17 +73,17 @@ pub(super) fn states(
 }
 
 fn feed_row(catalog: &Catalog, found: &Row<'_>) -> Result<FeedRow, Failure> {
-    let current = match found.get::<_, Option<i64>>("version")? {
-        Some(_) => row::resource(catalog, found)?,
+    let current = match found.get::<_, Option<String>>("id")? {
+        Some(id) => readable(id, row::resource(catalog, found))?,
         None => None,
     };
     let change = match found.get::<_, Option<i64>>("change_version")? {
-        Some(version) => Some(StoredChange::new(
+        Some(version) => Some(StoredChange::readable(
             version,
             row::id(row::text(found, "changed_resource")?)?,
             row::time(found, "changed_time")?,
-            row::bytes(found, "body")?,
-        )?),
+            row::bytes(found, "body").unwrap_or_default(),
+        )),
         None => None,
     };
     Ok(FeedRow { current, change })

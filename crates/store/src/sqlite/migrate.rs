@@ -57,3 +57,8 @@ pub(super) fn run(connection: &mut Connection, apply: bool) -> Result<MigrationR
     transaction.commit().map_err(fail)?;
     Ok(MigrationReport::of(pending, &applied))
 }
+
+/// Whether this release works with a schema.
+pub(super) fn check(applied: &[Applied]) -> Result<(), OpenError> {
+    migrations::check(MIGRATIONS, applied)
+}

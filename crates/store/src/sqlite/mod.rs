@@ -8,6 +8,7 @@ mod cancellation;
 mod feed;
 mod functions;
 mod history;
+mod inspection;
 mod leases;
 mod load;
 mod migrate;
@@ -39,7 +40,8 @@ use tokio::sync::Semaphore;
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{FeedPage, FeedRow};
-use crate::maintenance::migrations::{MigrationReport, OpenError};
+use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
+use crate::outage::Outage;
 use crate::read::FeedReader;
 use crate::{
     LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice, TimelinePage,
@@ -73,11 +75,12 @@ pub(crate) struct Sqlite {
     catalog: Arc<Catalog>,
     clock: Clock,
     timeout: Duration,
+    outage: Outage,
 }
 
 /// Where the database is.
 #[derive(Debug, Clone)]
-struct Location {
+pub(crate) struct Location {
     uri: String,
     /// `None` in memory.
     path: Option<PathBuf>,
@@ -156,6 +159,7 @@ pub(crate) fn open(
     path: Option<&Path>,
     options: &Options,
     catalog: Arc<Catalog>,
+    outage: &Outage,
 ) -> Result<(Sqlite, Writer, Clock), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
@@ -166,9 +170,13 @@ pub(crate) fn open(
     let permits = Arc::new(Semaphore::new(SCANS));
     let clock = Clock::of_machine(read::changed_time(&connection).map_err(fail)?);
     let writer = Writer::new(connection, catalog.clone(), clock.clone());
-    let timeout = options.request_timeout;
-    let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout };
+    let (timeout, outage) = (options.request_timeout, outage.clone());
+    let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout, outage };
     Ok((reader, writer, clock))
+}
+
+pub(crate) fn check_schema(applied: &[Applied]) -> Result<(), OpenError> {
+    migrate::check(applied)
 }
 
 pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError> {
@@ -227,6 +235,20 @@ impl Sqlite {
         blocking(move || read(&this.points.wait())).await
     }
 
+    /// A small write beside the committer's.
+    async fn write<T: Send + 'static>(
+        self: &Arc<Self>,
+        write: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        self.outage.check_damage()?;
+        let location = self.location.clone();
+        blocking(move || write(&location.connect()?)).await
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        self.location.clone()
+    }
+
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
     }
@@ -271,8 +293,8 @@ impl Sqlite {
     }
 
     pub(crate) async fn secret(self: &Arc<Self>, name: &str, fresh: &[u8]) -> Result<Vec<u8>, Failure> {
-        let (this, name, fresh) = (self.clone(), name.to_owned(), fresh.to_vec());
-        blocking(move || read::secret(&this.location.connect()?, &name, &fresh)).await
+        let (name, fresh) = (name.to_owned(), fresh.to_vec());
+        self.write(move |connection| read::secret(connection, &name, &fresh)).await
     }
 
     pub(crate) async fn reports(
@@ -328,13 +350,13 @@ impl Sqlite {
         scope: &str,
         claim: &Claim,
     ) -> Result<Result<Lease, Error>, Failure> {
-        let (this, scope, claim) = (self.clone(), scope.to_owned(), claim.clone());
-        blocking(move || leases::claim(&this.location.connect()?, &this.clock, &scope, &claim)).await
+        let (clock, scope, claim) = (self.clock.clone(), scope.to_owned(), claim.clone());
+        self.write(move |connection| leases::claim(connection, &clock, &scope, &claim)).await
     }
 
     pub(crate) async fn prune_leases(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
-        let (this, before) = (self.clone(), self.clock.expired(age));
-        blocking(move || leases::prune(&this.location.connect()?, before)).await
+        let before = self.clock.expired(age);
+        self.write(move |connection| leases::prune(connection, before)).await
     }
 
     pub(crate) async fn pending(self: &Arc<Self>, stuck_before: Timestamp) -> Result<Pending, Failure> {
@@ -355,8 +377,8 @@ impl Sqlite {
         basis: &str,
         recheck_time: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        let (this, kind, basis) = (self.clone(), kind.to_owned(), basis.to_owned());
-        blocking(move || read::set_basis(&this.location.connect()?, &kind, &basis, recheck_time)).await
+        let (kind, basis) = (kind.to_owned(), basis.to_owned());
+        self.write(move |connection| read::set_basis(connection, &kind, &basis, recheck_time)).await
     }
 
     pub(crate) async fn ids_of_kind(
@@ -375,13 +397,13 @@ impl Sqlite {
     }
 
     pub(crate) async fn prune_history(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
-        let (this, before) = (self.clone(), self.clock.expired(age));
-        blocking(move || read::prune_history(&this.location.connect()?, before)).await
+        let before = self.clock.expired(age);
+        self.write(move |connection| read::prune_history(connection, before)).await
     }
 
     pub(crate) async fn prune_idempotency_records(self: &Arc<Self>, age: Duration) -> Result<u64, Failure> {
-        let (this, before) = (self.clone(), self.clock.expired(age));
-        blocking(move || read::prune_idempotency_records(&this.location.connect()?, before)).await
+        let before = self.clock.expired(age);
+        self.write(move |connection| read::prune_idempotency_records(connection, before)).await
     }
 
     /// Open connections, and those at work. The writer's counts as open.

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Statement, Transaction, Transactio
 
 use super::row;
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS};
-use crate::failure::{Failure, FailureKind};
+use crate::failure::{Failure, FailureKind, readable};
 use crate::search::{Dialect, Driver, MaintainedCounts, Plan, Select, Value};
 use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
 
@@ -91,7 +91,7 @@ pub(super) fn list(
     found.truncate(limit);
     let (mut items, mut bytes) = (Vec::with_capacity(found.len()), reservation.page());
     for id in found {
-        let Some(resource) = get(&snapshot, view.catalog, id)? else { continue };
+        let Some(resource) = readable(id, get(&snapshot, view.catalog, id))? else { continue };
         if !bytes.takes(printed_size(&resource)) {
             more = true;
             break;

@@ -16,7 +16,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
     let Some(entity) = catalog.get(text(row, "kind")?) else { return Ok(None) };
     let stamp =
         |at: &str, by: &str| -> Result<Stamp, Failure> { Ok(Stamp { at: time(row, at)?, by: row.get(by)? }) };
-    let json = |name: &str| -> Result<RawJson, Failure> { Ok(RawJson::from_stored(text(row, name)?)) };
+    let json = |name: &str| sound(RawJson::from_stored(text(row, name)?));
     let times = parse_times(text(row, "last_updated_times")?)?.into_iter();
     Ok(Some(Resource {
         id: id(text(row, "id")?)?,
@@ -34,7 +34,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
             None => Phase::Active,
             Some(_) => Phase::Finalizing(stamp("deleted_time", "deleted_by")?),
         },
-        conditions: conditions::conditions(text(row, "conditions")?, times),
+        conditions: sound(conditions::conditions(text(row, "conditions")?, times))?,
         version: Version(row.get("version")?),
         pending_since: row.get::<_, Option<i64>>("pending_since")?.map(Timestamp::from_micros),
     }))
@@ -108,4 +108,16 @@ pub(super) fn text<'a>(row: &'a Row<'_>, column: impl RowIndex) -> Result<&'a st
 /// A blob column, without copying it.
 pub(super) fn bytes<'a>(row: &'a Row<'_>, column: impl RowIndex) -> Result<&'a [u8], Failure> {
     row.get_ref(column)?.as_blob().map_err(|error| Failure::new(FailureKind::Defect, error))
+}
+
+/// JSON as it is, unless it is damaged at first sight: SQLite keeps no checksums, JSON goes to callers unparsed, and a
+/// broken value would break the whole list.
+fn sound(json: RawJson) -> Result<RawJson, Failure> {
+    let is_damage = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r');
+    let text = json.as_str().as_bytes();
+    let encloses = matches!(text, [b'{', .., b'}'] | [b'[', .., b']']);
+    if encloses && !text.iter().any(|byte| is_damage(*byte)) {
+        return Ok(json);
+    }
+    Err(Failure::new(FailureKind::Defect, "a column of JSON is damaged"))
 }

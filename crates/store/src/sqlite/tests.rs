@@ -37,7 +37,7 @@ fn opened(path: Option<&Path>) -> Sqlite {
         tenants: false,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    super::open(path, &options, catalog).unwrap().0
+    super::open(path, &options, catalog, &Default::default()).unwrap().0
 }
 
 /// Searches that last until this is dropped.

@@ -50,7 +50,7 @@ impl Committer {
         let fail = |error: std::io::Error| OpenError::new(format!("cannot start the committer: {error}"));
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
         let (rulebook, metrics, feed) = (rulebook.clone(), metrics.clone(), feed.clone());
-        let task = Task { writer, rulebook, jobs, metrics: metrics.clone(), feed };
+        let task = Task { writer, rulebook, jobs, metrics: metrics.clone(), feed, outage: outage.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let run = move || runtime.block_on(supervise(task));
         std::thread::Builder::new().name("committer".to_owned()).spawn(run).map_err(fail)?;
@@ -59,6 +59,7 @@ impl Committer {
 
     /// Submits a command and waits for its answer.
     pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> CommandResult {
+        self.outage.check_damage().map_err(Failure::into_error)?;
         let (job, answer) = Job::new(command, timeout);
         // Counted before it is queued, because the committer may take it before this task goes on.
         self.metrics.queue_length.inc();
@@ -84,6 +85,7 @@ struct Task<W> {
     jobs: mpsc::Receiver<Job>,
     metrics: Metrics,
     feed: Feed,
+    outage: Outage,
 }
 
 /// Runs the task for as long as anyone may submit commands. The callers of a batch that panicked are answered when the
@@ -175,6 +177,7 @@ impl<W: Writer> Task<W> {
                 Ok(answers)
             }
             Err(failure) => {
+                self.outage.note_damage(&failure);
                 self.metrics.failed("commit", failure.error_type(), took);
                 Err(failure)
             }

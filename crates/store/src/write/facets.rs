@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hyperfleet_core::{Labels, Phase, Resource, ResourceId, Tenant, Timestamp, statuses};
+use hyperfleet_core::{Labels, Phase, RawJson, Resource, ResourceId, Tenant, Timestamp, statuses};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -44,12 +44,17 @@ impl Facet {
     }
 
     /// Every facet of a resource.
-    fn all(resource: &Resource) -> Result<BTreeSet<Self>, Failure> {
-        let labels = resource.labels.parse::<Labels>()?;
-        let labels = labels.iter().map(|(key, value)| Self::label(&resource.kind, key, value));
-        let conditions = statuses(&resource.conditions)
-            .map(|(condition, status)| Self::condition(&resource.kind, &condition, status.name()));
-        let tenant = resource.tenancy.iter().map(|tenant| Self::tenant(&resource.kind, tenant));
+    pub(crate) fn all(
+        kind: &str,
+        labels: &RawJson,
+        conditions: &RawJson,
+        tenant: Option<&Tenant>,
+    ) -> Result<BTreeSet<Self>, Failure> {
+        let labels = labels.parse::<Labels>()?;
+        let labels = labels.iter().map(|(key, value)| Self::label(kind, key, value));
+        let conditions =
+            statuses(conditions).map(|(condition, status)| Self::condition(kind, &condition, status.name()));
+        let tenant = tenant.map(|tenant| Self::tenant(kind, tenant));
         Ok(labels.chain(conditions).chain(tenant).collect())
     }
 }
@@ -81,7 +86,9 @@ impl FacetDifferences {
         {
             return Ok(());
         }
-        let facets = |resource: Option<&Resource>| resource.map(Facet::all).transpose();
+        let facets = |resource: Option<&Resource>| {
+            resource.map(|r| Facet::all(&r.kind, &r.labels, &r.conditions, r.tenancy.as_ref())).transpose()
+        };
         let (had, has) = (facets(before)?.unwrap_or_default(), facets(after)?.unwrap_or_default());
         let row = |facet: &Facet, of: Option<&Resource>| {
             of.map(|r| FacetRow { facet: *facet, created_time: r.created.at, resource: r.id })

@@ -41,5 +41,6 @@ impl Older {
         let mut again = self.database.clone();
         again.run(&[recompute(self.database.rows.keys().copied().collect())], now).remove(0).unwrap();
         assert_eq!(again.rows, self.database.rows, "computed anew it comes out the same");
+        again.check_computed();
     }
 }

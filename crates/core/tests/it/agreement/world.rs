@@ -242,6 +242,7 @@ impl World {
         let mut again = self.database.clone();
         again.run(&[recompute(self.database.rows.keys().copied().collect())], now).remove(0).unwrap();
         assert_same(&again, &self.database);
+        self.database.check_computed();
     }
 
     /// A resource as the API shows it, without who did it, which the model does not know.

@@ -27,6 +27,7 @@ async fn help_teaches_the_first_steps() {
       sentinel      Decide when resources need work, and tell their adapters
       adapter       Adapters for trying things out
       migrate       Bring the database's schema up to date, and exit
+      verify        Check the database for damage, and exit
       config        Print the effective configuration, secrets masked
       get           Show resources: one, many, or all of a kind
       describe      Show everything about a resource: conditions, reports, blockers, timeline
