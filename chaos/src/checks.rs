@@ -57,10 +57,11 @@ pub(crate) enum Check {
     States,
     Deletions,
     Answers,
+    Database,
 }
 
 impl Check {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Feed,
         Self::Writes,
         Self::Updates,
@@ -72,6 +73,7 @@ impl Check {
         Self::States,
         Self::Deletions,
         Self::Answers,
+        Self::Database,
     ];
 
     /// The promise in a few words.
@@ -88,6 +90,7 @@ impl Check {
             Self::States => "all replicas show the state of the feed",
             Self::Deletions => "deletions end, everything is reconciled",
             Self::Answers => "no answer is out of place",
+            Self::Database => "the database holds together (`hyperfleet verify`)",
         }
     }
 }

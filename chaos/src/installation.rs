@@ -81,6 +81,11 @@ impl Installation {
         self.replicas.iter().map(|replica| Client::new(&replica.url())).collect()
     }
 
+    /// What `hyperfleet verify` finds.
+    pub(crate) fn verify(&self, binary: &Path) -> Result<Vec<String>> {
+        programs::verify(binary, KINDS, &self.postgres.url(DATABASE))
+    }
+
     /// Ends the connections that listen for notifications of commits.
     pub(crate) async fn cut_listeners(&self) -> Result<()> {
         let statement = "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%'";

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::availability::{Measured, longest_gap};
-use crate::checks::{self, Findings};
+use crate::checks::{self, Check, Findings};
 use crate::evidence;
 use crate::faults::{Fault, Injector, Kind, Schedule, Timing};
 use crate::installation::Installation;
@@ -61,6 +61,10 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
     let mut findings = Findings::default();
     let evidence = evidence::collect(load, 0, &mut findings).await?;
     checks::check(&evidence, &mut findings);
+    bar.set_message("verifying the database");
+    for finding in parts.verify(&binary)? {
+        findings.add(Check::Database, || finding);
+    }
     bar.finish_and_clear();
     let counts = Counts::of(&evidence.history, evidence.feed.len());
     Ok(Report { seed, measured, quiet, findings, counts })

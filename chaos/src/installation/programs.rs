@@ -1,10 +1,11 @@
-//! Sentinels and adapters in processes of their own.
+//! Sentinels, adapters and `hyperfleet verify` in processes of their own.
 
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
 use hyperfleet_testkit::{Nats, Process, without_settings};
+use serde_json::Value;
 
 pub(super) fn sentinel(binary: &Path, api: &str, nats: &Nats) -> Result<Process> {
     program(binary, &["sentinel", "serve"], api, nats)
@@ -12,6 +13,22 @@ pub(super) fn sentinel(binary: &Path, api: &str, nats: &Nats) -> Result<Process>
 
 pub(super) fn adapter(binary: &Path, name: &str, api: &str, nats: &Nats) -> Result<Process> {
     program(binary, &["adapter", "simulate", "--name", name, "--delay", "300ms"], api, nats)
+}
+
+/// What `hyperfleet verify` finds in a database, as JSON, one finding a line.
+pub(super) fn verify(binary: &Path, kinds: &str, database: &str) -> Result<Vec<String>> {
+    let config = tempfile::NamedTempFile::new()?;
+    std::fs::write(&config, kinds)?;
+    let mut command = Command::new(binary);
+    without_settings(&mut command);
+    command.args(["verify", "-o", "json", "--config"]).arg(config.path());
+    let output = command.env("HYPERFLEET_DATABASE_URL", database).output()?;
+    if !matches!(output.status.code(), Some(0 | 9)) {
+        bail!("hyperfleet verify: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    let result: Value = serde_json::from_slice(&output.stdout)?;
+    let findings = result["findings"].as_array().context("no findings")?;
+    Ok(findings.iter().map(Value::to_string).collect())
 }
 
 fn program(binary: &Path, arguments: &[&str], api: &str, nats: &Nats) -> Result<Process> {

@@ -75,19 +75,9 @@ fn describe(command: &Command, shared: &[Row], out: &mut String) {
         let names: Vec<String> = common.iter().map(|row| format!("`{}`", row.argument)).collect();
         out.push_str(&format!("- shared: {}\n", names.join(", ")));
     }
-    let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    let facts: Vec<&str> = text.trim_end().split("\n\n").filter(|part| !is_example(part)).collect();
-    if !facts.is_empty() {
-        out.push_str(&format!("\n```text\n{}\n```\n", facts.join("\n\n")));
-    }
     for below in visible(command) {
         describe(below, shared, out);
     }
-}
-
-/// Examples are shown by `--help` and the manual.
-fn is_example(part: &str) -> bool {
-    part.is_empty() || part.starts_with("Try it:")
 }
 
 /// An argument and its meaning.
