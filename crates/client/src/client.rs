@@ -200,23 +200,23 @@ impl Client {
         self.ask(Request::create(collection, body, false).key(key)?).await?.resource()
     }
 
-    /// Patches a resource, if it has the version.
+    /// Patches a resource, if it has the entity tag.
     pub async fn patch(
         &self,
         item: &ItemPath,
         body: &Value,
         kind: PatchKind,
-        if_match: Option<u64>,
+        if_match: Option<&str>,
         dry_run: bool,
     ) -> Result<Resource, Error> {
         self.ask(Request::patch(item, body, kind, if_match, dry_run)).await?.resource()
     }
 
-    /// Requests the deletion of a resource, if it has the version.
+    /// Requests the deletion of a resource, if it has the entity tag.
     pub async fn delete(
         &self,
         item: &ItemPath,
-        if_match: Option<u64>,
+        if_match: Option<&str>,
         dry_run: bool,
     ) -> Result<Option<Resource>, Error> {
         let answer = self.ask(Request::delete(item, if_match, dry_run)).await?;
@@ -258,7 +258,7 @@ impl Client {
         list::whole(self, Request::leases(group)).await
     }
 
-    /// Renews a lease of this version, or takes a free one; otherwise the error is a conflict. A zero TTL releases it. It is
+    /// Renews the lease with this entity tag, or takes a free one; otherwise the error is a conflict. A zero TTL releases it. It is
     /// not retried: after a lost answer, list the leases.
     pub async fn put_lease(
         &self,
@@ -266,11 +266,11 @@ impl Client {
         name: &str,
         holder: &str,
         ttl: Duration,
-        if_match: Option<u64>,
+        if_match: Option<&str>,
     ) -> Result<Lease, Error> {
         let answer = self.ask(Request::put_lease(group, name, holder, ttl, if_match)).await?;
         let mut lease: Lease = answer.json()?;
-        lease.version = answer.version().or(lease.version);
+        lease.etag = answer.etag().map(str::to_owned);
         Ok(lease)
     }
 

@@ -165,8 +165,6 @@ pub struct Problem {
     pub trace_id: Option<String>,
     /// `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// The version in the call's `If-Match`.
-    pub expected_version: Option<u64>,
     /// The current version.
     pub actual_version: Option<u64>,
     /// The problem body as it came.
@@ -206,7 +204,6 @@ impl Problem {
             errors: errors.map(FieldError::of).collect(),
             trace_id: text("trace_id").or_else(|| answer.header("x-request-id").map(printable)),
             retry_after: retry_after(answer).or_else(|| number("retry_after").map(Duration::from_secs)),
-            expected_version: number("expected_version"),
             actual_version: number("actual_version"),
             body,
         }

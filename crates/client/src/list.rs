@@ -46,8 +46,10 @@ pub struct Page<T> {
     pub items: Vec<T>,
     /// How many there are on all pages, if that was asked for.
     pub total: Option<u64>,
-    /// The version of the snapshot: a watch from here misses nothing.
+    /// The version of the snapshot.
     pub version: Option<u64>,
+    /// The position of the snapshot: a watch from here misses nothing. Of an older server it is the version.
+    pub position: Option<String>,
     /// The token of the next page; the last has none.
     pub next: Option<String>,
 }
@@ -60,11 +62,17 @@ impl<T: DeserializeOwned> Page<T> {
             return Err(answer.malformed("a list without items"));
         };
         let items = items.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        let version = body.get("version").and_then(Value::as_u64);
         let next = body.get("next_page_token").and_then(Value::as_str).filter(|token| !token.is_empty());
         Ok(Self {
             items: items.map_err(|fault| answer.malformed(fault))?,
             total: body.get("total").and_then(Value::as_u64),
-            version: body.get("version").and_then(Value::as_u64),
+            position: body
+                .get("position")
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .or(version.map(|version| version.to_string())),
+            version,
             next: next.map(str::to_owned),
         })
     }

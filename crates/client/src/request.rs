@@ -132,12 +132,12 @@ impl Request {
         Self::new(Method::POST, collection.to_string()).flag("dryRun", dry_run).json(body).own_key()
     }
 
-    /// Patches a resource, if it has the version.
+    /// Patches a resource, if it has the entity tag.
     pub fn patch(
         item: &ItemPath,
         body: &Value,
         kind: PatchKind,
-        if_match: Option<u64>,
+        if_match: Option<&str>,
         dry_run: bool,
     ) -> Self {
         let media_type = match kind {
@@ -150,8 +150,8 @@ impl Request {
             .if_match(if_match)
     }
 
-    /// Requests the deletion of a resource, if it has the version.
-    pub fn delete(item: &ItemPath, if_match: Option<u64>, dry_run: bool) -> Self {
+    /// Requests the deletion of a resource, if it has the entity tag.
+    pub fn delete(item: &ItemPath, if_match: Option<&str>, dry_run: bool) -> Self {
         Self::new(Method::DELETE, item.to_string()).flag("dryRun", dry_run).if_match(if_match)
     }
 
@@ -178,13 +178,13 @@ impl Request {
         Self::get("/leases").param("group", group).param("size", &PAGE)
     }
 
-    /// Renews a lease of this version, or takes a free one. A zero TTL releases it.
-    pub fn put_lease(group: &str, name: &str, holder: &str, ttl: Duration, if_match: Option<u64>) -> Self {
+    /// Renews the lease with this entity tag, or takes a free one. A zero TTL releases it.
+    pub fn put_lease(group: &str, name: &str, holder: &str, ttl: Duration, if_match: Option<&str>) -> Self {
         let ttl = format!("{}ms", ttl.as_millis());
         let request = Self::new(Method::PUT, format!("/leases/{}/{}", encoded(group), encoded(name)))
             .json(&json!({ "holder": holder, "ttl": ttl }));
         match if_match {
-            Some(version) => request.if_match(Some(version)),
+            Some(tag) => request.if_match(Some(tag)),
             None => request.header(IF_NONE_MATCH, HeaderValue::from_static("*")),
         }
     }
@@ -230,9 +230,9 @@ impl Request {
         self.header(CONTENT_TYPE, HeaderValue::from_static(media_type))
     }
 
-    /// Sets `If-Match` to a version.
-    pub(crate) fn if_match(self, version: Option<u64>) -> Self {
-        match version.map(|version| HeaderValue::try_from(format!("\"{version}\""))) {
+    /// Sets `If-Match` to an entity tag.
+    pub(crate) fn if_match(self, tag: Option<&str>) -> Self {
+        match tag.map(HeaderValue::try_from) {
             Some(Ok(tag)) => self.header(IF_MATCH, tag),
             _ => self,
         }

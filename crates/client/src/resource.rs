@@ -10,7 +10,7 @@ use crate::path::ItemPath;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     members: Map<String, Value>,
-    version: Option<u64>,
+    etag: Option<String>,
 }
 
 /// The owner of a resource.
@@ -63,20 +63,20 @@ impl Resource {
             Value::Object(members)
                 if members.get("id").is_some_and(|id| id.as_str().is_some_and(|id| !id.is_empty())) =>
             {
-                Some(Self { members, version: None })
+                Some(Self { members, etag: None })
             }
             _ => None,
         }
     }
 
-    pub(crate) fn at(mut self, version: Option<u64>) -> Self {
-        self.version = version;
+    pub(crate) fn with_etag(mut self, etag: Option<String>) -> Self {
+        self.etag = etag;
         self
     }
 
-    /// The version, if the response had it: to be used as `If-Match`.
-    pub fn version(&self) -> Option<u64> {
-        self.version
+    /// The entity tag, if the response had one: to be used as `If-Match`.
+    pub fn etag(&self) -> Option<&str> {
+        self.etag.as_deref()
     }
 
     /// Its id.

@@ -27,9 +27,9 @@ impl Response {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The version in the `ETag`.
-    pub fn version(&self) -> Option<u64> {
-        self.headers.get(ETAG)?.to_str().ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
+    /// The entity tag, for `If-Match`.
+    pub fn etag(&self) -> Option<&str> {
+        self.header(ETAG.as_str())
     }
 
     /// This answer if it is a success, else the problem.
@@ -49,9 +49,9 @@ impl Response {
         serde_json::from_slice(&self.body).map_err(|fault| self.malformed(fault))
     }
 
-    /// The resource in the body, with its version.
+    /// The resource in the body, with its entity tag.
     pub fn resource(&self) -> Result<Resource, Error> {
-        Ok(self.json::<Resource>()?.at(self.version()))
+        Ok(self.json::<Resource>()?.with_etag(self.etag().map(str::to_owned)))
     }
 
     pub(crate) fn malformed(&self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {

@@ -119,7 +119,7 @@ mod tests {
             (request(Method::PUT), true),
             (Request::put_lease("g", "n", "me", Duration::ZERO, None), false),
             (request(Method::DELETE), true),
-            (request(Method::DELETE).if_match(Some(7)), false),
+            (request(Method::DELETE).if_match(Some("\"7\"")), false),
             (request(Method::POST), false),
             (request(Method::POST).own_key(), true),
             (request(Method::PATCH), false),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::FutureExt as _;
-use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, StatusCode};
 use http_body_util::{BodyExt as _, Collected, Limited};
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,8 +49,8 @@ const BACK_OFF: Retry = Retry {
 pub struct WatchQuery {
     /// The filter language.
     pub search: Option<String>,
-    /// Changes after this version; without it the current state comes first.
-    pub since: Option<u64>,
+    /// Changes after this position of a list; without it the current state comes first.
+    pub since: Option<String>,
     /// Only these members.
     pub fields: Option<String>,
     /// Whether to include finalizing resources.
@@ -88,7 +88,8 @@ pub enum WatchEvent {
         /// The version.
         version: u64,
     },
-    /// The server no longer keeps the last version. The current state follows, as [`Self::Added`].
+    /// The server no longer keeps what came after the last version, or its database was restored. The current state
+    /// follows, as [`Self::Added`].
     Restart,
 }
 
@@ -116,8 +117,8 @@ impl Watch {
         let task = WatchTask {
             client: client.clone(),
             request: Request::watch(collection, &WatchQuery { since: None, ..query.clone() }),
-            first_since: query.since,
-            position: query.since,
+            first_since: query.since.clone(),
+            position: query.since.clone(),
             out,
             state,
         };
@@ -156,6 +157,9 @@ struct Line {
     #[serde(rename = "type")]
     kind: String,
     version: u64,
+    /// Where to resume from; an older server has none.
+    #[serde(default)]
+    position: Option<String>,
     #[serde(default)]
     object: Option<Value>,
     #[serde(default)]
@@ -166,10 +170,10 @@ struct Line {
 struct WatchTask {
     client: Client,
     request: Request,
-    /// The version that the caller gave.
-    first_since: Option<u64>,
-    /// The last delivered version.
-    position: Option<u64>,
+    /// The position that the caller gave.
+    first_since: Option<String>,
+    /// The position of the last delivered event.
+    position: Option<String>,
     out: mpsc::Sender<Result<WatchEvent, Error>>,
     state: watch::Sender<Link>,
 }
@@ -190,7 +194,7 @@ impl WatchTask {
     async fn run(mut self) {
         let mut pauses = BACK_OFF.pauses();
         loop {
-            let before = self.position;
+            let before = self.position.clone();
             // A server in this process runs, and may panic, in this task.
             let end = AssertUnwindSafe(self.follow()).catch_unwind().await;
             let end = end.unwrap_or_else(|_| {
@@ -260,17 +264,19 @@ impl WatchTask {
         }
     }
 
-    /// Opens a stream after the last version.
+    /// Opens a stream after the last position.
     async fn open(&self) -> Result<(http::Response<Body>, String), End> {
         let mut request = self.request.clone();
-        match self.position {
-            Some(position) if self.first_since == self.position => {
-                request = request.param("since", &position);
+        match (&self.position, &self.first_since) {
+            (Some(position), first) if first.as_ref() == Some(position) => {
+                request = request.param("since", position);
             }
-            Some(position) => {
-                request.headers.insert(LAST_EVENT_ID, position.into());
+            (Some(position), _) => {
+                let position = HeaderValue::from_str(position)
+                    .map_err(|fault| End::Failed(Error::malformed(self.request.path.as_str(), fault)))?;
+                request = request.header(LAST_EVENT_ID, position);
             }
-            None => {}
+            (None, _) => {}
         }
         let url = send::url(&self.client, &request).map_err(End::Failed)?;
         let url = asked(&request, &url);
@@ -326,10 +332,13 @@ impl WatchTask {
             |source: Box<dyn std::error::Error + Send + Sync>| End::Failed(Error::malformed(url, source));
         let line: Line = serde_json::from_slice(line).map_err(|fault| malformed(fault.into()))?;
         let version = line.version;
+        // Version 0 is no position to resume from.
+        let position = line.position.or_else(|| (version > 0).then(|| version.to_string()));
         let resource = || {
             let object = line.object.clone().and_then(Resource::from_value);
+            let etag = position.as_ref().map(|position| format!("\"{position}\""));
             object
-                .map(|object| object.at(Some(version)))
+                .map(|object| object.with_etag(etag))
                 .ok_or_else(|| malformed("an event without its object".into()))
         };
         let event = match line.kind.as_str() {
@@ -339,8 +348,7 @@ impl WatchTask {
             "BOOKMARK" => Some(WatchEvent::Bookmark { version }),
             "ERROR" if line.code.as_deref() == Some(VERSION_EXPIRED) => return Err(End::Expired),
             "ERROR" => {
-                // Version 0 is no position to resume from.
-                self.position = Some(version).filter(|version| *version > 0).or(self.position);
+                self.position = position.or(self.position.take());
                 return Err(End::Failed(Error::unreachable(url, "the server asked to come again")));
             }
             // Types of later releases are ignored.
@@ -349,7 +357,7 @@ impl WatchTask {
         if let Some(event) = event {
             self.out.send(Ok(event)).await.map_err(|_| End::Dropped)?;
         }
-        self.position = Some(version);
+        self.position = position.or(self.position.take());
         Ok(())
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct Controller {
 }
 
 enum Watching {
-    /// The next search tells the version to begin at.
+    /// The next search tells the position to begin at.
     Wanted,
     On(Watch),
     /// The API has no watch.
@@ -185,23 +185,24 @@ impl Controller {
         self.search = Some(RunningSearch { found: search.begin(), since: Instant::now() });
     }
 
-    fn resync_ended(&mut self, end: Result<Option<u64>, Error>, now: Timestamp) {
+    fn resync_ended(&mut self, end: Result<Option<String>, Error>, now: Timestamp) {
         let took = self.search.take().map(|search| search.since.elapsed()).unwrap_or_default();
         self.schedule.resync_ends(end.is_ok());
         self.context.record_api(&self.plural, end.as_ref().map(|_| ()));
         match end {
-            Ok(version) => {
+            Ok(position) => {
                 self.resync.succeeded();
                 let metrics = &self.context.metrics;
                 metrics.poll_seconds.get_or_create(&self.labels()).observe(took.as_secs_f64());
                 metrics.last_poll.get_or_create(&self.labels()).set(Timestamp::now().micros() / 1_000_000);
                 if matches!(self.watching, Watching::Wanted)
-                    && let Some(since) = version
+                    && let Some(since) = position
                 {
                     self.watching = Watching::On(self.watch(since));
                 }
             }
-            Err(error) if error.status() == Some(400) && !self.reads_all => {
+            // A page token is refused when the database was restored meanwhile.
+            Err(error) if error.status() == Some(400) && !self.reads_all && !concerns_page(&error) => {
                 tracing::info!(
                     resource_type = self.plural,
                     "the API cannot filter by conditions; every search reads all resources"
@@ -219,7 +220,7 @@ impl Controller {
         }
     }
 
-    fn watch(&self, since: u64) -> Watch {
+    fn watch(&self, since: String) -> Watch {
         let query = WatchQuery {
             search: search::selector(&self.context.work),
             since: Some(since),
@@ -238,8 +239,13 @@ impl Controller {
             Ok(WatchEvent::Deleted { version, resource }) => self.schedule.gone(resource.id(), Some(version)),
             Ok(WatchEvent::Bookmark { .. }) => {}
             Ok(WatchEvent::Restart) => {
-                // The watch would now send the whole fleet; a search finds what is due in it.
+                // The watch would now send the whole fleet; a search finds what is due in it. What is known may be of a
+                // database that was restored, and would look newer than what is there now.
                 self.watching = Watching::Wanted;
+                self.schedule.history_ended();
+                if self.search.take().is_some() {
+                    self.resync.succeeded();
+                }
                 self.resync.set_watching(false, now);
                 self.resync.request(now);
             }
@@ -331,6 +337,10 @@ impl Controller {
     fn labels(&self) -> OfType {
         OfType { resource_type: self.plural.clone() }
     }
+}
+
+fn concerns_page(error: &Error) -> bool {
+    error.problem().is_some_and(|problem| problem.errors.iter().any(|error| error.field == "pageToken"))
 }
 
 async fn changed(watching: &mut Watching) -> Result<WatchEvent, Error> {

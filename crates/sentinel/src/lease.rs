@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use hyperfleet_client::{Client, Error};
+use hyperfleet_client::{Client, Error, Lease};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +26,8 @@ pub(crate) struct LeaseRenewer {
     client: Client,
     group: String,
     name: String,
-    /// The version of the lease, for the next renewal.
-    version: Option<u64>,
+    /// The entity tag of the lease, for the next renewal.
+    tag: Option<String>,
     membership: Membership,
     assignment: watch::Sender<Assignment>,
     context: Context,
@@ -50,7 +50,7 @@ impl LeaseRenewer {
     ) -> Self {
         let group = format!("sentinel-{}", lease_name(name));
         let name = format!("{NAME_PREFIX}{}", lease_name(replica));
-        Self { client, group, name, version: None, membership: Membership::new(replica), assignment, context }
+        Self { client, group, name, tag: None, membership: Membership::new(replica), assignment, context }
     }
 
     /// Renews until the stop, and then releases the lease. Panics are caught, because without renewal nothing is published.
@@ -104,14 +104,14 @@ impl LeaseRenewer {
         let asked = self.context.clock.now();
         let mut refused = None;
         match self.put(TTL).await {
-            Ok(version) => {
-                self.version = version;
+            Ok(tag) => {
+                self.tag = tag;
                 self.membership.granted(asked, self.context.clock.now());
             }
             // The answer to an earlier renewal may have been lost; the list tells.
             Err(error) if error.is_conflict() => refused = Some(error),
             // After a successful renewal such an answer comes from a proxy.
-            Err(error) if self.version.is_none() && (error.is_not_found() || error.status() == Some(405)) => {
+            Err(error) if self.tag.is_none() && (error.is_not_found() || error.status() == Some(405)) => {
                 tracing::info!("the API has no leases; this replica works alone");
                 self.membership.alone();
                 self.context.record_api(CHECK_NAME, Ok(()));
@@ -125,7 +125,10 @@ impl LeaseRenewer {
             Err(error) => return self.failed(&error),
         };
         let own = listed.iter().find(|lease| lease.name == self.name && lease.holder == self.membership.me());
-        self.version = own.and_then(|lease| lease.version);
+        self.tag = match (own, &refused) {
+            (Some(_), None) => self.tag.take(),
+            (own, _) => own.and_then(Lease::if_match),
+        };
         let present = listed.iter().filter(|lease| lease.name.starts_with(NAME_PREFIX));
         self.membership.listed(present.map(|lease| lease.holder.as_str()), asked, self.context.clock.now());
         match refused {
@@ -143,9 +146,10 @@ impl LeaseRenewer {
         Renewal::Failed
     }
 
-    async fn put(&self, ttl: Duration) -> Result<Option<u64>, Error> {
-        let put = self.client.put_lease(&self.group, &self.name, self.membership.me(), ttl, self.version);
-        in_time(put).await.map(|lease| lease.version)
+    async fn put(&self, ttl: Duration) -> Result<Option<String>, Error> {
+        let put =
+            self.client.put_lease(&self.group, &self.name, self.membership.me(), ttl, self.tag.as_deref());
+        in_time(put).await.map(|lease| lease.if_match())
     }
 
     fn publish_assignment(&self) {
@@ -167,7 +171,7 @@ impl LeaseRenewer {
     /// Ends the lease, so that other replicas take over at their next list.
     async fn release(mut self) {
         self.membership.leave();
-        if self.version.is_some() {
+        if self.tag.is_some() {
             let _ = self.put(Duration::ZERO).await;
         }
     }

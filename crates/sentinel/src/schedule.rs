@@ -118,6 +118,13 @@ impl Schedule {
         }
     }
 
+    /// The next observation of each resource counts, whatever its version: the database may have been restored. What is
+    /// due stays due until then, and a running resync has ended.
+    pub fn history_ended(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.is_outdated = true);
+        self.resyncs.end();
+    }
+
     /// A search for everything that may be due begins.
     pub fn resync_begins(&mut self) {
         self.resyncs.begin();

@@ -17,8 +17,8 @@ const AHEAD: usize = 2;
 pub(crate) enum SearchResults {
     /// Some resources, as of this version.
     Page(Option<u64>, Vec<Resource>),
-    /// The end, with the version of the first page.
-    End(Result<Option<u64>, Error>),
+    /// The end, with the position of the first page.
+    End(Result<Option<String>, Error>),
 }
 
 /// How to search.
@@ -43,7 +43,7 @@ impl Search {
         found
     }
 
-    async fn run(&self, out: &mpsc::Sender<SearchResults>) -> Result<Option<u64>, Error> {
+    async fn run(&self, out: &mpsc::Sender<SearchResults>) -> Result<Option<String>, Error> {
         let mut first = None;
         for (i, filter) in self.filters.iter().enumerate() {
             let mut query = ListQuery {
@@ -58,7 +58,7 @@ impl Search {
             loop {
                 let page = self.client.list(&self.collection, &query).await?;
                 if i == 0 && query.page_token.is_none() && query.page.is_none() {
-                    first = page.version;
+                    first = page.position;
                 }
                 let count = page.items.len() as u64;
                 turned += count;

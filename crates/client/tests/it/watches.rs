@@ -23,7 +23,8 @@ fn watch(server: &FakeServer) -> Watch {
 fn short(event: &WatchEvent) -> String {
     match event {
         WatchEvent::Added { version, resource } => {
-            assert_eq!((resource.id(), resource.version()), (format!("i{version}").as_str(), Some(*version)));
+            assert_eq!(resource.id(), format!("i{version}"));
+            assert_eq!(resource.etag(), Some(format!("\"{version}\"").as_str()));
             format!("A{version}")
         }
         WatchEvent::Modified { version, .. } => format!("M{version}"),
@@ -92,7 +93,7 @@ async fn a_watch_of_an_expired_version_restarts_with_an_event() {
         Reply::ThenSilence(lines(&added(5))),
     ])
     .await;
-    let query = WatchQuery { since: Some(3), ..WatchQuery::default() };
+    let query = WatchQuery { since: Some("3".to_owned()), ..WatchQuery::default() };
     let mut watch = server.client().watch(&Collection::of("clusters"), &query);
     assert_eq!(next_events(&mut watch, 6).await, ["R", "A4", "R", "A2", "R", "A5"]);
 }
@@ -111,6 +112,31 @@ async fn a_watch_resumes_from_the_version_of_a_stopping_server() {
     let mut watch = watch(&server);
     assert_eq!(next_events(&mut watch, 2).await, ["A1", "A10"]);
     assert_eq!(resumed_from(&server), [None, None, Some("9".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_watch_resumes_from_positions_as_they_came() {
+    let at = |version: u64, position: &str| {
+        let position = format!("\"version\":{version},\"position\":\"{position}\"");
+        added(version).replace(&format!("\"version\":{version}"), &position)
+    };
+    let stopped = "{\"type\":\"ERROR\",\"version\":4,\"position\":\"4-b\",\"code\":\"HYPERFLEET-SVC-001\"}\n";
+    let server = FakeServer::replying([
+        Reply::Once(lines(&at(2, "2-a"))),
+        Reply::Once(lines(&format!("{}{stopped}", at(3, "opaque")))),
+        Reply::ThenSilence(lines(&at(5, "5-b"))),
+    ])
+    .await;
+    let query = WatchQuery { since: Some("1-a".to_owned()), ..WatchQuery::default() };
+    let mut watch = server.client().watch(&Collection::of("clusters"), &query);
+    for (version, position) in [(2, "2-a"), (3, "opaque"), (5, "5-b")] {
+        let WatchEvent::Added { version: told, resource } = watch.next().await.unwrap() else {
+            panic!("none")
+        };
+        assert_eq!((told, resource.etag()), (version, Some(format!("\"{position}\"").as_str())));
+    }
+    assert!(server.requests()[0].contains("since=1-a"));
+    assert_eq!(resumed_from(&server), [None, Some("2-a".to_owned()), Some("4-b".to_owned())]);
 }
 
 #[tokio::test]

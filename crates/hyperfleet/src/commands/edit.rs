@@ -36,11 +36,11 @@ pub(crate) struct Edit {
 impl Edit {
     pub(crate) async fn run(&self, session: &Session) -> Result<ExitCode, Failure> {
         let found = self.target.find(session, Prefer::Active).await?;
-        // Items of a list have no version.
+        // Items of a list have no entity tag.
         let there = session.fetch(Request::get(found.item().to_string())).await?.resource()?;
-        let Some(version) = there.version() else {
+        let Some(etag) = there.etag() else {
             return Err(Failure::new(
-                "the server returns no versions, so an edit could overwrite another change; use `patch`",
+                "the server returns no entity tags, so an edit could overwrite another change; use `patch`",
             ));
         };
         let format = self.output.as_ref();
@@ -77,7 +77,7 @@ impl Edit {
                     continue;
                 }
             };
-            let request = Request::patch(&found.item(), &patch, PatchKind::Json, Some(version), false);
+            let request = Request::patch(&found.item(), &patch, PatchKind::Json, Some(etag), false);
             let sent = tokio::select! {
                 sent = session.call(request) => sent,
                 signal = signals.next() => {

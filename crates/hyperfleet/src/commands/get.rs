@@ -150,14 +150,14 @@ impl Get {
             return Ok(ExitCode::SUCCESS);
         }
         let mut found = Vec::new();
-        let mut version = None;
+        let mut position = None;
         for list in lists {
             let left = limit.map(|limit| limit.saturating_sub(found.len()));
             if left == Some(0) {
                 break;
             }
             let page: Page<Resource> = session.pages(Request::list(list, query), left).await?;
-            version = page.version;
+            position = page.position;
             found.extend(page.items);
         }
         if !self.watch {
@@ -173,7 +173,7 @@ impl Get {
         if !display.state(&found, &owners) {
             return Ok(ExitCode::SUCCESS);
         }
-        display.watch(session, list, &WatchQuery { since: version, ..watch }).await
+        display.watch(session, list, &WatchQuery { since: position, ..watch }).await
     }
 }
 

@@ -27,9 +27,9 @@ pub(crate) struct Patch {
     /// The patch from a file, or - for stdin
     #[arg(long, short, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// Only if the resource still has this version (its ETag)
-    #[arg(long, value_name = "NUMBER")]
-    if_version: Option<u64>,
+    /// Only if the resource still has this version: its ETag, or the number alone
+    #[arg(long, value_name = "VERSION")]
+    if_version: Option<String>,
     #[arg(long, help = DRY_RUN)]
     dry_run: bool,
     #[arg(long, short, value_name = "FORMAT", help = format::HELP)]
@@ -45,7 +45,8 @@ impl Patch {
         };
         let found = self.target.find(session, Prefer::Active).await?;
         let kind = if patch.is_array() { PatchKind::Json } else { PatchKind::Merge };
-        let request = Request::patch(&found.item(), &patch, kind, self.if_version, self.dry_run);
+        let tag = self.if_version.as_deref().map(|version| format!("\"{}\"", version.trim_matches('"')));
+        let request = Request::patch(&found.item(), &patch, kind, tag.as_deref(), self.dry_run);
         if let Some(answer) = session.call(request).await? {
             let after = answer.resource()?;
             let same = ["spec", "labels", "references"].iter().all(|member| {

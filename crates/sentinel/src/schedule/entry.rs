@@ -22,6 +22,8 @@ pub(super) struct Entry {
     pub(super) not_before: Option<Timestamp>,
     /// Whether it was observed since its event was published.
     pub(super) observed_since: bool,
+    /// Whether it is of a history that the API may not have any more.
+    pub(super) is_outdated: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,16 +50,20 @@ impl Entry {
             failures: 0,
             not_before: None,
             observed_since: false,
+            is_outdated: false,
         }
     }
 
     /// Takes an observation. Returns false if the entry has a newer one.
     pub(super) fn observe(&mut self, mut observed: Observed, resync: u64, now: Timestamp) -> bool {
         self.resync = resync;
-        if observed.is_older_than(&self.observed) {
+        if std::mem::take(&mut self.is_outdated) {
+            self.published = None;
+        } else if observed.is_older_than(&self.observed) {
             return false;
+        } else {
+            observed.follow(&self.observed);
         }
-        observed.follow(&self.observed);
         if (observed.generation, observed.inputs) != (self.observed.generation, self.observed.inputs) {
             self.noticed = now;
         }

@@ -315,6 +315,21 @@ fn an_older_state_from_a_resync_is_ignored() {
 }
 
 #[test]
+fn after_a_restore_an_earlier_version_and_generation_is_observed_and_published() {
+    let mut schedule = schedule();
+    let cluster = Cluster::new("a", at(0.0));
+    let lost = cluster.clone().patched(at(1.0));
+    schedule.observe(lost.observed(Origin::Watch(9), at(1.0)), at(1.0));
+    let publication = schedule.take_due(at(1.0)).unwrap();
+    schedule.published(&publication, at(1.0));
+    schedule.observe(cluster.observed(Origin::List(Some(5)), at(2.0)), at(2.0));
+    assert!(schedule.take_due(at(2.0)).is_none(), "it is older");
+    schedule.history_ended();
+    schedule.observe(cluster.observed(Origin::List(Some(5)), at(3.0)), at(3.0));
+    assert_eq!(schedule.take_due(at(3.0)).unwrap().observed.generation, 1);
+}
+
+#[test]
 fn a_resource_that_a_resync_does_not_find_is_no_longer_repeated() {
     let mut schedule = schedule();
     schedule.observe(Cluster::new("a", at(0.0)).state(at(0.0)), at(0.0));

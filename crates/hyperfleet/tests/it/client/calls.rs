@@ -47,20 +47,20 @@ async fn a_resource_is_created_read_patched_and_deleted(app: &App) {
     let item = made.path().unwrap();
     assert_eq!(item, clusters().item(made.id()));
     let read = client.get(&item, &GetQuery::default()).await.unwrap();
-    assert_eq!(read, made, "version and all");
+    assert_eq!(read, made, "entity tag and all");
     let fields = Some("name".to_owned());
     let part = client.get(&item, &GetQuery { fields, ..GetQuery::default() }).await.unwrap();
     assert_eq!(part.into_value(), json!({"id": made.id(), "name": "east"}));
 
     let patch = json!({"spec": {"size": 3}, "labels": {"team": null}});
-    let changed = client.patch(&item, &patch, PatchKind::Merge, made.version(), false).await.unwrap();
+    let changed = client.patch(&item, &patch, PatchKind::Merge, made.etag(), false).await.unwrap();
     assert_eq!((changed.generation(), changed.label("team")), (2, None));
     let operations = json!([{"op": "replace", "path": "/spec/size", "value": 4}]);
-    let again = client.patch(&item, &operations, PatchKind::Json, changed.version(), false).await.unwrap();
+    let again = client.patch(&item, &operations, PatchKind::Json, changed.etag(), false).await.unwrap();
     assert_eq!(again.spec().unwrap()["size"], 4);
     let past = GetQuery { generation: Some(2), ..GetQuery::default() };
     let past = client.get(&item, &past).await.unwrap();
-    assert_eq!((&past.spec().unwrap()["size"], past.version()), (&json!(3), None));
+    assert_eq!((&past.spec().unwrap()["size"], past.etag()), (&json!(3), None));
 
     let pool = json!({"kind": "NodePool", "name": "workers", "spec": {}});
     let pool = client.create(&item.below("nodepools"), &pool, false).await.unwrap();
@@ -72,7 +72,7 @@ async fn a_resource_is_created_read_patched_and_deleted(app: &App) {
     let nested = item.below("nodepools").item(pool.id());
     assert_eq!(client.get(&nested, &GetQuery::default()).await.unwrap(), pool);
 
-    let deleted = client.delete(&item, again.version(), false).await.unwrap().unwrap();
+    let deleted = client.delete(&item, again.etag(), false).await.unwrap().unwrap();
     assert!(deleted.is_finalizing() && deleted.deleted_time().is_some());
     assert_eq!(deleted.deleted_by(), "system@hyperfleet.local");
     client.force_delete(&item, "the test needs it gone", false).await.unwrap();
@@ -282,13 +282,17 @@ async fn leases_are_claimed_renewed_and_released(app: &App) {
     assert!(leases[7].expires_time.is_some() && leases[7].version.is_some());
     assert_eq!(client.leases("others").await.unwrap(), []);
 
-    let renewed = client.put_lease("sentinel", "range-007", "me", minute, leases[7].version).await.unwrap();
+    let renewed = client
+        .put_lease("sentinel", "range-007", "me", minute, leases[7].if_match().as_deref())
+        .await
+        .unwrap();
     assert!(renewed.version.is_some() && renewed.version != leases[7].version);
-    for stale in [leases[7].version, None] {
-        let error = client.put_lease("sentinel", "range-007", "you", minute, stale).await.unwrap_err();
+    for stale in [leases[7].if_match(), None] {
+        let error =
+            client.put_lease("sentinel", "range-007", "you", minute, stale.as_deref()).await.unwrap_err();
         assert!(error.is_conflict(), "{error}");
     }
-    client.put_lease("sentinel", "range-007", "me", Duration::ZERO, renewed.version).await.unwrap();
+    client.put_lease("sentinel", "range-007", "me", Duration::ZERO, renewed.etag.as_deref()).await.unwrap();
     assert_eq!(client.leases("sentinel").await.unwrap().len(), 119);
     let taken = client.put_lease("sentinel", "range-007", "you", minute, None).await.unwrap();
     assert_eq!(taken.holder, "you");

@@ -47,17 +47,16 @@ async fn a_conflict_names_both_versions(app: &App) {
     let changed =
         client.patch(&item, &json!({"spec": {"a": 1}}), PatchKind::Merge, None, false).await.unwrap();
     for result in [
-        client
-            .patch(&item, &json!({"spec": {"a": 2}}), PatchKind::Merge, made.version(), false)
-            .await
-            .map(drop),
-        client.delete(&item, made.version(), false).await.map(drop),
+        client.patch(&item, &json!({"spec": {"a": 2}}), PatchKind::Merge, made.etag(), false).await.map(drop),
+        client.delete(&item, made.etag(), false).await.map(drop),
     ] {
         let error = result.unwrap_err();
         assert!(error.is_conflict() && !error.is_transient(), "{error}");
         let problem = problem(&error);
         assert_eq!(problem.code, "HYPERFLEET-CNF-002");
-        assert_eq!((problem.expected_version, problem.actual_version), (made.version(), changed.version()));
+        let tag = |resource: &Resource| resource.etag().unwrap().trim_matches('"').to_owned();
+        assert_eq!(problem.body["expected_version"].to_string(), tag(&made));
+        assert_eq!(problem.actual_version.unwrap().to_string(), tag(&changed));
     }
     let body = json!({"kind": "Cluster", "name": "east", "spec": {}});
     let error = client.create(&clusters(), &body, false).await.unwrap_err();

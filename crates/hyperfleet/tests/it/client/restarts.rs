@@ -82,7 +82,7 @@ async fn events_until(watch: &mut Watch, last: &str) -> Vec<(&'static str, u64, 
 async fn a_watch_resumes_through_kills_without_gaps_or_repeats(app: &mut App) {
     let relay = Relay::to(app).await;
     let client = patient(&relay.authority());
-    let query = WatchQuery { since: Some(0), ..WatchQuery::default() };
+    let query = WatchQuery { since: Some("0".to_owned()), ..WatchQuery::default() };
     let mut watch = client.watch(&clusters(), &query);
     let follower = tokio::spawn(async move { events_until(&mut watch, "the-end").await });
 
