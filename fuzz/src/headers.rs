@@ -4,7 +4,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyperfleet_api::precondition::entity_tags;
 use hyperfleet_auth::{Dimension, Tenancy, TenancyClaim};
-use hyperfleet_core::{ExpectedVersion, Version};
+use hyperfleet_core::{Epoch, ExpectedVersion, FeedPosition, Version};
 use hyperfleet_service::request_ids::RequestIds;
 
 /// Any header parses to its own value or is refused, and a parsed value can be printed again without harm.
@@ -38,8 +38,10 @@ fn precondition(text: &str) {
             let read = ExpectedVersion::Tags { strong, weak };
             assert_eq!(entity_tags(&written.join(",")).as_ref(), Some(&read), "{text:?}");
             for version in 0..3 {
-                assert!(!read.matches(Version(version)) || read.matches_weakly(Version(version)));
-                assert!(!read.matches(Version(version)) || text.contains(&format!("\"{version}\"")));
+                let position = FeedPosition { epoch: Epoch(7), version: Version(version) };
+                assert!(!read.matches(position) || read.matches_weakly(position));
+                let tags = [format!("\"{version}\""), format!("\"{position}\"")];
+                assert!(!read.matches(position) || tags.iter().any(|tag| text.contains(tag)));
             }
             assert_eq!(entity_tags(&format!("{text},")).as_ref(), Some(&read), "an empty element is ignored");
             for more in [format!("{} \"1\"", text.trim_end_matches([',', ' ', '\t'])), format!("*,{text}")] {

@@ -85,7 +85,7 @@ impl Shared {
     pub(super) fn outcome(&self, what: &str, answer: Option<&Answer>, refusals: &[&str]) -> Outcome {
         let Some(answer) = answer else { return Outcome::Unknown };
         match answer.status {
-            200..300 => Outcome::Acknowledged { version: version(answer) },
+            200..300 => Outcome::Acknowledged { version: answer.version() },
             500.. => Outcome::Unknown,
             status => {
                 let code = code(answer);
@@ -113,11 +113,6 @@ impl Shared {
         }
         history.operations.push(operation);
     }
-}
-
-/// The version in the ETag.
-fn version(answer: &Answer) -> Option<u64> {
-    answer.header("etag")?.trim_matches('"').parse().ok()
 }
 
 fn code(answer: &Answer) -> String {

@@ -38,7 +38,7 @@ pub(crate) struct Parts {
     pub(crate) watch_metrics: WatchMetrics,
     /// Begins when this process stops.
     pub(crate) shutdown: Shutdown,
-    /// Signs page tokens.
+    /// Signs page tokens, of one epoch each: see [`App::token_signer`].
     pub(crate) token_signer: TokenSigner,
     /// Whether this process can serve.
     pub(crate) health: Health,
@@ -62,6 +62,11 @@ impl App {
     /// Puts the parts together.
     pub(crate) fn new(parts: Parts) -> Self {
         Self(Arc::new(parts))
+    }
+
+    /// Signs and verifies page tokens of the present epoch.
+    pub(crate) fn token_signer(&self) -> TokenSigner {
+        self.token_signer.of(self.store.epoch())
     }
 
     /// The API contract in force.

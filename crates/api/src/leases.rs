@@ -8,8 +8,8 @@ use axum::extract::{RawPathParams, RawQuery, State};
 use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use http::{HeaderMap, Request, StatusCode};
 use hyperfleet_core::{
-    Claim, Contract, Error, ExpectedVersion, Fault, FaultKind, Faults, LEASE_TTL, check_lease_holder,
-    check_lease_name, echo, json_text,
+    Claim, Contract, Error, ExpectedVersion, Fault, FaultKind, Faults, FeedPosition, LEASE_TTL,
+    check_lease_holder, check_lease_name, echo, json_text,
 };
 use hyperfleet_service::settings::parse_duration;
 use serde_json::{Map, Value};
@@ -30,12 +30,13 @@ pub(crate) async fn list(
     RawQuery(raw): RawQuery,
 ) -> HandlerResult {
     let scope = caller.scope();
-    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &app.token_signer, scope)?;
+    let token_signer = app.token_signer();
+    let list = LeaseListParameters::parse(raw.as_deref(), app.contract(), &token_signer, scope)?;
     let found = app.store.leases(scope, &list.group, &list.page.slice).await?;
     let frame =
         render::Frame::new(app.contract(), "LeaseList", list.page.page, found.items.len(), found.total);
     let last = found.items.last().filter(|_| found.more).map(|lease| lease.name.as_str());
-    let next = list.page.next(last, (&app.token_signer, &list.route))?;
+    let next = list.page.next(last, (&token_signer, &list.route))?;
     Ok(json(StatusCode::OK, render::leases(&frame, found, next.as_deref())?.into_body()))
 }
 
@@ -52,9 +53,10 @@ pub(crate) async fn put(
     let headers = request.headers().clone();
     let members = body::parse_object(&body::read(&app, request).await?)?;
     let claim = claim(app.contract(), path.ok().as_ref(), &headers, members)?;
+    let epoch = app.store.epoch();
     let lease = app.store.claim(&caller.scope, &claim).await?;
     let mut response = json(StatusCode::OK, json_text(&lease));
-    response.headers_mut().insert(ETAG, etag(lease.version));
+    response.headers_mut().insert(ETAG, etag(FeedPosition { epoch, version: lease.version }));
     Ok(response)
 }
 

@@ -4,8 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit, Mac};
-use hyperfleet_core::Error;
 use hyperfleet_core::search::Position;
+use hyperfleet_core::{Epoch, Error};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
@@ -36,6 +36,13 @@ pub(crate) struct TokenSigner(Hmac<Sha256>);
 impl TokenSigner {
     pub(crate) fn new(key: &[u8; 64]) -> Self {
         Self(Hmac::new(key.into()))
+    }
+
+    /// The same for one epoch. A page token of another is refused, because the page before is of another history.
+    pub(crate) fn of(&self, epoch: Epoch) -> Self {
+        let mut mac = self.0.clone();
+        mac.update(&epoch.0.to_be_bytes());
+        Self(mac)
     }
 
     /// A token for the next page of the list at `route`.

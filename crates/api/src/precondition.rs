@@ -52,19 +52,23 @@ pub fn entity_tags(header: &str) -> Option<ExpectedVersion> {
 
 #[cfg(test)]
 mod tests {
-    use hyperfleet_core::Version;
+    use hyperfleet_core::{Epoch, FeedPosition, Version};
     use proptest::prelude::*;
 
     use super::*;
+
+    fn at(version: i64) -> FeedPosition {
+        FeedPosition { epoch: Epoch(7), version: Version(version) }
+    }
 
     #[test]
     fn lists_of_tags_are_read_and_anything_else_is_refused() {
         assert_eq!(entity_tags(" * "), Some(ExpectedVersion::Any));
         let list = entity_tags(r#""7", W/"8" ,"x""#).unwrap();
-        assert!(list.matches(Version(7)));
-        assert!(!list.matches(Version(8)) && list.matches_weakly(Version(8)));
+        assert!(list.matches(at(7)));
+        assert!(!list.matches(at(8)) && list.matches_weakly(at(8)));
         for sparse in ["\"7\",", " , \"7\"", "\"6\",, ,\"7\""] {
-            assert!(entity_tags(sparse).is_some_and(|list| list.matches(Version(7))), "{sparse}");
+            assert!(entity_tags(sparse).is_some_and(|list| list.matches(at(7))), "{sparse}");
         }
         for bad in ["", "7", "\"7", "\"7\" \"8\"", "*, \"7\"", "w/\"7\"", ",", " , ,"] {
             assert_eq!(entity_tags(bad), None, "{bad}");
@@ -116,8 +120,8 @@ mod tests {
             let text = tags.iter().map(one).collect::<Vec<_>>().join(",");
             let read = entity_tags(&text).unwrap();
             let has = |wanted: &[bool]| tags.iter().any(|tag| tag.1 == version && wanted.contains(&tag.0));
-            prop_assert_eq!(read.matches(Version(version)), has(&[false]), "{}", text);
-            prop_assert_eq!(read.matches_weakly(Version(version)), has(&[false, true]), "{}", text);
+            prop_assert_eq!(read.matches(at(version)), has(&[false]), "{}", text);
+            prop_assert_eq!(read.matches_weakly(at(version)), has(&[false, true]), "{}", text);
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hyperfleet_core::{Contract, Error, Lease, Projection, Report, Resource, Version, View, printed_size};
+use hyperfleet_core::{
+    Contract, Epoch, Error, FeedPosition, Lease, Projection, Report, Resource, Version, View, printed_size,
+};
 use hyperfleet_store::{LeasePage, Page, ReportPage, TimelineEntry, TimelinePage};
 
 use crate::response_body::{CHUNK_BYTES, Chunks};
@@ -39,16 +41,16 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A page of resources. `next` is the token of the page behind it.
+/// A page of resources, with the position from which a watch goes on. `next` is the token of the page behind it.
 pub(crate) fn list(
     view: View<'_>,
     frame: &Frame<'_>,
-    found: Page,
+    (epoch, found): (Epoch, Page),
     next: Option<&str>,
     fields: Option<&Projection>,
 ) -> Result<Chunks, Error> {
     let write = |out: &mut Vec<u8>, item: &Resource| view.write(out, item, fields);
-    page(frame, found.items, next, Some(found.version), printed_size, write)
+    page(frame, found.items, next, (Some(found.version), Some(epoch)), printed_size, write)
 }
 
 /// A report.
@@ -61,13 +63,13 @@ pub(crate) fn report(report: &Report) -> Result<Bytes, Error> {
 /// A page of the reports on a resource. `next` is the token of the page behind it.
 pub(crate) fn reports(frame: &Frame<'_>, found: ReportPage, next: Option<&str>) -> Result<Chunks, Error> {
     let write = |out: &mut Vec<u8>, item: &Report| item.write(out);
-    page(frame, found.items, next, Some(found.version), Report::printed_size, write)
+    page(frame, found.items, next, (Some(found.version), None), Report::printed_size, write)
 }
 
 /// A page of a timeline. `next` is the token of the page behind it.
 pub(crate) fn timeline(frame: &Frame<'_>, found: TimelinePage, next: Option<&str>) -> Result<Chunks, Error> {
     let size = |item: &TimelineEntry| item.entry.as_str().len() + 192;
-    page(frame, found.items, next, Some(found.version), size, |out, item| {
+    page(frame, found.items, next, (Some(found.version), None), size, |out, item| {
         print(out, format_args!("{{\"time\":\"{}\",\"version\":{}", item.at, item.version));
         for (name, text) in [("actor", &item.actor), ("request_id", &item.request_id)] {
             print(out, format_args!(",\"{name}\":"));
@@ -83,7 +85,7 @@ pub(crate) fn timeline(frame: &Frame<'_>, found: TimelinePage, next: Option<&str
 /// A page of leases. They have no part in the version counter. `next` is the token of the page behind it.
 pub(crate) fn leases(frame: &Frame<'_>, found: LeasePage, next: Option<&str>) -> Result<Chunks, Error> {
     let write = |out: &mut Vec<u8>, item: &Lease| serde_json::to_writer(out, item).map_err(Error::internal);
-    page(frame, found.items, next, None, |_| 256, write)
+    page(frame, found.items, next, (None, None), |_| 256, write)
 }
 
 /// A page in chunks. Items are freed as they are rendered, so that a large page is not in memory twice.
@@ -91,7 +93,7 @@ fn page<T>(
     frame: &Frame<'_>,
     items: Vec<T>,
     next: Option<&str>,
-    version: Option<Version>,
+    (version, epoch): (Option<Version>, Option<Epoch>),
     size: impl Fn(&T) -> usize,
     write: impl Fn(&mut Vec<u8>, &T) -> Result<(), Error>,
 ) -> Result<Chunks, Error> {
@@ -108,7 +110,7 @@ fn page<T>(
         }
         write(&mut out, &item)?;
     }
-    close(&mut out, next, version);
+    close(&mut out, next, version, epoch);
     chunks.push(out.into());
     Ok(Chunks::new(chunks))
 }
@@ -129,13 +131,16 @@ fn open(frame: &Frame<'_>, size: usize) -> Vec<u8> {
 }
 
 /// A list behind its last item.
-fn close(out: &mut Vec<u8>, next: Option<&str>, version: Option<Version>) {
+fn close(out: &mut Vec<u8>, next: Option<&str>, version: Option<Version>, epoch: Option<Epoch>) {
     out.push(b']');
     if let Some(token) = next {
         print(out, format_args!(",\"next_page_token\":\"{token}\""));
     }
     if let Some(version) = version {
         print(out, format_args!(",\"version\":{version}"));
+    }
+    if let Some((epoch, version)) = epoch.zip(version) {
+        print(out, format_args!(",\"position\":\"{}\"", FeedPosition { epoch, version }));
     }
     out.push(b'}');
 }

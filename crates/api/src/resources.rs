@@ -11,8 +11,8 @@ use http::{Request, StatusCode};
 use hyperfleet_core::rules::Outcome;
 use hyperfleet_core::search::{Candidate, Options, Position};
 use hyperfleet_core::{
-    AccessScope, Caller, Command, Delete, Entity, Error, ErrorKind, ForceDelete, Idempotency, Intent, Patch,
-    Reservation, Resource,
+    AccessScope, Caller, Command, Delete, Entity, Error, ErrorKind, FeedPosition, ForceDelete, Idempotency,
+    Intent, Patch, Reservation, Resource,
 };
 use hyperfleet_store::{ListQuery, Start};
 use tokio::runtime;
@@ -89,8 +89,9 @@ async fn page(
 ) -> Result<RenderedPage, Error> {
     let (scope, raw) = (&asked.scope, asked.raw.as_deref());
     let route = list_name(path, scope);
+    let (epoch, token_signer) = (app.store.epoch(), app.token_signer());
     let (signer_and_route, options) =
-        ((&app.token_signer, route.as_str()), Options { tenancy: app.rulebook.tenancy });
+        ((&token_signer, route.as_str()), Options { tenancy: app.rulebook.tenancy });
     let any_kind = path.route.entity.is_none();
     let list =
         ListParameters::parse(raw, app.catalog(), app.contract(), options, any_kind, signer_and_route)?;
@@ -116,11 +117,12 @@ async fn page(
         Some(last) => {
             let after = Position::of(&Candidate::new(app.rulebook.view(), last), &list.order);
             let page = list.page.saturating_add(1);
-            Some(app.token_signer.sign(&Token { criteria: list.criteria, after, page }, &route)?)
+            Some(token_signer.sign(&Token { criteria: list.criteria, after, page }, &route)?)
         }
         None => None,
     };
-    let chunks = render::list(app.rulebook.view(), &frame, found, next.as_deref(), list.fields.as_ref())?;
+    let chunks =
+        render::list(app.rulebook.view(), &frame, (epoch, found), next.as_deref(), list.fields.as_ref())?;
     Ok(RenderedPage { chunks, reservation })
 }
 
@@ -166,9 +168,10 @@ pub(crate) async fn create(
     let idempotency = key.map(|key| key.fingerprints(&caller, &bytes));
     // The body shares the connection's read buffer, which can be reused once it is dropped.
     drop(bytes);
+    let epoch = app.store.epoch();
     let (resource, replayed) =
         execute_once(&app, caller, dry_run, Intent::Create(create), idempotency).await?;
-    let mut response = shown(&app, StatusCode::CREATED, &resource, None)?;
+    let mut response = shown(&app, StatusCode::CREATED, (epoch, &resource), None)?;
     header(&mut response, LOCATION, &app.rulebook.view().href(&resource));
     Ok(idempotency::mark_replayed(response, replayed))
 }
@@ -191,11 +194,14 @@ pub(crate) async fn read(
     if let Some(generation) = generation {
         return Ok(Box::pin(history::read(&app, &path, scope, generation, fields.as_ref())).await?);
     }
+    let epoch = app.store.epoch();
     let resource = find(&app, &path, scope).await?;
-    if if_none_match.is_some_and(|tags| tags.matches_weakly(resource.version)) {
-        return Ok(about(&resource, StatusCode::NOT_MODIFIED.into_response()));
+    let position = FeedPosition { epoch, version: resource.version };
+    if if_none_match.is_some_and(|tags| tags.matches_weakly(position)) {
+        app.store.check_epoch(epoch)?;
+        return Ok(about((epoch, &resource), StatusCode::NOT_MODIFIED.into_response()));
     }
-    Ok(shown(&app, StatusCode::OK, &resource, fields.as_ref())?)
+    Ok(shown(&app, StatusCode::OK, (epoch, &resource), fields.as_ref())?)
 }
 
 /// `PATCH` of one resource.
@@ -213,6 +219,7 @@ pub(crate) async fn patch(
     let body = decode::patch(language, path.route.entity.as_deref(), &bytes)?;
     drop(bytes);
     let mut patch = Patch { target: path.target, expected, body: Arc::new(body), checked: None };
+    let epoch = app.store.epoch();
     for _ in 0..MAX_CHECKS {
         let intent = Intent::Patch(patch.clone());
         let command = Command { caller: caller.clone(), dry_run, intent, idempotency: None };
@@ -220,7 +227,7 @@ pub(crate) async fn patch(
             Outcome::SpecToCheck(kind, spec) => {
                 patch.checked = Some(Box::pin(spec_check::checked(&app, &kind, spec)).await?);
             }
-            outcome => return Ok(shown(&app, StatusCode::OK, &resource_of(outcome)?.0, None)?),
+            outcome => return Ok(shown(&app, StatusCode::OK, (epoch, &resource_of(outcome)?.0), None)?),
         }
     }
     let detail = "The spec changed each time that it was checked. Please try again.";
@@ -238,8 +245,9 @@ pub(crate) async fn delete(
     let dry_run = query::write(raw.as_deref(), app.contract())?;
     let expected = precondition(&headers, &IF_MATCH)?;
     let intent = Intent::Delete(Delete { target: path.target, expected });
+    let epoch = app.store.epoch();
     let resource = execute(&app, caller, dry_run, intent).await?;
-    Ok(shown(&app, StatusCode::ACCEPTED, &resource, None)?)
+    Ok(shown(&app, StatusCode::ACCEPTED, (epoch, &resource), None)?)
 }
 
 /// `POST …/force-delete`.

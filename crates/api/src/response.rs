@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyperfleet_core::rules::ResourceKey;
-use hyperfleet_core::{Error, Projection, Reservation, Resource, Version};
+use hyperfleet_core::{Epoch, Error, FeedPosition, Projection, Reservation, Resource};
 use hyperfleet_service::http_error::HttpError;
 
 use crate::app::App;
@@ -30,27 +30,27 @@ impl<S: Send + Sync> FromRequest<S> for Headers {
     }
 }
 
-/// A response with a resource, or a projection of it.
+/// A response with a resource, or a projection of it. `epoch` is that of the store before the resource was read or written.
 pub(crate) fn shown(
     app: &App,
     status: StatusCode,
-    resource: &Resource,
+    (epoch, resource): (Epoch, &Resource),
     fields: Option<&Projection>,
 ) -> Result<Response, Error> {
-    Ok(about(resource, json(status, render::resource(app.rulebook.view(), resource, fields)?)))
+    app.store.check_epoch(epoch)?;
+    Ok(about((epoch, resource), json(status, render::resource(app.rulebook.view(), resource, fields)?)))
 }
 
 /// Adds the entity tag for the caller, and the subject for the log.
-pub(crate) fn about(resource: &Resource, mut response: Response) -> Response {
-    response.headers_mut().insert(ETAG, etag(resource.version));
+pub(crate) fn about((epoch, resource): (Epoch, &Resource), mut response: Response) -> Response {
+    response.headers_mut().insert(ETAG, etag(FeedPosition { epoch, version: resource.version }));
     response.extensions_mut().insert(ResourceKey::of(resource));
     response
 }
 
-/// The entity tag of a resource or a lease: its version.
-pub(crate) fn etag(version: Version) -> HeaderValue {
-    let tag = ["\"", itoa::Buffer::new().format(version.0), "\""].concat();
-    HeaderValue::from_maybe_shared(Bytes::from(tag)).expect("digits between quotes")
+/// The entity tag of a resource or a lease: its version with the epoch.
+pub(crate) fn etag(position: FeedPosition) -> HeaderValue {
+    HeaderValue::from_maybe_shared(Bytes::from(format!("\"{position}\""))).expect("ASCII between quotes")
 }
 
 /// A page of a list. What it does not need of the reservation, it gives back.

@@ -25,7 +25,8 @@ pub(crate) async fn list(
 ) -> HandlerResult {
     let scope = caller.scope();
     let route = path.part_name("statuses", scope);
-    let signer_and_route = (&app.token_signer, route.as_str());
+    let token_signer = app.token_signer();
+    let signer_and_route = (&token_signer, route.as_str());
     let list = SliceParameters::parse(raw.as_deref(), app.contract(), signer_and_route)?;
     let (store, id) = (&app.store, ResourceId::parse(path.id()));
     let read = |wanted, reservation: Reservation| {

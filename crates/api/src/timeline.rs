@@ -22,7 +22,8 @@ pub(crate) async fn list(
 ) -> HandlerResult {
     let scope = caller.scope();
     let route = path.part_name("timeline", scope);
-    let list = TimelineParameters::parse(raw.as_deref(), app.contract(), (&app.token_signer, &route))?;
+    let token_signer = app.token_signer();
+    let list = TimelineParameters::parse(raw.as_deref(), app.contract(), (&token_signer, &route))?;
     let (store, id, limit) = (&app.store, ResourceId::parse(path.id()), list.page_size);
     let read = |wanted, reservation: Reservation| {
         let query = match wanted {
@@ -45,7 +46,7 @@ pub(crate) async fn list(
                 index: last.index,
                 page: list.page.saturating_add(1),
             };
-            Some(app.token_signer.sign(&token, &route)?)
+            Some(token_signer.sign(&token, &route)?)
         }
         None => None,
     };

@@ -30,15 +30,21 @@ pub(crate) async fn read(
     let _waiting = app.watch_metrics.watching(caller)?;
     let deadline =
         tokio::time::Instant::now() + caller.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));
+    let epoch = app.store.epoch();
     // The resource is read at least once, however short the timeout.
     let follower = match look(app, path, scope, &wait.awaited).await? {
-        FirstRead::Holds(resource) => return Ok(shown(app, StatusCode::OK, &resource, fields)?),
+        FirstRead::Holds(resource) => return Ok(shown(app, StatusCode::OK, (epoch, &resource), fields)?),
         FirstRead::Gone => return Ok(StatusCode::NO_CONTENT.into_response()),
         FirstRead::NotYet(follower) => follower,
     };
     caller.permit().release();
     let waited = tokio::select! {
-        held = until(path, follower, &wait.awaited) => Some(held?),
+        held = until(path, follower, &wait.awaited) => Some(held.map_err(|error| match error.kind {
+            ErrorKind::HistoryExpired => {
+                Error::new(ErrorKind::Overloaded, "The database was restored. Please ask again.")
+            }
+            _ => error,
+        })?),
         () = tokio::time::sleep_until(deadline) => None,
         () = app.shutdown.begun() => None,
         _ = roles.changed() => {
@@ -47,11 +53,11 @@ pub(crate) async fn read(
         }
     };
     match waited {
-        Some(Some(resource)) => Ok(shown(app, StatusCode::OK, &resource, fields)?),
+        Some(Some(resource)) => Ok(shown(app, StatusCode::OK, (epoch, &resource), fields)?),
         Some(None) => Ok(StatusCode::NO_CONTENT.into_response()),
         None => {
             let resource = find(app, path, scope).await?;
-            let mut response = shown(app, StatusCode::OK, &resource, fields)?;
+            let mut response = shown(app, StatusCode::OK, (epoch, &resource), fields)?;
             response.headers_mut().insert(X_HYPERFLEET_WAIT, HeaderValue::from_static("timeout"));
             Ok(response)
         }
@@ -68,7 +74,7 @@ enum FirstRead {
 
 async fn look(app: &App, path: &Path, scope: &AccessScope, awaited: &Awaited) -> Result<FirstRead, Error> {
     // The feed position is read before the resource, so no change in between is missed.
-    let (_, newest) = app.store.bounds().await?;
+    let newest = app.store.bounds().await?.newest;
     let resource = match find(app, path, scope).await {
         Ok(resource) => resource,
         Err(Error { kind: ErrorKind::NotFound { .. }, .. }) if *awaited == Awaited::Deleted => {

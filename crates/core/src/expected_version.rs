@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{Error, ErrorKind, Resource, Version};
+use crate::{Epoch, Error, ErrorKind, FeedPosition, Resource};
 
 /// What a caller says about the version that it has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,35 +20,42 @@ pub enum ExpectedVersion {
 
 impl ExpectedVersion {
     /// Whether a write may go on: `*` or a strong tag of this very version.
-    pub fn matches(&self, version: Version) -> bool {
+    pub fn matches(&self, position: FeedPosition) -> bool {
         match self {
             Self::Any => true,
-            Self::Tags { strong, .. } => strong.contains(&version.to_string()),
+            Self::Tags { strong, .. } => strong.iter().any(|tag| position.is_meant_by(tag)),
         }
     }
 
     /// Whether a cached copy is still valid, for which weak tags count too.
-    pub fn matches_weakly(&self, version: Version) -> bool {
+    pub fn matches_weakly(&self, position: FeedPosition) -> bool {
         match self {
             Self::Any => true,
-            Self::Tags { strong, weak } => strong.iter().chain(weak).any(|tag| *tag == version.to_string()),
+            Self::Tags { strong, weak } => strong.iter().chain(weak).any(|tag| position.is_meant_by(tag)),
         }
     }
 
     /// The conflict, when `resource` is at another version.
-    pub fn check(&self, resource: &Resource) -> Result<(), Error> {
-        if self.matches(resource.version) {
+    pub fn check(&self, resource: &Resource, epoch: Epoch) -> Result<(), Error> {
+        let position = FeedPosition { epoch, version: resource.version };
+        if self.matches(position) {
             return Ok(());
         }
-        Err(self.conflict(&resource.kind, &resource.id.to_string(), resource.version))
+        Err(self.conflict(&resource.kind, &resource.id.to_string(), position))
     }
 
     /// The conflict with a resource at another version.
-    pub(crate) fn conflict(&self, kind: &str, id: &str, actual: Version) -> Error {
-        let expected = self.as_sent();
-        let detail = if self.matches_weakly(actual) {
+    pub(crate) fn conflict(&self, kind: &str, id: &str, position: FeedPosition) -> Error {
+        let (expected, actual) = (self.as_sent(), position.version);
+        let detail = if self.matches_weakly(position) {
             format!(
                 "{kind} '{id}' is at version {actual}, but a write needs a strong tag, without W/ before it."
+            )
+        } else if self.is_of_other_epoch(position.epoch) {
+            format!(
+                "{kind} '{id}' was read before the database was restored. Expected version {}, found version \
+                 {position}. Please read it again.",
+                expected.as_str().unwrap_or_default(),
             )
         } else {
             format!(
@@ -57,6 +64,12 @@ impl ExpectedVersion {
             )
         };
         Error::new(ErrorKind::VersionConflict { expected, actual }, detail)
+    }
+
+    fn is_of_other_epoch(&self, epoch: Epoch) -> bool {
+        let of_other =
+            |tag: &String| FeedPosition::parse(tag).and_then(|(_, of)| of).is_some_and(|of| of != epoch);
+        matches!(self, Self::Tags { strong, weak } if strong.iter().chain(weak).any(of_other))
     }
 
     /// What the caller expects, as a number where it is one.

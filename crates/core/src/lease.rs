@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Error, ErrorKind, ExpectedVersion, Fault, FaultKind, Timestamp, Version, echo};
+use crate::{
+    Epoch, Error, ErrorKind, ExpectedVersion, Fault, FaultKind, FeedPosition, Timestamp, Version, echo,
+};
 
 /// The longest name of a group, of a lease and of a holder, in characters.
 const MAX_NAME: usize = 253;
@@ -46,9 +48,9 @@ pub struct Claim {
 
 impl Claim {
     /// The lease after this claim, if it is granted.
-    pub fn decide(&self, found: Option<&Lease>, now: Timestamp) -> Result<Lease, Error> {
+    pub fn decide(&self, found: Option<&Lease>, epoch: Epoch, now: Timestamp) -> Result<Lease, Error> {
         let live = found.filter(|lease| lease.expires > now);
-        self.check_version(found, live)?;
+        self.check_version(found, live, epoch)?;
         if let Some(lease) = live.filter(|lease| lease.holder != self.holder) {
             return Err(Error::state_conflict(format!("{} until {}", self.held(lease), lease.expires)));
         }
@@ -64,7 +66,8 @@ impl Claim {
         })
     }
 
-    fn check_version(&self, found: Option<&Lease>, live: Option<&Lease>) -> Result<(), Error> {
+    fn check_version(&self, found: Option<&Lease>, live: Option<&Lease>, epoch: Epoch) -> Result<(), Error> {
+        let position = |lease: &Lease| FeedPosition { epoch, version: lease.version };
         match (&self.expected, found) {
             (None, _) => match live {
                 None => Ok(()),
@@ -74,9 +77,9 @@ impl Claim {
                 }
             },
             (Some(ExpectedVersion::Any), _) if live.is_none() => Err(Error::not_found("Lease", &self.path())),
-            (Some(tags), Some(lease)) if tags.matches(lease.version) => Ok(()),
+            (Some(tags), Some(lease)) if tags.matches(position(lease)) => Ok(()),
             (Some(tags), found) => {
-                let actual = found.map(|lease| lease.version).unwrap_or_default();
+                let actual = found.map_or(FeedPosition { epoch, ..FeedPosition::default() }, position);
                 Err(tags.conflict("Lease", &self.path(), actual))
             }
         }
@@ -123,6 +126,8 @@ pub fn check_lease_holder(holder: &str) -> Option<Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const EPOCH: Epoch = Epoch(9);
 
     fn claim(holder: &str, expected: Option<ExpectedVersion>) -> Claim {
         Claim {
@@ -174,7 +179,7 @@ mod tests {
             ("b", strong(&["4"]), 20, stale),
             ("b", any(), 20, free),
         ] {
-            let decided = claim(holder, expected.clone()).decide(Some(&held()), at(second));
+            let decided = claim(holder, expected.clone()).decide(Some(&held()), EPOCH, at(second));
             let code = decided.as_ref().map_or_else(Error::code, |_| "HYPERFLEET-granted");
             assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{holder} {expected:?} at {second}");
             if let Ok(lease) = decided {
@@ -182,7 +187,7 @@ mod tests {
             }
         }
         for (expected, outcome) in [(None, "granted"), (strong(&["5"]), stale), (any(), free)] {
-            let decided = claim("a", expected.clone()).decide(None, at(1));
+            let decided = claim("a", expected.clone()).decide(None, EPOCH, at(1));
             let code = decided.as_ref().map_or_else(Error::code, |_| "HYPERFLEET-granted");
             assert_eq!(code, format!("HYPERFLEET-{outcome}"), "{expected:?}");
         }
@@ -190,19 +195,19 @@ mod tests {
 
     #[test]
     fn no_version_comes_twice_even_when_the_lease_was_forgotten_or_the_clock_went_back() {
-        let first = claim("a", None).decide(None, at(1)).unwrap();
-        let again = claim("a", Some(ExpectedVersion::Any)).decide(Some(&first), at(0)).unwrap();
+        let first = claim("a", None).decide(None, EPOCH, at(1)).unwrap();
+        let again = claim("a", Some(ExpectedVersion::Any)).decide(Some(&first), EPOCH, at(0)).unwrap();
         assert_eq!(again.version.0, first.version.0 + 1);
-        let new = claim("b", None).decide(None, at(100_000)).unwrap();
+        let new = claim("b", None).decide(None, EPOCH, at(100_000)).unwrap();
         assert!(new.version > again.version);
     }
 
     #[test]
     fn a_released_lease_expires_at_once() {
         let back = Claim { ttl: Duration::ZERO, ..claim("a", strong(&["5"])) };
-        let back = back.decide(Some(&held()), at(10)).unwrap();
+        let back = back.decide(Some(&held()), EPOCH, at(10)).unwrap();
         assert_eq!(back.expires, at(10));
-        assert!(claim("b", None).decide(Some(&back), at(10)).is_ok());
+        assert!(claim("b", None).decide(Some(&back), EPOCH, at(10)).is_ok());
     }
 
     #[test]

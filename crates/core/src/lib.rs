@@ -18,6 +18,7 @@ mod entity;
 mod error;
 mod expected_version;
 mod fault;
+mod feed_position;
 mod fields;
 mod history;
 mod id;
@@ -59,6 +60,7 @@ pub use entity::{
 pub use error::{Error, ErrorKind};
 pub use expected_version::ExpectedVersion;
 pub use fault::{Fault, FaultKind, Faults, echo};
+pub use feed_position::{Epoch, FeedPosition};
 pub use fields::{Projection, is_managed};
 pub use history::{Snapshot, Undo, desired_state_changes};
 pub use id::{IdMap, IdSet, ResourceId, Version};

@@ -28,12 +28,13 @@ use std::time::{Duration, Instant};
 use hyperfleet_core::rules::{Outcome, Rulebook};
 use hyperfleet_core::search::{Direction, Filter, SortField, TimeColumn};
 use hyperfleet_core::{
-    AccessScope, Command, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
+    AccessScope, Command, Epoch, Error, FeedPosition, Reservation, Resource, ResourceId, Tenant, Timestamp,
+    Version,
 };
 
 use clock::Clock;
 use failure::{Failure, FailureKind};
-use feed::{Feed, FeedPage, FeedRow};
+use feed::{Feed, FeedPage, FeedRow, just_restored};
 use maintenance::pending::{Pending, Stuck};
 use outage::Outage;
 use read::{FeedReader, Reader, on_store};
@@ -42,8 +43,8 @@ use write::Committer;
 
 pub use backend::{Backend, Options};
 pub use feed::{
-    Buffered, Event, EventKind, EventPage, FeedSnapshot, Follower, RingBuffer, SLICE_BYTES, Versioned,
-    history_expired,
+    Buffered, Event, EventKind, EventPage, FeedBounds, FeedSnapshot, Follower, RingBuffer, SLICE_BYTES,
+    Versioned, history_expired, history_replaced, not_kept,
 };
 pub use history::{PastGenerations, TimelineEntry, TimelinePage, TimelineQuery, TimelineStart};
 pub use leases::LeasePage;
@@ -107,6 +108,10 @@ impl Store {
             }
         };
         let page_token_key = reader.secret("page_tokens").await?;
+        let newest = reader.bounds().await.map(|bounds| bounds.newest);
+        feed.restart(
+            newest.map_err(|failure| OpenError::new(format!("cannot read the feed: {}", failure.chain())))?,
+        );
         let timeout = options.request_timeout;
         let catching_up = Arc::new(Semaphore::new(CATCHING_UP));
         let task = feed::run(
@@ -231,13 +236,32 @@ impl Store {
         .await
     }
 
-    /// The newest pruned version, and the newest version.
-    pub async fn bounds(&self) -> Result<(Version, Version), Error> {
-        self.call("bounds", self.reader.bounds()).await
+    /// The epoch of what is read or written from now on, or an earlier one.
+    pub fn epoch(&self) -> Epoch {
+        self.feed.epoch()
+    }
+
+    /// Refuses an epoch that has ended. What was written since [`Self::epoch`] is of the epoch that passes.
+    pub fn check_epoch(&self, epoch: Epoch) -> Result<(), Error> {
+        if epoch == self.epoch() { Ok(()) } else { Err(just_restored()) }
+    }
+
+    /// The ends of the history that the database keeps.
+    pub async fn bounds(&self) -> Result<FeedBounds, Error> {
+        let bounds = self.call("bounds", self.reader.bounds()).await?;
+        if bounds.newest.epoch != self.feed.epoch() {
+            self.feed.wake();
+        }
+        Ok(bounds)
     }
 
     /// Follows the changes after `position` of the visible resources that match `filter`.
-    pub fn follow(&self, scope: &AccessScope, filter: Filter, position: Version) -> Result<Follower, Error> {
+    pub fn follow(
+        &self,
+        scope: &AccessScope,
+        filter: Filter,
+        position: FeedPosition,
+    ) -> Result<Follower, Error> {
         Follower::new(self.clone(), scope.clone(), filter, position)
     }
 
@@ -247,11 +271,13 @@ impl Store {
         let order = vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Ascending)];
         let all = i64::MAX as u64 - 1;
         let query = ListQuery { filter, order, start: Start::Offset(0), limit: all, count: false };
+        let epoch = self.epoch();
         let found = self.call("present", async {
             on_store!(&self.reader, |store| store.snapshot(scope.tenant(), &query, &self.rulebook))
         });
         let (version, found) = found.await?;
-        Ok(FeedSnapshot::new(self.clone(), scope.tenant().cloned(), version, found))
+        let position = FeedPosition { epoch, version };
+        Ok(FeedSnapshot::new(self.clone(), scope.tenant().cloned(), position, found))
     }
 
     /// The page of the feed after `position` for a follower that fell behind. A semaphore bounds the memory of such pages.

@@ -231,6 +231,11 @@ impl Answer {
         self.headers.get(name)?.to_str().ok()
     }
 
+    /// The version in the `ETag`, which carries the epoch beside it.
+    pub fn version(&self) -> Option<u64> {
+        self.header("etag")?.trim_matches('"').split_once('-')?.0.parse().ok()
+    }
+
     /// The `code` of a problem body.
     ///
     /// # Panics

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfleet_core::rules::WorkingSet;
-use hyperfleet_core::{ResourceId, Version};
+use hyperfleet_core::{FeedPosition, ResourceId};
 use hyperfleet_store::{TextRow, facets_of};
 
 use crate::resource::{Surroundings, check_resource, present};
@@ -44,7 +44,7 @@ impl Run<'_> {
         let Some([now, bases, resources, reports, children, links]) = read else { return Ok(()) };
         let now = present(now);
         let bases: BTreeMap<String, String> = bases.into_iter().map(Cells::of).map(pair).collect();
-        let mut set = WorkingSet::new(Version(0));
+        let mut set = WorkingSet::new(FeedPosition::default());
         for mut cells in children.into_iter().map(Cells::of) {
             if let Some(owner) = ResourceId::parse(&cells.or_empty()) {
                 set.load_child_count(owner, cells.or_empty().into(), cells.number().unwrap_or(0) as usize);

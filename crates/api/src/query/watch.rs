@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hyperfleet_core::search::{self, Filter, Options, Scope};
-use hyperfleet_core::{Catalog, Contract, Error, Projection, ResourceId, Version};
+use hyperfleet_core::{Catalog, Contract, Epoch, Error, FeedPosition, Projection, ResourceId, Version};
 
 use super::list::kind;
 use super::{Query, page_size_names};
@@ -12,8 +12,8 @@ use crate::contract::HttpContract;
 /// The parameters of a watch.
 #[derive(Debug)]
 pub(crate) struct WatchParameters {
-    /// The version to start after; `None` starts with the present state.
-    pub(crate) since: Option<Version>,
+    /// The version to start after, and its epoch if it was sent; `None` starts with the present state.
+    pub(crate) since: Option<(Version, Option<Epoch>)>,
     /// The projection of each resource.
     pub(crate) fields: Option<Projection>,
     search: Option<Filter>,
@@ -42,15 +42,16 @@ impl WatchParameters {
         query.word("watch", &[("true", true), ("false", false)]);
         let since = query.take("since").map(|text| ("since", text));
         let since = last_event.map(|text| ("Last-Event-ID", text.to_owned())).or(since);
-        let since =
-            since.and_then(|(name, text)| match text.trim().parse().ok().filter(|version| *version >= 0) {
-                Some(version) => Some(Version(version)),
-                None => {
-                    let message = format!("{name} must be a version: a whole number of at least 0");
-                    query.fault(name, message, Some(&text), "format");
-                    None
-                }
-            });
+        let since = since.and_then(|(name, text)| {
+            let found = FeedPosition::parse(text.trim());
+            if found.is_none() {
+                let message = format!(
+                    "{name} must be a version, a whole number of at least 0, or the position of a list or an event"
+                );
+                query.fault(name, message, Some(&text), "format");
+            }
+            found
+        });
         let fields = query.fields();
         let show_deleted = query.word("showDeleted", &[("true", true), ("false", false)]);
         let kind = if any_kind { kind(&mut query, catalog) } else { None };

@@ -10,7 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, ErrorKind, Projection, ResponseBudget, Timestamp, Version, View, printed_size};
+use hyperfleet_core::{
+    Epoch, Error, ErrorKind, FeedPosition, Projection, ResponseBudget, Timestamp, Version, View, printed_size,
+};
 use hyperfleet_store::{Buffered, Event, Follower, RingBuffer, SLICE_BYTES, Versioned};
 use tokio::sync::watch;
 
@@ -35,7 +37,7 @@ const SHARED_CHUNKS: usize = 4;
 /// An event, encoded once for all watchers of a channel.
 #[derive(Debug)]
 pub(super) struct EncodedEvent {
-    pub(super) version: Version,
+    pub(super) position: FeedPosition,
     /// The time of the change; `None` for an event of the present state.
     pub(super) at: Option<Timestamp>,
     pub(super) json: Bytes,
@@ -43,19 +45,26 @@ pub(super) struct EncodedEvent {
 
 impl EncodedEvent {
     /// Encodes an event.
-    pub(super) fn new(view: View<'_>, fields: Option<&Projection>, event: &Event) -> Result<Self, Error> {
+    pub(super) fn new(
+        view: View<'_>,
+        fields: Option<&Projection>,
+        epoch: Epoch,
+        event: &Event,
+    ) -> Result<Self, Error> {
         let (kind, version) = (event.kind.name(), event.version);
-        let mut json = Vec::with_capacity(printed_size(&event.object) + 64);
-        json.extend_from_slice(format!(r#"{{"type":"{kind}","version":{version},"object":"#).as_bytes());
+        let position = FeedPosition { epoch, version };
+        let mut json = Vec::with_capacity(printed_size(&event.object) + 96);
+        let head = format!(r#"{{"type":"{kind}","version":{version},"position":"{position}","object":"#);
+        json.extend_from_slice(head.as_bytes());
         view.write(&mut json, &event.object, fields)?;
         json.push(b'}');
-        Ok(Self { version, at: event.at, json: json.into() })
+        Ok(Self { position, at: event.at, json: json.into() })
     }
 }
 
 impl Versioned for EncodedEvent {
     fn version(&self) -> Version {
-        self.version
+        self.position.version
     }
 
     fn size(&self) -> usize {
@@ -88,10 +97,10 @@ impl Chunk {
         let (mut bytes, mut events) = (Vec::new(), 0);
         for event in told {
             if bytes.len() >= CHUNK_BYTES {
-                through = told[events - 1].version;
+                through = told[events - 1].position.version;
                 break;
             }
-            format.write(&mut bytes, event.version, &event.json);
+            format.write(&mut bytes, event.position, &event.json);
             events += 1;
         }
         let since = told.first().and_then(|oldest| oldest.at);
@@ -102,6 +111,7 @@ impl Chunk {
 /// The newest events of one filter.
 #[derive(Debug)]
 pub(super) struct Channel {
+    epoch: Epoch,
     newest: Mutex<Newest>,
     head: watch::Sender<Version>,
     responses: ResponseBudget,
@@ -114,9 +124,10 @@ struct Newest {
 }
 
 impl Channel {
-    fn new(newest: Version, responses: ResponseBudget) -> Self {
-        let channel = Self { newest: Mutex::default(), head: watch::Sender::new(newest), responses };
-        channel.newest().ring.restart(Some(newest));
+    fn new(FeedPosition { epoch, version }: FeedPosition, responses: ResponseBudget) -> Self {
+        let head = watch::Sender::new(version);
+        let channel = Self { epoch, newest: Mutex::default(), head, responses };
+        channel.newest().ring.restart(Some(version));
         channel
     }
 
@@ -176,7 +187,7 @@ impl Channel {
             // In slices, so that a fast watcher can keep up with a large commit.
             let (mut slice, mut bytes) = (Vec::new(), 0);
             for event in &batch.events {
-                let told = EncodedEvent::new(app.rulebook.view(), fields, event)?;
+                let told = EncodedEvent::new(app.rulebook.view(), fields, self.epoch, event)?;
                 bytes += told.size();
                 slice.push(told);
                 if bytes > SLICE_BYTES {
@@ -215,7 +226,7 @@ fn pace(listeners: usize) -> Duration {
     Duration::from_micros(15 * listeners as u64).min(Duration::from_millis(25))
 }
 
-/// The open channels by filter and fields.
+/// The open channels by epoch, filter and fields.
 pub(crate) struct Channels {
     open: Mutex<HashMap<String, Weak<Channel>>>,
     quota: Quota,
@@ -236,11 +247,11 @@ impl Channels {
         caller: &AdmittedCaller,
         filter: Filter,
         fields: Option<Projection>,
-        newest: Version,
+        newest: FeedPosition,
     ) -> Result<(Arc<Channel>, watch::Receiver<Version>), Error> {
         let scope = caller.scope();
         // The confined filter includes the scope, so the key does too.
-        let key = format!("{:?} {fields:?}", scope.confine(filter.clone())?);
+        let key = format!("{} {:?} {fields:?}", newest.epoch, scope.confine(filter.clone())?);
         let mut channels = self.lock();
         if let Some(channel) = channels.get(&key).and_then(Weak::upgrade)
             && channel.is_open()

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 
 use http::HeaderMap;
-use hyperfleet_core::{Version, echo};
+use hyperfleet_core::{FeedPosition, Version, echo};
 use hyperfleet_service::http_error::HttpError;
 
 use crate::accept;
@@ -43,10 +43,10 @@ impl Format {
     }
 
     /// Writes one event, which is one line of JSON. A watch cannot resume from version 0, so browsers get no id for it.
-    pub(super) fn write(self, out: &mut Vec<u8>, version: Version, event: &[u8]) {
+    pub(super) fn write(self, out: &mut Vec<u8>, position: FeedPosition, event: &[u8]) {
         if self == Self::Sse {
-            if version != Version::default() {
-                writeln!(out, "id: {version}").expect("writing to memory cannot fail");
+            if position.version != Version::default() {
+                writeln!(out, "id: {position}").expect("writing to memory cannot fail");
             }
             out.extend_from_slice(b"data: ");
         }

@@ -13,8 +13,8 @@ use futures_util::stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use hyperfleet_core::search::Options;
-use hyperfleet_core::{Error, Fault, FaultKind, Faults, Version};
-use hyperfleet_store::history_expired;
+use hyperfleet_core::{Epoch, Error, FeedPosition, Version};
+use hyperfleet_store::{FeedBounds, history_expired, history_replaced, not_kept};
 
 use crate::app::App;
 use crate::gate::AdmittedCaller;
@@ -50,15 +50,15 @@ pub(crate) async fn open(
     let scope = caller.scope();
     let owner = owner(app, path, scope).await?;
     let filter = asked.filter(kinds_of(app, path), owner);
-    let (forgotten, newest) = app.store.bounds().await?;
+    let bounds = app.store.bounds().await?;
     let start = match asked.since {
         None => Start::Snapshot(Box::new(app.store.snapshot(scope, filter.clone()).await?)),
         Some(since) => {
             let name = if last_event.is_some() { "Last-Event-ID" } else { "since" };
-            Start::After(checked_since(name, since, forgotten, newest)?)
+            Start::After(checked_since(name, since, &bounds)?)
         }
     };
-    let channel = app.channels.join(app, caller, filter.clone(), asked.fields.clone(), newest)?;
+    let channel = app.channels.join(app, caller, filter.clone(), asked.fields.clone(), bounds.newest)?;
     let watcher = Watcher::new(app, caller, filter, asked.fields, start, channel, format)?;
     let events = stream::unfold(watcher, async |mut watcher| {
         let chunk = watcher.next().await?;
@@ -72,18 +72,30 @@ pub(crate) async fn open(
     Ok(response)
 }
 
-/// The version to start after, if history still holds it and it is not in the future.
-fn checked_since(name: &str, since: Version, forgotten: Version, newest: Version) -> Result<Version, Error> {
-    if since > newest {
-        let message = format!("{name} must be a version that has been; the newest is {newest}, not {since}");
-        let fault = Fault::new(FaultKind::Parameter, name, message).given(&since.0.into()).rule("max");
-        return Err(Faults::one(fault).into_error());
+/// The position to start after, if the history of the database has it and holds what came after it.
+fn checked_since(
+    name: &str,
+    (version, epoch): (Version, Option<Epoch>),
+    bounds: &FeedBounds,
+) -> Result<FeedPosition, Error> {
+    let FeedBounds { pruned, newest } = *bounds;
+    let since = FeedPosition { epoch: epoch.unwrap_or(newest.epoch), version };
+    if since.epoch != newest.epoch {
+        return Err(history_replaced(name, since));
     }
-    if since == Version::default() {
-        return Ok(forgotten);
+    if version > newest.version {
+        let message = format!(
+            "{name} must be a version that has been; the newest is {}, not {version}.",
+            newest.version
+        );
+        return Err(not_kept(name, &version.0.into(), "max", &message));
     }
-    if since < forgotten {
-        return Err(history_expired(since));
+    // A number of 0 alone stands for all that is kept.
+    if epoch.is_none() && version == Version::default() {
+        return Ok(FeedPosition { version: pruned, ..since });
+    }
+    if version < pruned {
+        return Err(history_expired(name, version));
     }
     Ok(since)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyperfleet_core::search::Filter;
-use hyperfleet_core::{Error, Projection, Reservation, Resource, Version, printed_size};
+use hyperfleet_core::{Epoch, Error, FeedPosition, Projection, Reservation, Resource, Version, printed_size};
 use hyperfleet_store::{Event, EventKind, FeedSnapshot, Follower};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -31,8 +31,8 @@ const COME_AGAIN: &str = "HYPERFLEET-SVC-001";
 pub(super) enum Start {
     /// With the present state.
     Snapshot(Box<FeedSnapshot>),
-    /// After a version.
-    After(Version),
+    /// After a position.
+    After(FeedPosition),
 }
 
 /// One watch of one caller.
@@ -49,6 +49,8 @@ pub(super) struct Watcher {
     backlog: VecDeque<Event>,
     /// The memory of the backlog.
     reservation: Reservation,
+    /// The epoch of all versions of this watch.
+    epoch: Epoch,
     /// The version up to which all events are sent once the backlog is.
     through: Version,
     /// The version from which the caller can resume.
@@ -93,11 +95,12 @@ impl Watcher {
         (channel, head): (Arc<Channel>, watch::Receiver<Version>),
         format: Format,
     ) -> Result<Self, Error> {
-        let through = match &start {
-            Start::Snapshot(snapshot) => snapshot.version(),
-            Start::After(version) => *version,
+        let start_position = match &start {
+            Start::Snapshot(snapshot) => snapshot.position(),
+            Start::After(position) => *position,
         };
-        let follower = Box::new(app.store.follow(caller.scope(), filter, through)?);
+        let FeedPosition { epoch, version: through } = start_position;
+        let follower = Box::new(app.store.follow(caller.scope(), filter, start_position)?);
         let (stage, follower, position) = match start {
             // Objects of the present state come by version, so the watch can resume after each of them.
             Start::Snapshot(snapshot) => (Stage::Snapshot(snapshot), Some(follower), Version::default()),
@@ -113,6 +116,7 @@ impl Watcher {
             follower,
             backlog: VecDeque::new(),
             reservation: app.reservation(caller),
+            epoch,
             through,
             position,
             bookmark_due: Instant::now() + SILENCE,
@@ -240,11 +244,11 @@ impl Watcher {
         while out.len() < CHUNK_BYTES
             && let Some(event) = self.backlog.pop_front()
         {
-            let told = EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), &event)
+            let told = EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), self.epoch, &event)
                 .map_err(End::Failed)?;
             self.watching.sent(1, told.at, self.app.store.now());
-            self.format.write(&mut out, told.version, &told.json);
-            self.position = told.version;
+            self.format.write(&mut out, told.position, &told.json);
+            self.position = told.position.version;
         }
         if self.backlog.is_empty() {
             self.reservation.hold(0);
@@ -255,7 +259,7 @@ impl Watcher {
     fn bookmark(&mut self) -> Vec<u8> {
         self.bookmark_due = Instant::now() + SILENCE;
         self.position = self.through;
-        self.say(&json!({"type": "BOOKMARK", "version": self.position.0}))
+        self.say(json!({"type": "BOOKMARK", "version": self.position.0}))
     }
 
     /// The last event: the reason of the end, and the version to resume from. Version 0 means the present state.
@@ -274,12 +278,17 @@ impl Watcher {
         self.position = self.sent_version();
         self.backlog.clear();
         self.stage = Stage::Over;
-        self.say(&json!({"type": "ERROR", "version": self.position.0, "code": code}))
+        self.say(json!({"type": "ERROR", "version": self.position.0, "code": code}))
     }
 
-    fn say(&self, event: &Value) -> Vec<u8> {
+    /// An event without an object. A watch cannot resume from version 0.
+    fn say(&self, mut event: Value) -> Vec<u8> {
+        let position = FeedPosition { epoch: self.epoch, version: self.position };
+        if position.version != Version::default() {
+            event["position"] = position.to_string().into();
+        }
         let mut out = Vec::new();
-        self.format.write(&mut out, self.position, event.to_string().as_bytes());
+        self.format.write(&mut out, position, event.to_string().as_bytes());
         out
     }
 }

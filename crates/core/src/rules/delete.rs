@@ -20,7 +20,7 @@ pub(super) fn decide(
 ) -> Result<Decision, Error> {
     let target = find(set, &delete.target, caller, Verb::Delete)?;
     if let Some(expected) = &delete.expected {
-        expected.check(target)?;
+        expected.check(target, set.epoch())?;
     }
     if !target.is_active() {
         return Ok(Decision::unchanged(target));

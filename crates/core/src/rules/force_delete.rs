@@ -21,7 +21,7 @@ pub(super) fn decide(
 ) -> Result<Decision, Error> {
     let target = find(set, &force.target, caller, Verb::ForceDelete)?;
     if let Some(expected) = &force.expected {
-        expected.check(target)?;
+        expected.check(target, set.epoch())?;
     }
     if target.is_active() {
         return Err(Error::state_conflict(format!(

@@ -30,7 +30,7 @@ pub(super) fn decide(
 ) -> Result<Decision, Error> {
     let current = find(set, &patch.target, caller, Verb::Write)?;
     if let Some(expected) = &patch.expected {
-        expected.check(current)?;
+        expected.check(current, set.epoch())?;
     }
     refuse_finalizing(set, current)?;
     let entity = rulebook.entity(&current.kind)?;

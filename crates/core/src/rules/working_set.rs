@@ -10,9 +10,9 @@ use super::by_adapter::ByAdapter;
 use super::facts::ReportSummaries;
 use super::{Decision, DecisionResult, Reported, WriteKind};
 use crate::{
-    Caller, Catalog, Change, Error, ErrorKind, Fault, FaultKind, Fingerprint, IdMap, IdSet, Idempotency,
-    IdempotencyRecord, MappingFailure, NameScope, References, Report, ReportSummary, Resource, ResourceId,
-    Snapshot, Timestamp, Undo, Version,
+    Caller, Catalog, Change, Epoch, Error, ErrorKind, Fault, FaultKind, FeedPosition, Fingerprint, IdMap,
+    IdSet, Idempotency, IdempotencyRecord, MappingFailure, NameScope, References, Report, ReportSummary,
+    Resource, ResourceId, Snapshot, Timestamp, Undo, Version,
 };
 
 /// Loaded rows and their changes.
@@ -39,6 +39,7 @@ pub struct WorkingSet {
     idempotency_records: HashMap<Fingerprint, IdempotencyRecord>,
     new_idempotency_records: Vec<Fingerprint>,
     skipped_conditions: Vec<SkippedCondition>,
+    epoch: Epoch,
     version: Version,
     /// The time of the newest change.
     changed_time: Option<Timestamp>,
@@ -87,8 +88,13 @@ pub struct SkippedCondition {
 
 impl WorkingSet {
     /// An empty set at the store's newest version.
-    pub fn new(version: Version) -> Self {
-        Self { version, ..Self::default() }
+    pub fn new(newest: FeedPosition) -> Self {
+        Self { epoch: newest.epoch, version: newest.version, ..Self::default() }
+    }
+
+    /// The epoch of its versions.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// Adds the time of the newest change.

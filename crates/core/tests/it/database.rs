@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, SkippedCondition, WorkingSet, decide, mismatches};
 use hyperfleet_core::{
-    Action, Catalog, Change, Command, Condition, Error, RawJson, References, Report, Resource, ResourceId,
-    Status, Timestamp, Version, last_updated_times, with_last_updated_times,
+    Action, Catalog, Change, Command, Condition, Error, FeedPosition, RawJson, References, Report, Resource,
+    ResourceId, Status, Timestamp, Version, last_updated_times, with_last_updated_times,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -78,7 +78,7 @@ impl Database {
 
     /// The stored conditions are those that the rules compute of everything else that is stored.
     pub(crate) fn check_computed(&self) {
-        let mut set = WorkingSet::new(self.version);
+        let mut set = WorkingSet::new(FeedPosition { version: self.version, ..FeedPosition::default() });
         for row in self.rows.values() {
             set.load(row.clone());
             self.child_counts(row.id).into_iter().for_each(|(kind, n)| set.load_child_count(row.id, kind, n));
@@ -174,7 +174,7 @@ impl Database {
 
     /// Loads what a batch needs.
     pub(crate) fn load(&self, needs: &LoadPlan) -> Loaded {
-        let mut set = WorkingSet::new(self.version);
+        let mut set = WorkingSet::new(FeedPosition { version: self.version, ..FeedPosition::default() });
         set.load_changed_time(self.history.last().map(|change| change.at));
         let catalog = self.rulebook.catalog.clone();
         let mut whole = needs.ids.clone();

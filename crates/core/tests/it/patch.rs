@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use hyperfleet_core::rules::{Outcome, ReportLimits, Rulebook, WorkingSet, decide};
 use hyperfleet_core::{
-    AccessScope, Caller, Catalog, Command, Contract, Create, EntityDescriptor, Error, Intent, Labels,
-    Operation, Patch, PatchBody, References, Resource, ResourcePath, SpecSchemas, Timestamp, Version,
+    AccessScope, Caller, Catalog, Command, Contract, Create, EntityDescriptor, Error, FeedPosition, Intent,
+    Labels, Operation, Patch, PatchBody, References, Resource, ResourcePath, SpecSchemas, Timestamp,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -46,7 +46,7 @@ impl Fixture {
             labels: Labels::new(),
             references: References::new(),
         };
-        let mut set = WorkingSet::new(Version(0));
+        let mut set = WorkingSet::new(FeedPosition::default());
         let resource = run(&mut set, Intent::Create(create)).unwrap();
         Self { set, resource }
     }

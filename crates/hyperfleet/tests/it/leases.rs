@@ -39,7 +39,7 @@ async fn a_lease_is_claimed_renewed_and_released(app: &App) {
     let taken = claim(app, "range-0", "a", "10s").await.expect_status(200);
     let lease = taken.json();
     assert_eq!((text(&lease["name"]), text(&lease["holder"])), ("range-0", "a"));
-    assert_eq!(etag(&taken), format!("\"{}\"", lease["version"]));
+    assert_eq!(taken.version(), lease["version"].as_u64());
     let list = app.get("/leases?group=sentinel").await.expect_status(200).json();
     assert_eq!(list, json!({"kind": "LeaseList", "page": 1, "size": 1, "total": 1, "items": [lease]}));
 
@@ -49,7 +49,7 @@ async fn a_lease_is_claimed_renewed_and_released(app: &App) {
     let stale = claim(app, "range-0", "a", "10s").header("if-match", etag(&taken)).await;
     assert_refused(&stale, "CNF-002");
     let problem = stale.json();
-    assert_eq!(problem["expected_version"], lease["version"]);
+    assert_eq!(problem["expected_version"], etag(&taken).trim_matches('"'));
     assert_eq!(problem["actual_version"], renewed.json()["version"]);
 
     let back = claim(app, "range-0", "a", "0s").header("if-match", etag(&renewed)).await.expect_status(200);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hyperfleet_testkit::{Answer, Call, Client, Database, Launch, Postgres, Server, Store, Stream};
+use hyperfleet_testkit::{Answer, Call, Client, Database, Event, Launch, Postgres, Server, Store, Stream};
 use serde_json::{Value, json};
 
 use described::Described;
@@ -406,6 +406,16 @@ pub(crate) fn id(resource: &Value) -> &str {
 #[track_caller]
 pub(crate) fn etag(answer: &Answer) -> String {
     answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer}")).to_owned()
+}
+
+/// The last event of a watch that can go on from it. At version 0 there is no position.
+#[track_caller]
+pub(crate) fn assert_ended(end: &Event) {
+    assert_eq!((end.kind(), &end.json["code"]), ("ERROR", &json!("HYPERFLEET-SVC-001")));
+    let position = end.json["position"].as_str();
+    let version = position.map_or("0", |position| position.split_once('-').unwrap().0);
+    assert_eq!((version, position.is_some()), (&*end.version().to_string(), end.version() > 0));
+    assert!(end.id.is_none() || end.id.as_deref() == position, "{end:?}");
 }
 
 /// The field and the message of each fault in a problem, one per line, redacted.

@@ -63,5 +63,5 @@ fn versions(events: &[Event]) -> Vec<u64> {
 
 /// The version of a resource, as its `ETag` gives it.
 async fn version(app: &App, resource: &Value) -> u64 {
-    app.etag(resource).await.trim_matches('"').parse().unwrap()
+    app.get(href(resource)).await.version().unwrap()
 }

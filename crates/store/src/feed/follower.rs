@@ -7,8 +7,10 @@ use std::time::Duration;
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::search::{Candidate, Filter};
 use hyperfleet_core::{
-    AccessScope, Error, ErrorKind, Fault, FaultKind, Resource, Timestamp, Version, printed_size,
+    AccessScope, Epoch, Error, ErrorKind, Fault, FaultKind, FeedPosition, Resource, Timestamp, Version,
+    printed_size,
 };
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -73,8 +75,8 @@ pub struct Follower {
     head: watch::Receiver<Version>,
     scope: AccessScope,
     filter: Filter,
+    epoch: Epoch,
     position: Version,
-    resets: usize,
     _subscription: Subscription,
 }
 
@@ -96,18 +98,18 @@ impl Drop for Subscription {
 }
 
 impl Follower {
-    /// Follows the changes after `position`.
+    /// Follows the changes after `position`. Its epoch is refused while the reader of the feed has not seen it.
     pub(crate) fn new(
         store: Store,
         scope: AccessScope,
         filter: Filter,
-        position: Version,
+        FeedPosition { epoch, version: position }: FeedPosition,
     ) -> Result<Self, Error> {
         let filter = scope.confine(filter)?;
+        store.check_epoch(epoch)?;
         let head = store.feed.0.head.subscribe();
         let subscription = Subscription::new(store.feed.clone());
-        let resets = store.feed.resets();
-        Ok(Self { store, head, scope, filter, position, resets, _subscription: subscription })
+        Ok(Self { store, head, scope, filter, epoch, position, _subscription: subscription })
     }
 
     /// The last version that was delivered.
@@ -128,9 +130,7 @@ impl Follower {
     pub async fn next_before(&mut self, deadline: Instant) -> Result<Option<EventPage>, Error> {
         loop {
             self.head.mark_unchanged();
-            if self.resets != self.store.feed.resets() {
-                return Err(history_expired(self.position));
-            }
+            self.check_epoch(self.store.feed.epoch())?;
             let buffered = self.store.feed.buffer().after(self.position, PAGE_SIZE as usize);
             let batch = match buffered {
                 Buffered::Items(changes, through) => {
@@ -139,7 +139,8 @@ impl Follower {
                 Buffered::TooOld => {
                     let page = self.store.feed_page(self.position).await?;
                     let page = page.filter(|page| self.position >= page.pruned);
-                    let page = page.ok_or_else(|| history_expired(self.position))?;
+                    let page = page.ok_or_else(|| history_expired("since", self.position))?;
+                    self.check_epoch(page.newest.epoch)?;
                     let through = page.through;
                     self.events(page.changes(&self.store.rulebook.catalog).iter(), through).await?
                 }
@@ -153,6 +154,11 @@ impl Follower {
                 () = tokio::time::sleep_until(deadline) => return Ok(None),
             }
         }
+    }
+
+    fn check_epoch(&self, now: Epoch) -> Result<(), Error> {
+        let position = FeedPosition { epoch: self.epoch, version: self.position };
+        if now == self.epoch { Ok(()) } else { Err(history_replaced("since", position)) }
     }
 
     /// The events of changes, as many as fit a batch.
@@ -204,10 +210,25 @@ fn evaluate<'s>(
     })
 }
 
-/// The error for a position whose changes were pruned.
-pub fn history_expired(since: Version) -> Error {
-    let message = format!("What came after version {since} is not kept any more. Please list again.");
-    let fault =
-        Fault::new(FaultKind::Parameter, "since", message.clone()).given(&since.0.into()).rule("kept");
+/// The error until the reader of the feed has noticed that the database was restored, which takes a moment.
+pub(crate) fn just_restored() -> Error {
+    Error::new(ErrorKind::Overloaded, "The database was restored a moment ago. Please try again.")
+}
+
+/// The error for a version whose later changes were pruned.
+pub fn history_expired(name: &str, since: Version) -> Error {
+    not_kept(name, &since.0.into(), "kept", &format!("What came after version {since} is not kept any more."))
+}
+
+/// The error for a position in a history that the database does not have any more.
+pub fn history_replaced(name: &str, since: FeedPosition) -> Error {
+    let message = format!("{since} is of a history that was replaced when the database was restored.");
+    not_kept(name, &since.to_string().into(), "epoch", &message)
+}
+
+/// The error for a parameter that names no position from which the history can be told. The caller lists again.
+pub fn not_kept(name: &str, given: &Value, rule: &'static str, message: &str) -> Error {
+    let message = format!("{message} Please list again.");
+    let fault = Fault::new(FaultKind::Parameter, name, message.clone()).given(given).rule(rule);
     Error::new(ErrorKind::HistoryExpired, message).with_faults(vec![fault])
 }

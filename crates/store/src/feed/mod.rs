@@ -11,14 +11,15 @@ mod reader;
 mod ring_buffer;
 mod snapshot;
 
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyperfleet_core::{Resource, Timestamp, Version, printed_size};
+use hyperfleet_core::{Epoch, FeedPosition, Resource, Timestamp, Version, printed_size};
 use tokio::sync::{Notify, watch};
 
-pub use follower::history_expired;
-pub use follower::{Event, EventKind, EventPage, Follower};
+pub(crate) use follower::just_restored;
+pub use follower::{Event, EventKind, EventPage, Follower, history_expired, history_replaced, not_kept};
 pub(crate) use page::{FeedPage, FeedRow, Later, StoredChange};
 pub(crate) use reader::{BATCH_WINDOW, PAGE_SIZE, run};
 pub use ring_buffer::{Buffered, RingBuffer, SLICE_BYTES, Versioned};
@@ -67,21 +68,79 @@ struct Shared {
     buffer: Mutex<RingBuffer<FeedChange>>,
     /// The last version in the buffer.
     head: watch::Sender<Version>,
-    /// The newest version that was announced.
-    announced: AtomicI64,
+    seen: Mutex<Seen>,
     wake: Notify,
-    /// How often the database was found at an older version than before, such as after a restored backup.
-    resets: AtomicUsize,
     followers: AtomicUsize,
+}
+
+/// The newest versions that this process has seen or heard of.
+#[derive(Clone, Default)]
+pub(crate) struct Seen {
+    epoch: Epoch,
+    newest: BTreeMap<Epoch, Version>,
+}
+
+impl Seen {
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    fn newest(&self) -> Version {
+        self.newest.get(&self.epoch).copied().unwrap_or_default()
+    }
+
+    /// Whether a database that is found at this position afterwards has lost changes, such as by a restored backup.
+    pub(crate) fn is_ahead_of(&self, found: FeedPosition) -> bool {
+        self.newest.get(&found.epoch).is_some_and(|newest| *newest > found.version)
+    }
+}
+
+/// The ends of the history that the database keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedBounds {
+    /// The newest version that was pruned.
+    pub pruned: Version,
+    /// The newest version.
+    pub newest: FeedPosition,
 }
 
 impl Feed {
     /// Announces that `version` is committed.
     pub(crate) fn announce(&self, version: Version) {
-        let before = self.0.announced.fetch_max(version.0, Ordering::Relaxed);
-        if before < version.0 && self.is_followed() {
-            self.0.wake.notify_one();
+        let Seen { epoch, newest } = &mut *self.lock_seen();
+        if let Some(known) = newest.get_mut(epoch).filter(|known| **known < version) {
+            *known = version;
+            if self.is_followed() {
+                self.0.wake.notify_one();
+            }
         }
+    }
+
+    /// The epoch that the database had last. What is read or written afterwards is of this epoch or a later one. So a
+    /// position with it may be refused, but is never taken for a part of another history.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.lock_seen().epoch
+    }
+
+    pub(crate) fn seen(&self) -> Seen {
+        self.lock_seen().clone()
+    }
+
+    /// Begins the buffer after the newest position of the database. In a new epoch every follower ends.
+    pub(crate) fn restart(&self, newest: FeedPosition) {
+        let mut seen = self.lock_seen();
+        if seen.epoch != newest.epoch && !seen.newest.is_empty() {
+            tracing::warn!(
+                before = %seen.epoch, now = %newest.epoch,
+                "the database has a new epoch: watches begin again, and entity tags of before are refused"
+            );
+        }
+        seen.epoch = newest.epoch;
+        let known = seen.newest.entry(newest.epoch).or_default();
+        *known = newest.version.max(*known);
+        drop(seen);
+        self.buffer().restart(Some(newest.version));
+        self.0.head.send_replace(newest.version);
     }
 
     /// Has the task read, whatever was announced.
@@ -89,12 +148,13 @@ impl Feed {
         self.0.wake.notify_one();
     }
 
-    fn resets(&self) -> usize {
-        self.0.resets.load(Ordering::Relaxed)
-    }
-
     fn is_followed(&self) -> bool {
         self.0.followers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Nothing panics while it is locked.
+    fn lock_seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A panic while the buffer is locked leaves it unchanged or empty; both are valid.

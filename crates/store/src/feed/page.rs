@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hyperfleet_core::{
-    Catalog, IdMap, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size,
+    Catalog, FeedPosition, IdMap, Resource, ResourceId, Snapshot, Timestamp, Undo, Version, printed_size,
 };
 
 use super::FeedChange;
@@ -61,7 +61,7 @@ impl Later {
                  union
                  select s.version from ids i join resource_status s on s.resource_id = i.resource_id
              )
-             select {READ_RESOURCE}, {CHANGE}, f.version as feed_version, h.pruned_version,
+             select {READ_RESOURCE}, {CHANGE}, f.version as feed_version, f.epoch, h.pruned_version,
                     case when (select count(*) from page) < $2 then f.version else (select version from far) end
                         as through
              from feed f
@@ -151,8 +151,8 @@ impl FeedRow {
 /// The rows of a page, in the order of versions.
 #[derive(Debug)]
 pub(crate) struct FeedPage {
-    /// The newest version of the feed.
-    pub(crate) newest: Version,
+    /// The newest position of the feed.
+    pub(crate) newest: FeedPosition,
     /// The newest version that was pruned.
     pub(crate) pruned: Version,
     /// The last version of the page.
@@ -164,7 +164,8 @@ pub(crate) struct FeedPage {
 impl FeedPage {
     /// An empty page.
     pub(crate) fn after(position: Version) -> Self {
-        Self { newest: position, pruned: Version::default(), through: position, rows: Vec::new(), bytes: 0 }
+        let (newest, pruned) = (FeedPosition::default(), Version::default());
+        Self { newest, pruned, through: position, rows: Vec::new(), bytes: 0 }
     }
 
     /// Adds a row; false if the page gets too large.

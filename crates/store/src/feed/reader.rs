@@ -1,11 +1,10 @@
-//! The task that reads the feed while it has followers.
+//! The task that reads the feed.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use hyperfleet_core::Version;
+use hyperfleet_core::FeedPosition;
 
 use super::Feed;
 use crate::{Clock, Failure, FeedReader, Metrics, Outage, Reader};
@@ -33,6 +32,7 @@ pub(crate) async fn run(
     }
 }
 
+/// Without followers only the position of the database is read: a database that was restored must be noticed.
 async fn follow(
     feed: &Feed,
     reader: &Reader,
@@ -43,16 +43,11 @@ async fn follow(
     let mut position = None;
     let mut last_read = Instant::now();
     loop {
-        if !feed.is_followed() {
-            feed.buffer().restart(None);
-            position = None;
-            feed.0.wake.notified().await;
-            continue;
-        }
         tokio::time::sleep_until((last_read + BATCH_WINDOW).into()).await;
         last_read = Instant::now();
         // Announcements up to here are answered by the read that follows.
         let _ = feed.0.wake.notified().now_or_never();
+        let is_followed = feed.is_followed();
         let read = outage.or_fail(read(feed, reader, metrics, clock, position));
         let read = tokio::time::timeout(timeout, read).await;
         let more = match read {
@@ -69,51 +64,49 @@ async fn follow(
                 false
             }
         };
+        if !is_followed {
+            feed.buffer().restart(None);
+            position = None;
+        }
         if !more {
             let _ = tokio::time::timeout(POLL_INTERVAL, feed.0.wake.notified()).await;
         }
     }
 }
 
-/// Reads the page after `position`. Returns its last version, and whether there is more.
+/// Reads the page after `position`. Returns its last position, and whether there is more.
 async fn read(
     feed: &Feed,
     reader: &Reader,
     metrics: &Metrics,
     clock: &Clock,
-    position: Option<Version>,
-) -> Result<(Version, bool), Failure> {
+    position: Option<FeedPosition>,
+) -> Result<(FeedPosition, bool), Failure> {
+    let seen = feed.seen();
     let restart = async || {
-        let newest = reader.bounds().await?.1;
-        feed.buffer().restart(Some(newest));
-        feed.0.head.send_replace(newest);
+        let mut newest = reader.bounds().await?.newest;
+        if seen.is_ahead_of(newest) {
+            tracing::error!(
+                known = %seen.newest(),
+                found = %newest,
+                "the database is at an older version than before, so it gets a new epoch"
+            );
+            reader.renew_epoch(newest.epoch).await?;
+            newest = reader.bounds().await?.newest;
+        }
+        feed.restart(newest);
         Ok((newest, false))
     };
-    let Some(position) = position else { return restart().await };
+    let Some(FeedPosition { epoch, version: position }) = position else { return restart().await };
     // Followers read for themselves if the page is larger than the buffer.
     let Some(page) = reader.feed_page(FeedReader::Shared, position).await? else {
         return restart().await;
     };
-    let (through, newest) = (page.through, page.newest);
-    if newest < position {
-        tracing::error!(
-            known = position.0,
-            found = newest.0,
-            "the database is at an older version than before"
-        );
-        feed.0.resets.fetch_add(1, Ordering::Relaxed);
-        feed.0.announced.store(newest.0, Ordering::Relaxed);
+    // Changes in between may be of another history, lost or pruned, so the buffer would have a gap.
+    if page.newest.epoch != epoch || seen.is_ahead_of(page.newest) || page.pruned > position {
         return restart().await;
     }
-    if page.pruned > position {
-        // Changes in between were pruned, so the buffer would have a gap.
-        return restart().await;
-    }
-    // An announcement may be of a version that was lost in a failover.
-    let announced = feed.0.announced.load(Ordering::Relaxed);
-    if announced > newest.0 {
-        let _ = feed.0.announced.compare_exchange(announced, newest.0, Ordering::Relaxed, Ordering::Relaxed);
-    }
+    let (through, newest) = (page.through, page.newest.version);
     metrics.feed.lag_versions.set(newest.0 - through.0);
     if through > position {
         let changes = page.changes(reader.catalog());
@@ -122,8 +115,9 @@ async fn read(
             metrics.feed.lag_seconds.set(age.max(0) as f64 / 1e6);
         }
         feed.buffer().extend(changes, through);
-        feed.0.announced.fetch_max(through.0, Ordering::Relaxed);
+        feed.announce(through);
         feed.0.head.send_replace(through);
     }
-    Ok((through, through < newest || feed.0.announced.load(Ordering::Relaxed) > newest.0))
+    let is_behind = through < newest || feed.lock_seen().newest() > newest;
+    Ok((FeedPosition { epoch, version: through }, is_behind))
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Error, Resource, ResourceId, Tenant, Version, printed_size};
+use hyperfleet_core::{Error, FeedPosition, Resource, ResourceId, Tenant, Version, printed_size};
 
 use super::page::state_before;
 use crate::Store;
@@ -17,7 +17,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub struct FeedSnapshot {
     store: Store,
     tenant: Option<Tenant>,
-    version: Version,
+    position: FeedPosition,
     found: std::vec::IntoIter<(Version, ResourceId)>,
     chunk: usize,
 }
@@ -26,16 +26,16 @@ impl FeedSnapshot {
     pub(crate) fn new(
         store: Store,
         tenant: Option<Tenant>,
-        version: Version,
+        position: FeedPosition,
         mut found: Vec<(Version, ResourceId)>,
     ) -> Self {
         found.sort_unstable();
-        Self { store, tenant, version, found: found.into_iter(), chunk: 8 }
+        Self { store, tenant, position, found: found.into_iter(), chunk: 8 }
     }
 
-    /// The version of the snapshot.
-    pub fn version(&self) -> Version {
-        self.version
+    /// The position of the snapshot.
+    pub fn position(&self) -> FeedPosition {
+        self.position
     }
 
     /// The next few objects; none at the end.
@@ -44,7 +44,7 @@ impl FeedSnapshot {
             let next: Vec<_> = self.found.as_slice().iter().take(self.chunk).copied().collect();
             let Some(last) = next.len().checked_sub(1) else { return Ok(Vec::new()) };
             let ids = next.iter().map(|(_, id)| *id).collect();
-            let rows = self.store.states(self.tenant.as_ref(), ids, self.version).await?;
+            let rows = self.store.states(self.tenant.as_ref(), ids, self.position.version).await?;
             // Only after the read, so that a cancelled call loses no object.
             self.found.nth(last);
             let catalog = &self.store.rulebook.catalog;

@@ -54,9 +54,9 @@ impl Store {
             .call("prune_history", async { on_store!(&self.reader, |store| store.prune_history(age)) })
             .await?;
         self.metrics.feed.pruned.inc_by(pruned);
-        let (pruned_version, newest) = self.bounds().await?;
+        let bounds = self.bounds().await?;
         // Each version has its row.
-        self.metrics.feed.rows.set(newest.0 - pruned_version.0);
+        self.metrics.feed.rows.set(bounds.newest.version.0 - bounds.pruned.0);
         Ok(pruned)
     }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use futures_util::future::try_join_all;
-use hyperfleet_core::{Catalog, ResourceId, Version, View};
+use hyperfleet_core::{Catalog, Epoch, FeedPosition, ResourceId, Version, View};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::row;
 use super::row_security::{Prepared, TenantScope, each_once};
 use crate::ListQuery;
 use crate::failure::{Failure, readable};
-use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
+use crate::feed::{FeedBounds, FeedPage, FeedRow, Later, StoredChange};
 use crate::search::{Dialect, Plan};
 
 /// With `c.resource_id = …` PostgreSQL could walk the primary key instead, through the changes of all resources, because
@@ -34,13 +34,20 @@ const LATER: Later = Later {
 pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
 pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
 
-pub(super) const BOUNDS: &str = "select pruned_version, version from history, feed";
+pub(super) const BOUNDS: &str = "select pruned_version, version, epoch from history, feed";
 
-/// The newest pruned version, and the newest version.
-pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<(Version, Version), Failure> {
+pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<FeedBounds, Failure> {
     let statement = client.prepare_cached(BOUNDS).await?;
     let row = client.query_one(&statement, &[]).await?;
-    Ok((Version(row.try_get("pruned_version")?), Version(row.try_get("version")?)))
+    let newest =
+        FeedPosition { epoch: Epoch(row.try_get("epoch")?), version: Version(row.try_get("version")?) };
+    Ok(FeedBounds { pruned: Version(row.try_get("pruned_version")?), newest })
+}
+
+/// Changes an epoch, unless another replica has changed it.
+pub(super) async fn renew_epoch(client: &deadpool_postgres::Client, epoch: Epoch) -> Result<(), Failure> {
+    client.execute("update feed set epoch = default where epoch = $1", &[&epoch.0]).await?;
+    Ok(())
 }
 
 /// The page after `position`; `None` if it gets too large.
@@ -55,7 +62,10 @@ pub(super) async fn feed_page(
     futures_util::pin_mut!(rows);
     let mut page = FeedPage::after(position);
     while let Some(found) = rows.try_next().await? {
-        page.newest = Version(found.try_get("feed_version")?);
+        page.newest = FeedPosition {
+            epoch: Epoch(found.try_get("epoch")?),
+            version: Version(found.try_get("feed_version")?),
+        };
         page.pruned = Version(found.try_get("pruned_version")?);
         page.through = Version(found.try_get("through")?);
         if !page.push(feed_row(catalog, &found)?) {

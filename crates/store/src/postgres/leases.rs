@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use deadpool_postgres::Client;
-use hyperfleet_core::{Claim, Lease, Timestamp, Version};
+use hyperfleet_core::{Claim, Epoch, Lease, Timestamp, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -42,20 +42,21 @@ pub(super) async fn list(
     Ok(page)
 }
 
-/// The lease, and the time of the database.
+/// The lease, and the epoch and the time of the database.
 pub(super) async fn find(
     client: &Client,
     scope: &str,
     claim: &Claim,
-) -> Result<(Timestamp, Option<Lease>), Failure> {
+) -> Result<(Epoch, Timestamp, Option<Lease>), Failure> {
     let statement = client
         .prepare_cached(
-            "select name, holder, expires, version, now() as now from (values (1)) one
+            "select name, holder, expires, leases.version, epoch, now() as now from feed
              left join leases on tenancy = $1 and group_name = $2 and name = $3",
         )
         .await?;
     let found = client.query_one(&statement, &[&scope, &claim.group, &claim.name]).await?;
-    Ok((found.try_get::<_, DateTime<Utc>>("now")?.into(), lease(&found)?))
+    let now = found.try_get::<_, DateTime<Utc>>("now")?.into();
+    Ok((Epoch(found.try_get("epoch")?), now, lease(&found)?))
 }
 
 /// Stores the lease unless another claim has changed it since it was read.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use futures_util::try_join;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
-use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, NameScope, ResourceId, Tenant, Timestamp, Version};
+use hyperfleet_core::{
+    Catalog, Epoch, FeedPosition, IDEMPOTENCY_RETENTION, NameScope, ResourceId, Tenant, Timestamp, Version,
+};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
@@ -58,8 +60,8 @@ fn child_counts(with: &str, owners: &str) -> String {
 
 statements! {
     // A row that was waited for is read again, and the clock is read after that.
-    lock: "select version, changed_time, clock_timestamp() as now
-           from (select version, changed_time from feed for update) locked".to_owned(),
+    lock: "select version, epoch, changed_time, clock_timestamp() as now
+           from (select version, epoch, changed_time from feed for update) locked".to_owned(),
     resources: resources(READ_RESOURCE, "= any($1)"),
     statuses: resources(&READ_STATUS, "= any($1)"),
     // By reports_pkey.
@@ -146,7 +148,8 @@ pub(super) async fn load(
         ask(client, &statements.names, names.is_empty(), [&names]),
         ask(client, &statements.idempotency_records, keys.is_empty(), [&keys, &kept]),
     )?;
-    let mut set = WorkingSet::new(Version(lock.try_get("version")?));
+    let (epoch, version) = (Epoch(lock.try_get("epoch")?), Version(lock.try_get("version")?));
+    let mut set = WorkingSet::new(FeedPosition { epoch, version });
     set.load_changed_time(lock.try_get::<_, Option<DateTime<Utc>>>("changed_time")?.map(Timestamp::from));
     let now = lock.try_get::<_, DateTime<Utc>>("now")?.into();
     let mut noted = StoredReportTimes::default();

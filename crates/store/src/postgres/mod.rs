@@ -32,13 +32,13 @@ use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::rules::explain::Surroundings;
 use hyperfleet_core::{
-    AccessScope, Catalog, Claim, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
+    AccessScope, Catalog, Claim, Epoch, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
 };
 use tokio_postgres::Config;
 
 use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
-use crate::feed::{Feed, FeedPage, FeedRow};
+use crate::feed::{Feed, FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
 use crate::metrics::Metrics;
 use crate::outage::Outage;
@@ -181,8 +181,12 @@ impl Postgres {
         &self.catalog
     }
 
-    pub(crate) async fn bounds(&self) -> Result<(Version, Version), Failure> {
-        on_connection!(self.lists, |client| feed::bounds(client))
+    pub(crate) async fn bounds(&self) -> Result<FeedBounds, Failure> {
+        on_connection!(self.catch_up, |client| feed::bounds(client))
+    }
+
+    pub(crate) async fn renew_epoch(&self, epoch: Epoch) -> Result<(), Failure> {
+        on_connection!(self.catch_up, |client| feed::renew_epoch(client, epoch))
     }
 
     pub(crate) async fn feed_page(
@@ -314,12 +318,13 @@ impl Postgres {
     ) -> Result<Result<hyperfleet_core::Lease, Error>, Failure> {
         let mut tried = None;
         loop {
-            let (now, found) = on_connection!(self.lists, |client| leases::find(client, scope, claim))?;
+            let (epoch, now, found) =
+                on_connection!(self.lists, |client| leases::find(client, scope, claim))?;
             // A write whose answer was lost is done again, and then comes too late by itself.
             if let Some(lease) = tried.filter(|tried| found.as_ref() == Some(tried)) {
                 return Ok(Ok(lease));
             }
-            let lease = match claim.decide(found.as_ref(), now) {
+            let lease = match claim.decide(found.as_ref(), epoch, now) {
                 Ok(lease) => lease,
                 Err(refusal) => return Ok(Err(refusal)),
             };

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use hyperfleet_core::{Catalog, Version};
+use hyperfleet_core::{Catalog, Epoch, Version};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::feed::{self, FeedPage};
+use crate::feed::{self, FeedBounds, FeedPage};
 use crate::maintenance::migrations::OpenError;
 use crate::{postgres, sqlite};
 
@@ -45,9 +45,13 @@ impl Reader {
         }
     }
 
-    /// The newest pruned version, and the newest version.
-    pub(crate) async fn bounds(&self) -> Result<(Version, Version), Failure> {
+    pub(crate) async fn bounds(&self) -> Result<FeedBounds, Failure> {
         on_store!(self, |store| store.bounds())
+    }
+
+    /// Changes an epoch, unless another replica has changed it.
+    pub(crate) async fn renew_epoch(&self, epoch: Epoch) -> Result<(), Failure> {
+        on_store!(self, |store| store.renew_epoch(epoch))
     }
 
     /// The page of the feed after `position`, smaller if its changes are large; `None` if one change is too large.

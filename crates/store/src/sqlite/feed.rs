@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use hyperfleet_core::{Catalog, ResourceId, Version, View};
+use hyperfleet_core::{Catalog, Epoch, FeedPosition, ResourceId, Version, View};
 use rusqlite::{Connection, Row};
 
 use super::{read, row};
 use crate::ListQuery;
 use crate::failure::{Failure, readable};
-use crate::feed::{FeedPage, FeedRow, Later, StoredChange};
+use crate::feed::{FeedBounds, FeedPage, FeedRow, Later, StoredChange};
 
 const LATER: Later = Later {
     next: "join changes n on n.version = (
@@ -22,13 +22,20 @@ const LATER: Later = Later {
 pub(super) static PAGE: LazyLock<String> = LazyLock::new(|| LATER.page_statement());
 pub(super) static STATES: LazyLock<String> = LazyLock::new(|| LATER.states_statement());
 
-pub(super) const BOUNDS: &str = "select pruned_version, version from history, feed";
+pub(super) const BOUNDS: &str = "select pruned_version, version, epoch from history, feed";
 
-/// The newest pruned version, and the newest version.
-pub(super) fn bounds(connection: &Connection) -> Result<(Version, Version), Failure> {
+pub(super) fn bounds(connection: &Connection) -> Result<FeedBounds, Failure> {
     let mut statement = connection.prepare_cached(BOUNDS)?;
-    Ok(statement
-        .query_row((), |row| Ok((Version(row.get("pruned_version")?), Version(row.get("version")?))))?)
+    Ok(statement.query_row((), |row| {
+        let newest = FeedPosition { epoch: Epoch(row.get("epoch")?), version: Version(row.get("version")?) };
+        Ok(FeedBounds { pruned: Version(row.get("pruned_version")?), newest })
+    })?)
+}
+
+/// Changes an epoch, unless another process has changed it.
+pub(super) fn renew_epoch(connection: &Connection, epoch: Epoch) -> Result<(), Failure> {
+    connection.execute("update feed set epoch = abs(random()) % 4294967296 where epoch = ?1", [epoch.0])?;
+    Ok(())
 }
 
 /// The page after `position`; `None` if it gets too large.
@@ -42,7 +49,8 @@ pub(super) fn feed_page(
     let mut rows = statement.query([position.0, limit])?;
     let mut page = FeedPage::after(position);
     while let Some(found) = rows.next()? {
-        page.newest = Version(found.get("feed_version")?);
+        page.newest =
+            FeedPosition { epoch: Epoch(found.get("epoch")?), version: Version(found.get("feed_version")?) };
         page.pruned = Version(found.get("pruned_version")?);
         page.through = Version(found.get("through")?);
         if !page.push(feed_row(catalog, found)?) {
@@ -107,5 +115,5 @@ pub(super) fn snapshot(
     while let Some(next) = rows.next()? {
         found.push((Version(next.get("version")?), row::id(row::text(next, "id")?)?));
     }
-    Ok((bounds(&snapshot)?.1, found))
+    Ok((bounds(&snapshot)?.newest.version, found))
 }

@@ -3,6 +3,7 @@
 use hyperfleet_core::{Claim, Error, Lease, Timestamp, Version};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior};
 
+use super::feed;
 use crate::clock::Clock;
 use crate::failure::Failure;
 use crate::{LeasePage, Slice};
@@ -53,7 +54,8 @@ pub(super) fn claim(
             lease,
         )
         .optional()?;
-    let lease = match claim.decide(found.as_ref(), clock.now()) {
+    let epoch = feed::bounds(&step)?.newest.epoch;
+    let lease = match claim.decide(found.as_ref(), epoch, clock.now()) {
         Ok(lease) => lease,
         Err(refusal) => return Ok(Err(refusal)),
     };

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
-use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId, Version};
+use hyperfleet_core::{Catalog, IDEMPOTENCY_RETENTION, ResourceId};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Rows};
 
-use super::{read, row};
+use super::{feed, read, row};
 use crate::clock::Clock;
 use crate::codec::columns::{READ_REPORT, READ_SUMMARY, read_reports};
 use crate::codec::idempotency;
@@ -37,8 +37,7 @@ pub(super) fn load(
     plan: &LoadPlan,
     clock: &Clock,
 ) -> Result<WorkingSet, Failure> {
-    let version = connection.prepare_cached("select version from feed")?.query_row((), |row| row.get(0))?;
-    let set = &mut WorkingSet::new(Version(version));
+    let set = &mut WorkingSet::new(feed::bounds(connection)?.newest);
     set.load_changed_time(read::changed_time(connection)?);
     for id in &plan.ids {
         load_resource(connection, catalog, *id, set)?;

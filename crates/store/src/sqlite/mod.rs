@@ -31,7 +31,8 @@ use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
 use hyperfleet_core::{
-    AccessScope, Catalog, Claim, Error, Lease, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
+    AccessScope, Catalog, Claim, Epoch, Error, Lease, Reservation, Resource, ResourceId, Tenant, Timestamp,
+    Version,
 };
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -39,7 +40,7 @@ use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
 use crate::failure::{Failure, FailureKind};
-use crate::feed::{FeedPage, FeedRow};
+use crate::feed::{FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
 use crate::outage::Outage;
 use crate::read::FeedReader;
@@ -253,8 +254,13 @@ impl Sqlite {
         &self.catalog
     }
 
-    pub(crate) async fn bounds(self: &Arc<Self>) -> Result<(Version, Version), Failure> {
+    pub(crate) async fn bounds(self: &Arc<Self>) -> Result<FeedBounds, Failure> {
         self.short_read(feed::bounds).await
+    }
+
+    pub(crate) async fn renew_epoch(self: &Arc<Self>, epoch: Epoch) -> Result<(), Failure> {
+        let this = self.clone();
+        blocking(move || feed::renew_epoch(&this.location.connect()?, epoch)).await
     }
 
     pub(crate) async fn feed_page(

@@ -76,7 +76,7 @@ async fn searches_delay_neither_point_reads_nor_readiness_nor_the_feed() {
     let others = async {
         sqlite.ping().await.unwrap();
         assert_eq!(sqlite.get(None, ResourceId::generate()).await.unwrap(), None);
-        let (_, newest) = sqlite.bounds().await.unwrap();
+        let newest = sqlite.bounds().await.unwrap().newest.version;
         let first = crate::read::FeedReader::Shared;
         assert!(sqlite.feed_page(first, newest, 256).await.unwrap().is_some());
     };

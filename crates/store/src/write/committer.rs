@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, WorkingSet, decide as apply_rule, replay};
-use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, ResourceId, Timestamp};
+use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, FeedPosition, ResourceId, Timestamp};
 use tokio::sync::mpsc;
 
 use super::batch::{Batch, CommandResult, Job, late};
 use super::{Decided, Writer};
 use crate::failure::{Failure, FailureKind};
-use crate::feed::Feed;
+use crate::feed::{Feed, just_restored};
 use crate::maintenance::migrations::OpenError;
 use crate::metrics::Metrics;
 use crate::outage::Outage;
@@ -169,7 +169,16 @@ impl<W: Writer> Task<W> {
         let started = Instant::now();
         let rulebook = &*self.rulebook;
         let plan = LoadPlan::of(rulebook, commands);
-        let result = self.writer.commit(&plan, |set, now| decide(rulebook, set, commands, now)).await;
+        let (feed, seen) = (&self.feed, self.feed.seen());
+        let commit = self.writer.commit(&plan, |set, now| {
+            let found = FeedPosition { epoch: set.epoch(), version: set.version() };
+            if found.epoch == seen.epoch() && !seen.is_ahead_of(found) {
+                return decide(rulebook, set, commands, now);
+            }
+            feed.wake();
+            refuse_all(set, commands)
+        });
+        let result = commit.await;
         let took = started.elapsed();
         match result {
             Ok(Decided { set, answers }) => {
@@ -201,6 +210,13 @@ impl<W: Writer> Task<W> {
             self.feed.announce(set.version());
         }
     }
+}
+
+/// A version is given out once in an epoch, and callers are told of which. So nothing is written until the reader of the
+/// feed knows the epoch, or has changed it.
+fn refuse_all(set: WorkingSet, commands: &[Command]) -> Decided {
+    let answers = commands.iter().map(|_| Err(just_restored())).collect();
+    Decided { set, answers }
 }
 
 async fn until(due: Option<Instant>) {

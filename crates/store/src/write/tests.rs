@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use futures_util::poll;
 use hyperfleet_core::rules::{LoadPlan, Outcome, ReportLimits, Rulebook, WorkingSet};
 use hyperfleet_core::{
-    AccessScope, Caller, Catalog, Command, Contract, ErrorKind, Intent, SpecSchemas, Timestamp, Version,
+    AccessScope, Caller, Catalog, Command, Contract, ErrorKind, FeedPosition, Intent, SpecSchemas, Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -49,7 +49,7 @@ impl Writer for Scripted {
         _: &LoadPlan,
         decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
     ) -> Result<Decided, Failure> {
-        let decided = decide(WorkingSet::new(Version(0)), Timestamp::from_micros(0));
+        let decided = decide(WorkingSet::new(FeedPosition::default()), Timestamp::from_micros(0));
         self.sizes.lock().unwrap().push(decided.answers.len());
         match self.script.pop_front() {
             Some(Step::Fail(kind)) => return Err(Failure::new(kind, "as the script says")),

@@ -2,7 +2,7 @@
 //! else. No report reads or writes the spec of its resource.
 
 use hyperfleet_core::rules::{Reported, WorkingSet};
-use hyperfleet_core::{RawJson, Resource, ResourceId};
+use hyperfleet_core::{FeedPosition, RawJson, Resource, ResourceId};
 use serde_json::{Value, json};
 
 use super::fixture::{Fixture, at, kind};
@@ -120,7 +120,8 @@ fn a_resource_lacks_its_spec_until_it_is_loaded_whole() {
     let spec = |set: &WorkingSet| set.loaded().next().unwrap().spec.clone();
     let nothing = RawJson::from_value(&json!({}));
     let light = Resource { spec: nothing.clone(), ..row.clone() };
-    let mut set = WorkingSet::new(fixture.database.version);
+    let mut set =
+        WorkingSet::new(FeedPosition { version: fixture.database.version, ..FeedPosition::default() });
     set.load_without_spec(light.clone());
     assert_eq!((set.lacks_spec(id), spec(&set)), (true, nothing));
     set.load(row.clone());

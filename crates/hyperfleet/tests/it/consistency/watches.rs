@@ -17,7 +17,7 @@ use super::fleet::{Fleet, initial_commands, planned_commands};
 use super::watchers::{self, Begin, END, Habit, Record, View};
 use super::writers::{CompletedCommand, EVERYTHING, SharedState, act};
 use super::{DEADLINE, assert_none, cases, complaints, config, drawn};
-use crate::support::{App, database, etag, href, id, launch, run, text};
+use crate::support::{App, database, href, id, launch, run, text};
 
 const WRITERS: usize = 64;
 
@@ -223,8 +223,8 @@ async fn versions(app: &App) -> BTreeMap<String, u64> {
     let list = app.get(EVERYTHING).await.expect_status(200).json();
     let mut versions = BTreeMap::new();
     for resource in list["items"].as_array().unwrap() {
-        let tag = etag(&app.get(href(resource)).await.expect_status(200));
-        versions.insert(id(resource).to_owned(), tag.trim_matches('"').parse().unwrap());
+        let alone = app.get(href(resource)).await.expect_status(200);
+        versions.insert(id(resource).to_owned(), alone.version().unwrap());
     }
     versions
 }

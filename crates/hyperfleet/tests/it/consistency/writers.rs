@@ -144,9 +144,9 @@ async fn write(
                 None
             }
             Ok(answer) => {
-                let tag = answer.header("etag").map(|tag| tag.trim_matches('"').parse().unwrap());
+                let version = answer.version();
                 let body = serde_json::from_slice(&answer.body).unwrap_or(Value::Null);
-                Some(Reply { status: answer.status, version: tag, body })
+                Some(Reply { status: answer.status, version, body })
             }
         };
         if let Some(reply) = &reply {

@@ -101,7 +101,7 @@ impl WrittenResource {
 }
 
 fn version(answer: &Answer) -> i64 {
-    answer.header("etag").unwrap().trim_matches('"').parse().unwrap()
+    answer.version().unwrap() as i64
 }
 
 /// Writes until the server is gone, and returns what it was told.

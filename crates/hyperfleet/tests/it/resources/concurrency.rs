@@ -35,7 +35,7 @@ fn with_status(answers: &[Answer], status: u16) -> Vec<&Answer> {
 }
 
 fn version(answer: &Answer) -> u64 {
-    etag(answer).trim_matches('"').parse().unwrap()
+    answer.version().unwrap()
 }
 
 async fn patches_are_all_kept(apps: &[&App]) {

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Headers that a transcript shows, when they are there.
 const SHOWN: [&str; 6] = ["allow", "content-type", "etag", "location", "retry-after", "accept-patch"];
 
-/// JSON over several lines, with ids as `[id 1]`, times as `[time 1]`, and versions and trace ids without a number.
+/// JSON over several lines, with ids as `[id 1]`, times as `[time 1]`, and versions, positions and trace ids without a number.
 pub(crate) fn redacted(value: &Value) -> String {
     let mut value = value.clone();
     hide_members(&mut value);
@@ -36,7 +36,7 @@ pub(crate) fn transcript(answer: &Answer) -> String {
 
 /// Members of the body itself that have no telling form.
 fn hide_members(body: &mut Value) {
-    for (name, shown) in [("trace_id", "[trace]"), ("version", "[version]")] {
+    for (name, shown) in [("trace_id", "[trace]"), ("version", "[version]"), ("position", "[position]")] {
         if let Some(member) = body.get_mut(name) {
             *member = shown.into();
         }

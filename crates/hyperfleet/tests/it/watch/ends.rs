@@ -29,9 +29,7 @@ async fn a_stopping_server_tells_watchers_where_to_resume(app: &mut App) {
     for stream in &mut streams {
         let rest = stream.rest().await;
         let last = rest.last().expect("a last word").clone();
-        let expected = json!({"type": "ERROR", "version": last.version(), "code": "HYPERFLEET-SVC-001"});
-        assert_eq!(last.json, expected);
-        assert!(last.id.as_ref().is_none_or(|id| *id == last.version().to_string()));
+        assert_ended(&last);
         let told = rest.iter().filter(|event| event.kind() != "ERROR").map(Event::version).max();
         assert!(told.is_none_or(|told| told <= last.version()), "{rest:?}");
         positions.push(last.version());

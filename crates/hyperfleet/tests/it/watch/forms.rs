@@ -18,9 +18,10 @@ const SSE: &str = "text/event-stream";
 async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
     let made = app.create_cluster("made").await;
     let path = watched("/clusters");
-    let version = version(app, &made).await;
-    let added = json!({"type": "ADDED", "version": version, "object": made});
-    let bookmark = json!({"type": "BOOKMARK", "version": version});
+    let (version, tag) = (version(app, &made).await, app.etag(&made).await);
+    let position = tag.trim_matches('"');
+    let added = json!({"type": "ADDED", "version": version, "position": position, "object": made});
+    let bookmark = json!({"type": "BOOKMARK", "version": version, "position": position});
     for accept in
         [None, Some("*/*"), Some(SSE), Some("text/*, application/json"), Some(" Text/Event-Stream ")]
     {
@@ -33,7 +34,7 @@ async fn a_watch_is_server_sent_events_unless_lines_are_asked_for(app: &App) {
         for expected in [&added, &bookmark] {
             let event = stream.event().await;
             assert_eq!(event.json, *expected);
-            assert_eq!(event.id, Some(version.to_string()));
+            assert_eq!(event.id, Some(position.to_owned()));
             // An id, one line of data, and nothing else.
             let lines: Vec<_> = event.text.lines().map(|line| line.split(": ").next().unwrap()).collect();
             assert_eq!(lines, ["id", "data"], "{}", event.text);
@@ -92,7 +93,7 @@ async fn head_answers_the_headers_of_a_watch(app: &App) {
         (app.metric("hyperfleet_watch_watchers").await == Some(0.0)).then_some(())
     })
     .await;
-    app.head(&watched("/clusters?since=99")).await.expect_status(400);
+    app.head(&watched("/clusters?since=99")).await.expect_status(410);
 }
 
 async fn an_idle_watch_sends_bookmarks(app: &App) {

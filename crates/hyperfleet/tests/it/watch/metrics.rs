@@ -36,7 +36,7 @@ async fn watchers_and_their_events_are_counted(app: &App) {
     drop(other);
     expect(app, watchers, 0.0).await;
 
-    app.get(&watched("/clusters?since=9")).await.expect_status(400);
+    app.get(&watched("/clusters?since=9")).await.expect_status(410);
     assert_eq!(app.metric(watchers).await, Some(0.0), "who is refused never watched");
     assert_eq!(app.metric("hyperfleet_feed_lag_versions").await, Some(0.0));
     assert!(app.metric("hyperfleet_feed_lag_seconds").await.unwrap() >= 0.0);

@@ -1,8 +1,10 @@
 -- One row: the newest version. A writer locks it before its first read and holds it through its commit, so
 -- versions are in commit order and every decision is made on committed state. `changed_time` is the time of the newest
--- change: later changes have no earlier time, whatever the clock says.
+-- change: later changes have no earlier time, whatever the clock says. `epoch` is the history that the versions
+-- belong to. A restored database gets another: `update feed set epoch = default`.
 create table feed (
     singleton boolean primary key default true check (singleton),
+    epoch bigint not null default floor(random() * 4294967296),
     version bigint not null,
     changed_time timestamptz
 );

@@ -4,6 +4,7 @@
 -- One row: the newest version.
 create table feed (
     singleton integer primary key default 1 check (singleton = 1),
+    epoch integer not null default (abs(random()) % 4294967296),
     version integer not null,
     changed_time integer
 );
