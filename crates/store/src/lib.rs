@@ -83,6 +83,14 @@ pub async fn migrate(options: &Options) -> Result<MigrationReport, OpenError> {
     }
 }
 
+/// Begins a new epoch, so that nothing is taken for a part of the present history that clients keep of another one.
+pub async fn begin_epoch(options: &Options) -> Result<Epoch, OpenError> {
+    match &options.backend {
+        Backend::Sqlite { path } => sqlite::begin_epoch(path.as_deref()),
+        Backend::Postgres { .. } => postgres::begin_epoch(options).await,
+    }
+}
+
 impl Store {
     /// Connects to the database, brings the schema up to date or checks it, and starts the committer.
     pub async fn open(

@@ -7,6 +7,7 @@ use hyperfleet_api::config::Config;
 use hyperfleet_api::server::store_options;
 use hyperfleet_service::logging;
 use hyperfleet_service::logging::Output;
+use hyperfleet_store::OpenError;
 
 use super::{Failure, block_on};
 use crate::cli::configuration::{Api, Configuration};
@@ -20,6 +21,9 @@ use crate::{BUILD, output};
 pub(crate) struct Migrate {
     #[command(flatten)]
     configuration: Configuration<Api>,
+    /// After a restore: refuse what clients keep of the lost history
+    #[arg(long)]
+    new_epoch: bool,
 }
 
 impl Migrate {
@@ -30,16 +34,23 @@ impl Migrate {
         logging::init(log).map_err(Failure::new)?;
         block_on(|mut signals| async move {
             let options = store_options(&config);
-            let report = tokio::select! {
-                report = hyperfleet_store::migrate(&options) => report.map_err(Failure::new)?,
-                signal = signals.next() => return Ok(ExitCode::from(signal.exit_code())),
+            let migrate = async {
+                let report = hyperfleet_store::migrate(&options).await?;
+                let done = match report.applied.as_slice() {
+                    [] => "nothing to do".to_owned(),
+                    applied => format!("applied {}", applied.join(", ")),
+                };
+                output::data(&format!("schema {}: {done}\n", report.at));
+                if self.new_epoch {
+                    let epoch = hyperfleet_store::begin_epoch(&options).await?;
+                    output::data(&format!("epoch {epoch}\n"));
+                }
+                Ok(ExitCode::SUCCESS)
             };
-            let done = match report.applied.as_slice() {
-                [] => "nothing to do".to_owned(),
-                applied => format!("applied {}", applied.join(", ")),
-            };
-            output::data(&format!("schema {}: {done}\n", report.at));
-            Ok(ExitCode::SUCCESS)
+            tokio::select! {
+                migrated = migrate => migrated.map_err(|error: OpenError| Failure::new(error)),
+                signal = signals.next() => Ok(ExitCode::from(signal.exit_code())),
+            }
         })
     }
 }

@@ -16,6 +16,7 @@ mod migrations;
 mod outage;
 mod overload;
 pub(crate) mod program;
+pub(crate) mod restore;
 mod secrets;
 mod shutdown;
 mod silence;

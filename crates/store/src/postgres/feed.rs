@@ -44,6 +44,11 @@ pub(super) async fn bounds(client: &deadpool_postgres::Client) -> Result<FeedBou
     Ok(FeedBounds { pruned: Version(row.try_get("pruned_version")?), newest })
 }
 
+/// Changes the epoch.
+pub(super) async fn begin_epoch(client: &tokio_postgres::Client) -> Result<Epoch, Failure> {
+    Ok(Epoch(client.query_one("update feed set epoch = default returning epoch", &[]).await?.try_get(0)?))
+}
+
 /// Changes an epoch, unless another replica has changed it.
 pub(super) async fn renew_epoch(client: &deadpool_postgres::Client, epoch: Epoch) -> Result<(), Failure> {
     client.execute("update feed set epoch = default where epoch = $1", &[&epoch.0]).await?;

@@ -122,6 +122,13 @@ pub(crate) async fn migrate(options: &Options) -> Result<MigrationReport, OpenEr
     Ok(migrate::run(&Address::new(&options)?, &options).await?.0)
 }
 
+/// Changes the epoch.
+pub(crate) async fn begin_epoch(options: &Options) -> Result<Epoch, OpenError> {
+    let fail = |failure: Failure| OpenError::new(format!("cannot change the epoch: {}", failure.chain()));
+    let client = Address::new(options)?.connect().await.map_err(fail)?;
+    feed::begin_epoch(&client).await.map_err(fail)
+}
+
 /// Reads on a connection of the pool. If it broke while it was idle, the read is repeated on a new one. (A function
 /// could not do this: the future of its closure would be `Send` for one lifetime only.)
 macro_rules! on_connection {

@@ -32,6 +32,8 @@ pub(super) fn bounds(connection: &Connection) -> Result<FeedBounds, Failure> {
     })?)
 }
 
+pub(super) const BEGIN_EPOCH: &str = "update feed set epoch = abs(random()) % 4294967296 returning epoch";
+
 /// Changes an epoch, unless another process has changed it.
 pub(super) fn renew_epoch(connection: &Connection, epoch: Epoch) -> Result<(), Failure> {
     connection.execute("update feed set epoch = abs(random()) % 4294967296 where epoch = ?1", [epoch.0])?;

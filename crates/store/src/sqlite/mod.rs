@@ -185,6 +185,12 @@ pub(crate) fn migrate(path: Option<&Path>) -> Result<MigrationReport, OpenError>
     migrate::run(&mut connection, true)
 }
 
+pub(crate) fn begin_epoch(path: Option<&Path>) -> Result<Epoch, OpenError> {
+    let connection = Location::new(path).connect().map_err(|error| cannot_open(path, &error))?;
+    let changed = connection.query_row(feed::BEGIN_EPOCH, (), |row| Ok(Epoch(row.get(0)?)));
+    changed.map_err(|error| OpenError::new(format!("cannot change the epoch: {error}")))
+}
+
 impl Sqlite {
     /// The resource with this id; on the caller's thread if a reader is free, else on a blocking thread.
     pub(crate) async fn get(

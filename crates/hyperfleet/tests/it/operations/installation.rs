@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hyperfleet_testkit::{Database, Launch, Postgres};
 use rusqlite::types::ValueRef;
-use tempfile::TempDir;
+use tempfile::{NamedTempFile, TempDir};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
 use super::BINARY;
@@ -112,6 +112,46 @@ impl Installation {
                 Box::new(client)
             }
         }
+    }
+
+    /// A copy of everything, taken while servers run.
+    pub(crate) async fn backup(&self) -> NamedTempFile {
+        let copy = NamedTempFile::new().unwrap();
+        match self {
+            Self::Sqlite(_) => {
+                // It must be empty or absent.
+                self.open().execute("vacuum into ?1", [copy.path().to_str().unwrap()]).unwrap();
+            }
+            Self::Postgres(database) => {
+                let target = format!("--file={}", copy.path().display());
+                self.run("pg_dump", &["--format=custom", &target, &database.url()]).await;
+            }
+        }
+        copy
+    }
+
+    /// Puts a copy in place of everything. No server runs.
+    pub(crate) async fn restore(&self, copy: &NamedTempFile) {
+        match self {
+            Self::Sqlite(_) => {
+                for suffix in ["-wal", "-shm"] {
+                    let _ = std::fs::remove_file(format!("{}{suffix}", self.file().display()));
+                }
+                std::fs::copy(copy.path(), self.file()).unwrap();
+            }
+            Self::Postgres(database) => {
+                self.execute("drop schema public cascade; create schema public").await;
+                let url = format!("--dbname={}", database.url());
+                self.run("pg_restore", &[&url, copy.path().to_str().unwrap()]).await;
+            }
+        }
+    }
+
+    /// Runs a program of PostgreSQL.
+    async fn run(&self, program: &str, arguments: &[&str]) {
+        let program = Postgres::shared().program(program);
+        let output = tokio::process::Command::new(program).args(arguments).output().await.unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
     fn file(&self) -> PathBuf {
