@@ -43,8 +43,8 @@ use write::Committer;
 
 pub use backend::{Backend, Options};
 pub use feed::{
-    Buffered, Event, EventKind, EventPage, FeedBounds, FeedSnapshot, Follower, RingBuffer, SLICE_BYTES,
-    Versioned, history_expired, history_replaced, not_kept,
+    Buffered, Event, EventKind, EventPage, FeedBounds, FeedSnapshot, Follower, RingBuffer, Versioned,
+    history_expired, history_replaced, not_kept,
 };
 pub use history::{PastGenerations, TimelineEntry, TimelinePage, TimelineQuery, TimelineStart};
 pub use leases::LeasePage;

@@ -13,7 +13,7 @@ use hyperfleet_core::search::Filter;
 use hyperfleet_core::{
     Epoch, Error, ErrorKind, FeedPosition, Projection, ResponseBudget, Timestamp, Version, View, printed_size,
 };
-use hyperfleet_store::{Buffered, Event, Follower, RingBuffer, SLICE_BYTES, Versioned};
+use hyperfleet_store::{Buffered, Event, Follower, RingBuffer, Versioned};
 use tokio::sync::watch;
 
 use super::format::Format;
@@ -24,6 +24,9 @@ use crate::response_body;
 
 /// How many channels may be open: each has a ring and evaluates every change.
 const MAX_CHANNELS: usize = 1_000;
+
+/// The most bytes that the rings of all channels hold together; each has an equal share.
+const RINGS_BYTES: usize = 256 << 20;
 
 /// The most events of one chunk.
 const CHUNK_EVENTS: usize = 128;
@@ -185,12 +188,12 @@ impl Channel {
                 },
             };
             // In slices, so that a fast watcher can keep up with a large commit.
-            let (mut slice, mut bytes) = (Vec::new(), 0);
+            let (mut slice, mut bytes, slice_bytes) = (Vec::new(), 0, self.newest().ring.slice_bytes());
             for event in &batch.events {
                 let told = EncodedEvent::new(app.rulebook.view(), fields, self.epoch, event)?;
                 bytes += told.size();
                 slice.push(told);
-                if bytes > SLICE_BYTES {
+                if bytes > slice_bytes {
                     self.tell(std::mem::take(&mut slice), event.version);
                     bytes = 0;
                     tokio::task::yield_now().await;
@@ -267,6 +270,7 @@ impl Channels {
         let channel = Arc::new(Channel::new(newest, app.responses.clone()));
         let head = channel.subscribe();
         channels.insert(key.clone(), Arc::downgrade(&channel));
+        share_rings(&channels);
         tokio::spawn({
             let (app, channel) = (app.clone(), channel.clone());
             async move {
@@ -311,5 +315,14 @@ impl Channels {
 fn remove(channels: &mut HashMap<String, Weak<Channel>>, key: &str, channel: &Arc<Channel>) {
     if channels.get(key).is_some_and(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(channel))) {
         channels.remove(key);
+        share_rings(channels);
+    }
+}
+
+/// Gives every ring its share of the memory for all of them.
+fn share_rings(channels: &HashMap<String, Weak<Channel>>) {
+    let share = RINGS_BYTES / channels.len().max(1);
+    for channel in channels.values().filter_map(Weak::upgrade) {
+        channel.newest().ring.bound(share);
     }
 }

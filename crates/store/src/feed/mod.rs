@@ -22,7 +22,7 @@ pub(crate) use follower::just_restored;
 pub use follower::{Event, EventKind, EventPage, Follower, history_expired, history_replaced, not_kept};
 pub(crate) use page::{FeedPage, FeedRow, Later, StoredChange};
 pub(crate) use reader::{BATCH_WINDOW, PAGE_SIZE, run};
-pub use ring_buffer::{Buffered, RingBuffer, SLICE_BYTES, Versioned};
+pub use ring_buffer::{Buffered, RingBuffer, Versioned};
 pub use snapshot::FeedSnapshot;
 
 /// One change: the resource before and after it.

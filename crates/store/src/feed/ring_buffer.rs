@@ -8,9 +8,6 @@ use hyperfleet_core::Version;
 const MAX_ITEMS: usize = 4096;
 const MAX_BYTES: usize = 16 << 20;
 
-/// The most bytes to add at once, so that readers can keep up with the buffer.
-pub const SLICE_BYTES: usize = MAX_BYTES / 8;
-
 /// An item with a version.
 pub trait Versioned {
     /// Its version.
@@ -24,6 +21,7 @@ pub trait Versioned {
 pub struct RingBuffer<T> {
     items: VecDeque<Arc<T>>,
     bytes: usize,
+    max_bytes: usize,
     /// The buffer is complete after the first version and up to the second. `None` while it is closed.
     range: Option<(Version, Version)>,
 }
@@ -39,14 +37,26 @@ pub enum Buffered<T> {
 
 impl<T> Default for RingBuffer<T> {
     fn default() -> Self {
-        Self { items: VecDeque::new(), bytes: 0, range: None }
+        Self { items: VecDeque::new(), bytes: 0, max_bytes: MAX_BYTES, range: None }
     }
 }
 
 impl<T: Versioned> RingBuffer<T> {
     /// Empties the buffer; it is complete after `version` from here on, or closed.
     pub fn restart(&mut self, version: Option<Version>) {
-        *self = Self { range: version.map(|version| (version, version)), ..Self::default() };
+        let range = version.map(|version| (version, version));
+        *self = Self { range, max_bytes: self.max_bytes, ..Self::default() };
+    }
+
+    /// Bounds the buffer to its share of so many bytes. It always keeps its newest item.
+    pub fn bound(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes.min(MAX_BYTES);
+        self.trim();
+    }
+
+    /// The most bytes to add at once, so that readers can keep up with the buffer.
+    pub fn slice_bytes(&self) -> usize {
+        self.max_bytes / 8
     }
 
     /// Whether items are added.
@@ -56,13 +66,18 @@ impl<T: Versioned> RingBuffer<T> {
 
     /// Adds the next items, which are all up to `through`.
     pub fn extend(&mut self, items: impl IntoIterator<Item = T>, through: Version) {
-        let Some((base, newest)) = &mut self.range else { return };
+        let Some((_, newest)) = &mut self.range else { return };
         *newest = through;
         for item in items {
             self.bytes += item.size();
             self.items.push_back(Arc::new(item));
         }
-        while self.items.len() > MAX_ITEMS || self.bytes > MAX_BYTES {
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        let Some((base, _)) = &mut self.range else { return };
+        while self.items.len() > MAX_ITEMS || (self.bytes > self.max_bytes && self.items.len() > 1) {
             let Some(oldest) = self.items.pop_front() else { return };
             self.bytes -= oldest.size();
             *base = oldest.version();
@@ -137,7 +152,12 @@ mod tests {
         assert_eq!(buffered(&buffer, 9_999, 9), None);
         assert_eq!(buffered(&buffer, 10_000, 9), Some((vec![10_001, 10_002], 10_002)));
         buffer.extend([Item(10_003, MAX_BYTES + 1)], Version(10_003));
-        assert_eq!(buffered(&buffer, 10_002, 9), None, "a single item can be too large");
-        assert_eq!(buffered(&buffer, 10_003, 9), Some((vec![], 10_003)));
+        assert_eq!(buffered(&buffer, 10_001, 9), None);
+        assert_eq!(buffered(&buffer, 10_002, 9), Some((vec![10_003], 10_003)), "the newest item is kept");
+        buffer.restart(Some(Version(0)));
+        buffer.extend((1..=9).map(|version| Item(version, 10)), Version(9));
+        buffer.bound(30);
+        assert_eq!(buffered(&buffer, 5, 9), None);
+        assert_eq!(buffered(&buffer, 6, 9), Some((vec![7, 8, 9], 9)));
     }
 }

@@ -17,9 +17,15 @@ const RESOURCES: usize = 60;
 /// What eight responses of 16 MiB need at most, with what a debug build wastes; they would be four times as much.
 const BOUND: f64 = 300.0 * MIB;
 
+/// So many different lists are watched, of which each buffer would hold 16 MiB.
+const WATCHED_LISTS: usize = 48;
+/// What all buffers together may hold, with what a debug build wastes.
+const WATCHES_BOUND: f64 = 640.0 * MIB;
+
 both_stores!(
     config = "server: {timeouts: {write: 10m}}";
     clients_that_do_not_read_hold_bounded_memory,
+    watches_of_many_lists_hold_bounded_memory,
 );
 both_stores!(
     config = "server: {timeouts: {write: 10m}, limits: {response_bytes: 4194304, unsent_bytes: 16777216}}";
@@ -80,6 +86,25 @@ async fn clients_that_do_not_read_hold_bounded_memory(app: &App) {
     still_serves(app).await;
     drop(readers);
     nothing_waits(app).await;
+}
+
+/// Each list that is watched has a buffer of its newest events.
+async fn watches_of_many_lists_hold_bounded_memory(app: &App) {
+    let before = resident(app).await;
+    let mut watches = Vec::new();
+    for number in 0..WATCHED_LISTS {
+        watches.push(app.watch(&format!("/clusters?search=generation%20%21%3D%20-{}", number + 1)).await);
+    }
+    fill(app, 16).await;
+    app.create_cluster("last").await;
+    // Every event was encoded for a watch that has come to the last one, or has fallen behind.
+    for watch in &mut watches {
+        while let Ok(Some(event)) = watch.next().await
+            && event.json["object"]["name"] != "last"
+        {}
+    }
+    let grown = resident(app).await - before;
+    assert!(grown < WATCHES_BOUND, "grew by {} MiB", grown / MIB);
 }
 
 async fn large_reads_are_refused_while_the_budget_is_used_and_others_are_served(app: &App) {
