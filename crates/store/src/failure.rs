@@ -131,7 +131,7 @@ fn is_defect(error: &tokio_postgres::Error) -> bool {
 }
 
 /// A broken connection, or a server that starts, stops, has no free connections or disk space, takes no writes, or has ended
-/// the transaction of a silent replica.
+/// the transaction of an idle replica.
 fn is_outage(code: &str) -> bool {
     ["08", "57P", "53"].iter().any(|class| code.starts_with(class)) || ["25006", "25P03"].contains(&code)
 }

@@ -19,7 +19,7 @@ pub(crate) mod program;
 pub(crate) mod restore;
 mod secrets;
 mod shutdown;
-mod silence;
+mod idle_in_transaction;
 mod tls;
 mod unreadable;
 mod verify;

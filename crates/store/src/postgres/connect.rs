@@ -22,7 +22,7 @@ use crate::{Backend, Options};
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a connection may be without an acknowledgement of the other side before it counts as broken.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(3);
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(3);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The TLS that a connection must have, in libpq's words.
@@ -76,7 +76,7 @@ impl Address {
             .connect_timeout(TIMEOUT)
             .keepalives_idle(KEEPALIVE_INTERVAL)
             .keepalives_interval(KEEPALIVE_INTERVAL)
-            .tcp_user_timeout(UNACKNOWLEDGED)
+            .tcp_user_timeout(TCP_USER_TIMEOUT)
             .ssl_mode(match ssl_mode {
                 SslMode::Disable => Demand::Disable,
                 SslMode::Prefer => Demand::Prefer,

@@ -33,10 +33,10 @@ pub(super) async fn run(address: Address, feed: Feed, metrics: Metrics) {
 }
 
 async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(), Failure> {
-    let silent = || Failure::new(FailureKind::Unavailable, "the server did not answer in time");
+    let no_answer = || Failure::new(FailureKind::Unavailable, "the server did not answer in time");
     let (client, mut connection) = tokio::time::timeout(TIMEOUT, address.config.connect(address.tls.clone()))
         .await
-        .map_err(|_| silent())??;
+        .map_err(|_| no_answer())??;
     let heard = async {
         let mut messages = stream::poll_fn(|context| connection.poll_message(context));
         while let Some(message) = messages.next().await {
@@ -50,13 +50,13 @@ async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(),
     };
     let asked = async {
         let listen = format!("listen {CHANNEL}");
-        tokio::time::timeout(TIMEOUT, client.batch_execute(&listen)).await.map_err(|_| silent())??;
+        tokio::time::timeout(TIMEOUT, client.batch_execute(&listen)).await.map_err(|_| no_answer())??;
         metrics.feed.listening.set(1);
         // Commits before `listen` were not announced here.
         feed.wake();
         loop {
             tokio::time::sleep(CHECK).await;
-            tokio::time::timeout(TIMEOUT, client.batch_execute("select 1")).await.map_err(|_| silent())??;
+            tokio::time::timeout(TIMEOUT, client.batch_execute("select 1")).await.map_err(|_| no_answer())??;
         }
     };
     tokio::select! {

@@ -15,8 +15,8 @@ use tokio_postgres::{Client, Row, Statement};
 use uuid::Uuid;
 
 use super::row::StoredReportTimes;
-use super::writer::bounded_silence;
-use super::writer::{Session, statements};
+use super::session::{Session, set_idle_timeout};
+use super::statements::statements;
 use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS, READ_SUMMARY, read_reports};
 use crate::codec::idempotency;
@@ -106,13 +106,13 @@ async fn ask<const N: usize>(
     if nothing { Ok(Vec::new()) } else { Ok(client.query(statement, &values).await?) }
 }
 
-/// Loads the rows of `plan`, and reads the database's clock. The session ends after `silence` of this replica, so that the
-/// lock is not held for longer.
+/// Loads the rows of `plan`, and reads the database's clock. The session ends when it is idle for longer than
+/// `idle_timeout`, so that the lock is not held for longer.
 pub(super) async fn load(
     session: &Session,
     catalog: &Catalog,
     plan: &LoadPlan,
-    silence: Option<Duration>,
+    idle_timeout: Option<Duration>,
 ) -> Result<(WorkingSet, Timestamp), Failure> {
     let Session { client, load: statements, .. } = session;
     // Mapped conditions may look at the whole resource.
@@ -133,8 +133,8 @@ pub(super) async fn load(
     let keys: Vec<&[u8]> = plan.idempotency_keys.iter().map(<[u8; 32]>::as_slice).collect();
     let kept = seconds(IDEMPOTENCY_RETENTION);
 
-    let silence = silence.map(bounded_silence).unwrap_or_default();
-    let begin = format!("begin isolation level read committed; {silence}");
+    let set_timeout = idle_timeout.map(set_idle_timeout).unwrap_or_default();
+    let begin = format!("begin isolation level read committed; {set_timeout}");
     let begin = async { Ok(client.batch_execute(&begin).await?) };
     let lock = async { Ok(client.query_one(&statements.lock, &[]).await?) };
     let ((), lock, resources, statuses, summaries, reports, sizes, names, records) = try_join!(

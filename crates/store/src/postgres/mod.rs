@@ -21,6 +21,8 @@ mod pooled_connection;
 mod read;
 mod row;
 mod row_security;
+mod session;
+mod statements;
 mod surroundings;
 mod writer;
 mod writes;

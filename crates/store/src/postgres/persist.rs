@@ -8,14 +8,14 @@ use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Stamp, Tenant, Timestamp, json_text};
 use tokio_postgres::types::ToSql;
 
-use super::writer::{Session, bounded_silence, silence_while_sending};
+use super::session::{Session, idle_timeout_while_sending, set_idle_timeout};
 use super::writes::{ALL, TableWrite};
 use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::{Differences, NotedTimes, updated_after_of};
 
-/// A batch of more bytes may take longer to encode and to arrive than a replica may be silent.
+/// A batch of more bytes may take longer to encode and to arrive than a replica may be idle.
 const LARGE: usize = 4 << 20;
 
 /// The values of a column, as an array that is bound to a statement.
@@ -57,7 +57,7 @@ pub(super) async fn persist(
     let client = &session.client;
     let size = differences.size();
     if size > LARGE {
-        client.batch_execute(&bounded_silence(silence_while_sending(size))).await?;
+        client.batch_execute(&set_idle_timeout(idle_timeout_while_sending(size))).await?;
     }
 
     // What frees a name comes before what takes one, so that one batch can delete a name and use it again.

@@ -2,21 +2,20 @@
 //! writes and commits; the statements of a round trip are pipelined.
 //!
 //! The feed is locked before the first read. So every decision is made on committed state that no other replica can
-//! change, without row locks, and versions are in commit order. PostgreSQL ends the session of a replica that is silent
+//! change, without row locks, and versions are in commit order. PostgreSQL ends the session of a replica that is idle
 //! while it holds the lock: one that is frozen or cut off stops the writes of the others for a moment only.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::try_join_all;
 use hyperfleet_core::rules::{LoadPlan, WorkingSet};
 use hyperfleet_core::{Catalog, Timestamp, Version};
-use tokio_postgres::{Client, Statement};
 
 use super::connect::Address;
 use super::listen::CHANNEL;
 use super::notify::NotifyPacer;
-use super::{load, milliseconds, persist, writes};
+use super::session::{IDLE_TIMEOUT, MAX_IDLE_TIMEOUT, Session};
+use super::{load, persist};
 use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
 use crate::outage::Outage;
@@ -25,15 +24,6 @@ use crate::write::{self, Decided};
 /// The longest time that a notification by itself may delay the next batch.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a replica may be silent in a transaction.
-const SILENCE: Duration = Duration::from_millis(1750);
-
-/// The same in a transaction that is repeated because its decisions took longer.
-const LONGEST_SILENCE: Duration = Duration::from_secs(10);
-
-/// How long a replica may take no data that PostgreSQL sends, where TCP can tell.
-const UNACKNOWLEDGED: Duration = Duration::from_millis(1_500);
-
 pub(crate) struct Writer {
     address: Address,
     catalog: Arc<Catalog>,
@@ -41,31 +31,9 @@ pub(crate) struct Writer {
     clock: Clock,
     outage: Outage,
     session: Option<Session>,
-    /// How long the next transaction may be silent, if the last one was for too long.
-    silence: Option<Duration>,
+    /// How long the next transaction may be idle, if the last one was for too long.
+    idle_timeout: Option<Duration>,
     pacer: NotifyPacer,
-}
-
-/// A connection with its prepared statements.
-pub(super) struct Session {
-    pub(super) client: Client,
-    pub(super) load: load::Statements,
-    pub(super) writes: writes::Statements,
-}
-
-impl Session {
-    async fn open(address: &Address) -> Result<Self, Failure> {
-        let client = address.connect_by_key().await?;
-        let (silence, unacknowledged) = (milliseconds(SILENCE), milliseconds(UNACKNOWLEDGED));
-        client
-            .batch_execute(&format!(
-                "set idle_in_transaction_session_timeout = '{silence}'; set tcp_user_timeout = '{unacknowledged}'"
-            ))
-            .await?;
-        let load = load::Statements::prepare(&client).await?;
-        let writes = writes::Statements::prepare(&client).await?;
-        Ok(Self { client, load, writes })
-    }
 }
 
 impl Writer {
@@ -76,7 +44,7 @@ impl Writer {
         (clock, outage): (Clock, Outage),
     ) -> Self {
         let pacer = NotifyPacer::new(Instant::now());
-        Self { address, catalog, timeout, clock, outage, session: None, silence: None, pacer }
+        Self { address, catalog, timeout, clock, outage, session: None, idle_timeout: None, pacer }
     }
 
     /// Locks the feed and loads. The session is taken out, so that it is dropped with its transaction on any failure.
@@ -86,13 +54,13 @@ impl Writer {
             _ => Session::open(&self.address).await?,
         };
         let asked = ticks();
-        let (set, now) = load::load(&session, &self.catalog, plan, self.silence).await?;
+        let (set, now) = load::load(&session, &self.catalog, plan, self.idle_timeout).await?;
         self.clock.read(now, asked);
         Ok((session, set, now))
     }
 
     /// Whether nothing is committed of a transaction whose session broke, so that it can be repeated. The server ends the
-    /// session of a replica that was silent for too long.
+    /// session of a replica that was idle in its transaction for too long.
     async fn is_rolled_back(&self, set: &WorkingSet) -> bool {
         let version = async {
             let client = self.address.connect().await?;
@@ -136,9 +104,9 @@ impl Writer {
         {
             written = Err(Failure::new(FailureKind::Conflict, "the session ended before the commit"));
         }
-        self.silence = match &written {
+        self.idle_timeout = match &written {
             Err(failure) if failure.kind == FailureKind::Conflict => {
-                Some((loaded.elapsed() * 3).clamp(SILENCE, LONGEST_SILENCE))
+                Some((loaded.elapsed() * 3).clamp(IDLE_TIMEOUT, MAX_IDLE_TIMEOUT))
             }
             _ => None,
         };
@@ -184,44 +152,6 @@ impl write::Writer for Writer {
     }
 }
 
-/// The statement that bounds the silence of this replica in its transaction.
-pub(super) fn bounded_silence(silence: Duration) -> String {
-    format!("set local idle_in_transaction_session_timeout = '{}'", milliseconds(silence))
-}
-
-/// How long a replica may be silent while it encodes and sends `size` bytes.
-pub(super) fn silence_while_sending(size: usize) -> Duration {
-    SILENCE + Duration::from_secs((size >> 20) as u64)
-}
-
-/// Prepares statements side by side.
-pub(super) async fn prepare<const N: usize>(
-    client: &Client,
-    texts: [String; N],
-) -> Result<[Statement; N], Failure> {
-    let statements = try_join_all(texts.iter().map(|text| client.prepare(text))).await?;
-    statements.try_into().map_err(|_| Failure::new(FailureKind::Defect, "as many statements as texts"))
-}
-
-/// Statements by name, prepared side by side on one connection.
-macro_rules! statements {
-    ($($name:ident: $text:expr,)*) => {
-        pub(in crate::postgres) struct Statements {
-            $(pub(in crate::postgres) $name: tokio_postgres::Statement,)*
-        }
-
-        impl Statements {
-            pub(in crate::postgres) async fn prepare(
-                client: &tokio_postgres::Client,
-            ) -> Result<Self, $crate::failure::Failure> {
-                let [$($name),*] = $crate::postgres::writer::prepare(client, [$($text),*]).await?;
-                Ok(Self { $($name),* })
-            }
-        }
-    };
-}
-pub(super) use statements;
-
 #[cfg(test)]
 mod tests {
     use hyperfleet_core::rules::{ReportLimits, Rulebook, decide};
@@ -263,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_silent_replica_loses_the_lock_and_may_try_again() {
+    async fn an_idle_replica_loses_the_lock_and_may_try_again() {
         let database = Postgres::shared().database().await;
         let options = Options {
             backend: Backend::Postgres {
@@ -301,7 +231,7 @@ mod tests {
             Decided { set, answers: Vec::new() }
         };
         let ended = async || (!is_holding_the_lock(&database).await).then_some(());
-        let silent = |set: WorkingSet, now| {
+        let idle = |set: WorkingSet, now| {
             block_in_place(|| {
                 Handle::current().block_on(async {
                     assert!(is_holding_the_lock(&database).await);
@@ -310,10 +240,10 @@ mod tests {
             });
             decided(set, now)
         };
-        let failure = write::Writer::commit(&mut writer, &plan, silent).await.unwrap_err();
+        let failure = write::Writer::commit(&mut writer, &plan, idle).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Conflict, "{failure:?}");
-        assert!(writer.silence.is_some_and(|silence| silence > SILENCE));
+        assert!(writer.idle_timeout.is_some_and(|timeout| timeout > IDLE_TIMEOUT));
         write::Writer::commit(&mut writer, &plan, decided).await.unwrap();
-        assert_eq!(writer.silence, None);
+        assert_eq!(writer.idle_timeout, None);
     }
 }

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Statement};
 use TableWrite::*;
 
 use super::listen::CHANNEL;
-use super::writer::prepare;
+use super::statements::prepare;
 use crate::codec::columns::{self, names, typed};
 use crate::failure::{Failure, FailureKind};
 
@@ -116,7 +116,7 @@ impl TableWrite {
 
 /// The other writes.
 pub(super) mod alone {
-    use super::super::writer::statements;
+    use super::super::statements::statements;
     use super::{TableWrite, rows};
 
     fn delete(table: &str, column: &str) -> String {
