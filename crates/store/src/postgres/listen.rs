@@ -56,7 +56,9 @@ async fn listen(address: &Address, feed: &Feed, metrics: &Metrics) -> Result<(),
         feed.wake();
         loop {
             tokio::time::sleep(CHECK).await;
-            tokio::time::timeout(TIMEOUT, client.batch_execute("select 1")).await.map_err(|_| no_answer())??;
+            tokio::time::timeout(TIMEOUT, client.batch_execute("select 1"))
+                .await
+                .map_err(|_| no_answer())??;
         }
     };
     tokio::select! {

@@ -52,7 +52,7 @@ pub(super) async fn persist(
 ) -> Result<(), Failure> {
     let (statements, alone) = (&session.writes, &session.writes.alone);
     let differences = &Differences::of(set)?;
-    let Differences { inserted, updated, removed: gone, unlinked, facets, .. } = differences;
+    let Differences { inserted, updated, removed, references_removed_from, facets, .. } = differences;
 
     let client = &session.client;
     let size = differences.size();
@@ -63,12 +63,12 @@ pub(super) async fn persist(
     // What frees a name comes before what takes one, so that one batch can delete a name and use it again.
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
     let (freed, updated) = if frees_names { (&updated[..], &[][..]) } else { (&[][..], &updated[..]) };
-    let noted = noted_adapters(&differences.set_back);
+    let noted = noted_adapters(&differences.reports_with_earlier_time);
     let before = [
-        (&alone.delete_references, rows!(unlinked, id => id.uuid())),
-        (&alone.delete_resources, rows!(gone, id => id.uuid())),
-        (&alone.delete_status, rows!(gone, id => id.uuid())),
-        (&alone.delete_reports, rows!(gone, id => id.uuid())),
+        (&alone.delete_references, rows!(references_removed_from, id => id.uuid())),
+        (&alone.delete_resources, rows!(removed, id => id.uuid())),
+        (&alone.delete_status, rows!(removed, id => id.uuid())),
+        (&alone.delete_reports, rows!(removed, id => id.uuid())),
         (&alone.update_resources, changed_resources(freed)),
     ];
     let after = [
@@ -140,7 +140,7 @@ impl<'a> BatchRows<'a> {
             ),
             TableWrite::Resources => changed_resources(self.updated),
             TableWrite::Statuses => rows!(
-                &differences.restated,
+                &differences.status_changed,
                 r => r.id.uuid(),
                 r.version.0,
                 conditions::encode(r.conditions.as_str()),
@@ -176,7 +176,7 @@ impl<'a> BatchRows<'a> {
                 row => row.0.uuid(), &*row.1.adapter, row.1.last_report_time.utc(),
             ),
             TableWrite::References => rows!(
-                &differences.links,
+                &differences.new_references,
                 link => link.source.uuid(), link.ref_type.as_str(), link.target.uuid(),
             ),
             TableWrite::Changes => rows!(
@@ -207,18 +207,18 @@ impl<'a> BatchRows<'a> {
 
     /// The times of all rows are one array, one row after the other, with the number of the last time of each row.
     fn times(&self) -> Rows<'a> {
-        let refreshed = &self.differences.refreshed;
-        let times: Vec<i64> = refreshed.iter().flat_map(|r| &r.times).map(|time| time.micros()).collect();
-        let last = refreshed.iter().scan(0, |end, r| {
+        let confirmed = &self.differences.confirmed;
+        let times: Vec<i64> = confirmed.iter().flat_map(|r| &r.times).map(|time| time.micros()).collect();
+        let last = confirmed.iter().scan(0, |end, r| {
             *end += r.times.len() as i32;
             Some(*end)
         });
         let last: Vec<i32> = last.collect();
         let mut rows = rows!(
-            refreshed,
+            confirmed,
             r => r.id.uuid(), r.updated_after.map(Timestamp::utc), self.noted_times.noted(r.id),
         );
-        let count: Vec<i32> = refreshed.iter().map(|r| r.times.len() as i32).collect();
+        let count: Vec<i32> = confirmed.iter().map(|r| r.times.len() as i32).collect();
         rows.columns.extend([Box::new(last) as Column<'_>, Box::new(count), Box::new(times)]);
         rows
     }

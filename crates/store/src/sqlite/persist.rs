@@ -59,7 +59,7 @@ fn update(table: &str, columns: &str, key_columns: usize, also: &str) -> String 
 pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingSet) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
     let noted_times = NotedTimes::of(catalog, set, &differences);
-    for id in &differences.unlinked {
+    for id in &differences.references_removed_from {
         connection
             .prepare_cached("delete from resource_references where source_id = ?1")?
             .execute([id.to_string()])?;
@@ -72,12 +72,12 @@ pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingS
     }
     update_resources(connection, &differences.updated)?;
     insert_resources(connection, &differences.inserted)?;
-    update_statuses(connection, &differences.restated)?;
-    update_times(connection, &differences.refreshed, &noted_times)?;
+    update_statuses(connection, &differences.status_changed)?;
+    update_times(connection, &differences.confirmed, &noted_times)?;
     update_facets(connection, &differences.facets)?;
     insert_reports(connection, &differences.new_reports)?;
     update_reports(connection, &differences.changed_reports)?;
-    for (id, report) in &differences.set_back {
+    for (id, report) in &differences.reports_with_earlier_time {
         connection
             .prepare_cached(
                 "update resource_status set report_times = json_remove(report_times, ?2)
@@ -92,7 +92,7 @@ pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingS
             )?
             .execute((id.to_string(), &report.adapter, report.last_report_time.micros()))?;
     }
-    for link in &differences.links {
+    for link in &differences.new_references {
         connection.prepare_cached(&INSERT_REFERENCE)?.execute((
             link.source.to_string(),
             &link.ref_type,
@@ -189,7 +189,7 @@ fn update_statuses(connection: &Connection, resources: &[&Resource]) -> Result<(
 /// SQLite writes an index whenever its column is named, so `updated_after` is named only if it changed.
 fn update_times(
     connection: &Connection,
-    refreshed: &[ConfirmedResource<'_>],
+    confirmed: &[ConfirmedResource<'_>],
     noted_times: &NotedTimes<'_>,
 ) -> Result<(), Failure> {
     const TIMES: &str = "last_updated_times = ?2,
@@ -199,9 +199,9 @@ fn update_times(
     let mut times_and_index = connection.prepare_cached(&format!(
         "update resource_status set {TIMES}, updated_after = ?4 where resource_id = ?1"
     ))?;
-    for r in refreshed {
+    for r in confirmed {
         let (id, printed, noted) = (r.id.to_string(), row::print_times(&r.times), noted_times.noted(r.id));
-        match r.moved()? {
+        match r.changes_updated_after()? {
             true => times_and_index.execute((id, printed, noted, r.updated_after.map(Timestamp::micros)))?,
             false => times.execute((id, printed, noted))?,
         };

@@ -19,28 +19,28 @@ pub(crate) struct Differences<'a> {
     /// Resources whose row in `resources` changed.
     pub(crate) updated: Vec<&'a Resource>,
     /// Resources whose row in `resource_status` changed.
-    pub(crate) restated: Vec<&'a Resource>,
+    pub(crate) status_changed: Vec<&'a Resource>,
     /// Resources whose conditions were only confirmed.
-    pub(crate) refreshed: Vec<ConfirmedResource<'a>>,
+    pub(crate) confirmed: Vec<ConfirmedResource<'a>>,
     /// What changed in the facets of resources.
     pub(crate) facets: FacetDifferences,
     /// First reports of an adapter.
     pub(crate) new_reports: Vec<(ResourceId, &'a Report)>,
     /// Reports that say something new.
     pub(crate) changed_reports: Vec<(ResourceId, &'a Report)>,
-    /// Reports that only moved their time.
-    pub(crate) moved_reports: Vec<(ResourceId, &'a Report)>,
-    /// Changed reports that are older than the stored one: a later time that is noted of the adapter is removed. The stored
+    /// Reports that only confirm the stored one at a later time.
+    pub(crate) confirmed_reports: Vec<(ResourceId, &'a Report)>,
+    /// Changed reports that are older than the stored one: a later time that is kept beside the conditions is removed. The stored
     /// one was about an older generation, or stored by a clock ahead of time.
-    pub(crate) set_back: Vec<(ResourceId, &'a Report)>,
-    /// Resources that are gone.
+    pub(crate) reports_with_earlier_time: Vec<(ResourceId, &'a Report)>,
+    /// Resources that were removed.
     pub(crate) removed: Vec<ResourceId>,
-    /// Resources whose references are removed before `links` are written.
-    pub(crate) unlinked: Vec<ResourceId>,
+    /// Resources whose references are removed before `new_references` are written.
+    pub(crate) references_removed_from: Vec<ResourceId>,
     /// References to write.
-    pub(crate) links: Vec<Link>,
+    pub(crate) new_references: Vec<ReferenceRow>,
     /// By how much the counts of a kind changed.
-    pub(crate) counts: BTreeMap<&'a str, Counts>,
+    pub(crate) counts: BTreeMap<&'a str, KindCounts>,
 }
 
 /// A resource whose conditions were confirmed.
@@ -55,14 +55,14 @@ pub(crate) struct ConfirmedResource<'a> {
 
 impl ConfirmedResource<'_> {
     /// Whether `updated_after` changed.
-    pub(crate) fn moved(&self) -> Result<bool, Failure> {
+    pub(crate) fn changes_updated_after(&self) -> Result<bool, Failure> {
         Ok(self.updated_after != updated_after_of(self.before)?)
     }
 }
 
 /// Numbers of resources of a kind.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct KindCounts {
     pub(crate) active: i64,
     pub(crate) finalizing: i64,
     pub(crate) pending_active: i64,
@@ -70,7 +70,7 @@ pub(crate) struct Counts {
 }
 
 /// One reference.
-pub(crate) struct Link {
+pub(crate) struct ReferenceRow {
     pub(crate) source: ResourceId,
     pub(crate) ref_type: String,
     pub(crate) target: ResourceId,
@@ -85,7 +85,7 @@ impl<'a> Differences<'a> {
             {
                 let times = last_updated_times(&after.conditions)?;
                 let updated_after = updated_after(id, &times);
-                all.refreshed.push(ConfirmedResource { id, before, times, updated_after });
+                all.confirmed.push(ConfirmedResource { id, before, times, updated_after });
                 continue;
             }
             all.count(before, -1);
@@ -94,7 +94,7 @@ impl<'a> Differences<'a> {
             match (before, after) {
                 (None, Some(after)) => {
                     all.inserted.push(after);
-                    all.link(after)?;
+                    all.add_references(after)?;
                 }
                 (Some(before), Some(after)) => {
                     if !before.same_desired_state(after) {
@@ -107,10 +107,10 @@ impl<'a> Differences<'a> {
                         all.updated.push(after);
                     }
                     if before.references != after.references {
-                        all.unlinked.push(id);
-                        all.link(after)?;
+                        all.references_removed_from.push(id);
+                        all.add_references(after)?;
                     }
-                    all.restated.push(after);
+                    all.status_changed.push(after);
                 }
                 (Some(_), None) if set.lacks_spec(id) => {
                     return Err(Failure::new(
@@ -120,7 +120,7 @@ impl<'a> Differences<'a> {
                 }
                 (Some(before), None) => {
                     if before.references.as_str() != "{}" {
-                        all.unlinked.push(id);
+                        all.references_removed_from.push(id);
                     }
                     all.removed.push(id);
                 }
@@ -132,13 +132,13 @@ impl<'a> Differences<'a> {
                 None => all.new_reports.push((id, after)),
                 Some(before) if after.last_report_time < before.last_report_time => {
                     all.changed_reports.push((id, after));
-                    all.set_back.push((id, after));
+                    all.reports_with_earlier_time.push((id, after));
                 }
-                Some(before) if moved_alone(before, after) => all.moved_reports.push((id, after)),
+                Some(before) if only_time_changed(before, after) => all.confirmed_reports.push((id, after)),
                 Some(_) => all.changed_reports.push((id, after)),
             }
         }
-        all.counts.retain(|_, change| *change != Counts::default());
+        all.counts.retain(|_, change| *change != KindCounts::default());
         all.facets.finish();
         Ok(all)
     }
@@ -146,7 +146,7 @@ impl<'a> Differences<'a> {
     /// About how many bytes they are.
     pub(crate) fn size(&self) -> usize {
         let resources = self.inserted.iter().chain(&self.updated).map(|resource| printed_size(resource));
-        let statuses = self.restated.iter().map(|resource| resource.conditions.as_str().len());
+        let statuses = self.status_changed.iter().map(|resource| resource.conditions.as_str().len());
         let reports = self.new_reports.iter().chain(&self.changed_reports);
         let reports = reports.map(|(_, report)| report.printed_size());
         resources.chain(statuses).chain(reports).sum()
@@ -166,9 +166,9 @@ impl<'a> Differences<'a> {
         }
     }
 
-    fn link(&mut self, resource: &Resource) -> Result<(), Failure> {
+    fn add_references(&mut self, resource: &Resource) -> Result<(), Failure> {
         for (ref_type, targets) in resource.references.parse::<References>()? {
-            self.links.extend(targets.into_iter().map(|target| Link {
+            self.new_references.extend(targets.into_iter().map(|target| ReferenceRow {
                 source: resource.id,
                 ref_type: ref_type.clone(),
                 target,
@@ -178,8 +178,8 @@ impl<'a> Differences<'a> {
     }
 }
 
-/// Whether only the time of a report moved. If a batch turns a status and turns it back, the report says the same as
+/// Whether only the time of a report moved. If a batch changes a status and changes it back, the report says the same as
 /// before, but with another transition time.
-fn moved_alone(before: &Report, after: &Report) -> bool {
+fn only_time_changed(before: &Report, after: &Report) -> bool {
     after.has_same_content(before) && after.conditions == before.conditions
 }

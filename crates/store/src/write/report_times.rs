@@ -21,9 +21,9 @@ pub(crate) struct NotedTimes<'a> {
 impl<'a> NotedTimes<'a> {
     pub(crate) fn of(catalog: &Catalog, set: &WorkingSet, differences: &Differences<'a>) -> Self {
         let mut noted: IdMap<String> =
-            differences.refreshed.iter().map(|refreshed| (refreshed.id, String::new())).collect();
+            differences.confirmed.iter().map(|confirmed| (confirmed.id, String::new())).collect();
         let mut in_rows = Vec::new();
-        for (id, report) in &differences.moved_reports {
+        for (id, report) in &differences.confirmed_reports {
             // There may be any number of adapters that are not required, so their times stay in their rows.
             let is_required = set
                 .kind_of(*id)
