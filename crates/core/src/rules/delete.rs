@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::aggregate::AggregationInput;
-use super::removal::{children_left, refuse_hidden, settle_owners};
+use super::removal::{children_left, refuse_hidden, remove_or_recompute_owners};
 use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::{
     AccessScope, Action, Caller, Delete, Entry, Error, FieldChange, IdSet, OnParentDelete, Phase, RawJson,
@@ -37,7 +37,7 @@ pub(super) fn decide(
     }
     let answer = DecisionResult::Write(writes.len() - 1);
     if gone.contains(&target.id) {
-        settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
+        remove_or_recompute_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
     }
     Ok(Decision::new(writes, answer))
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::aggregate::AggregationInput;
-use super::removal::{refuse_hidden, settle_owners};
+use super::removal::{refuse_hidden, remove_or_recompute_owners};
 use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::diff::diff;
 use crate::{
@@ -56,7 +56,7 @@ pub(super) fn decide(
         });
     }
     let answer = DecisionResult::Write(writes.len() - 1);
-    settle_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
+    remove_or_recompute_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
     Ok(Decision::new(writes, answer))
 }
 

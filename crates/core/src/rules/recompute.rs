@@ -2,7 +2,7 @@
 //! longer required is removed; conditions that stay the same are not written.
 
 use super::aggregate::AggregationInput;
-use super::removal::{children_left, settle_owners};
+use super::removal::{children_left, remove_or_recompute_owners};
 use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate};
 use crate::{Action, Entry, Error, IdSet, ResourceId, Timestamp};
 
@@ -36,7 +36,7 @@ pub(super) fn decide(
             entries.push(Entry::new(Action::Deleted, Vec::new()));
             writes.retain(|write| write.resource.id != current.id);
             writes.push(Write { resource, kind: WriteKind::Removed, entries, failures: refreshed.failures });
-            settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
+            remove_or_recompute_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
         } else if aggregate::differs_beyond_times(current, &resource)? {
             writes.retain(|write| write.resource.id != current.id);
             writes.push(Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures });

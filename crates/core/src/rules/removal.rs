@@ -51,7 +51,7 @@ pub(super) fn refuse_hidden(rulebook: &Rulebook, set: &WorkingSet, tree: &[&Reso
 
 /// Walks up from a removed resource. Finalizing owners that are complete are removed; the first
 /// that is not gets its conditions recomputed, and ends the walk.
-pub(super) fn settle_owners(
+pub(super) fn remove_or_recompute_owners(
     rulebook: &Rulebook,
     set: &WorkingSet,
     removed: &Resource,

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::aggregate::{AggregationInput, Refreshed};
 use super::facts::{Facts, Latest};
-use super::removal::{children_left, settle_owners};
+use super::removal::{children_left, remove_or_recompute_owners};
 use super::{
     Decision, DecisionResult, ResourceKey, Rulebook, WorkingSet, Write, WriteKind, aggregate,
     find_without_owners,
@@ -114,7 +114,7 @@ pub(super) fn decide(
     let mut writes = vec![Write { resource, kind, entries, failures: refreshed.failures }];
     if refreshed.gone {
         let mut gone = IdSet::from_iter([current.id]);
-        settle_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
+        remove_or_recompute_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
     }
     Ok(decision(writes, current, report, changes))
 }

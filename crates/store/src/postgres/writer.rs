@@ -19,7 +19,7 @@ use super::{load, persist};
 use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
 use crate::outage::Outage;
-use crate::write::{self, Decided};
+use crate::write::{self, DecidedBatch};
 
 /// The longest time that a notification by itself may delay the next batch.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -75,8 +75,8 @@ impl Writer {
     async fn transact(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided,
-    ) -> Result<Decided, Failure> {
+        decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch,
+    ) -> Result<DecidedBatch, Failure> {
         let (session, set, now) = match self.begin(plan).await {
             // Nothing is written yet, so a connection that broke since the last batch is replaced.
             Err(failure) if failure.kind == FailureKind::Unavailable => self.begin(plan).await?,
@@ -123,8 +123,8 @@ impl write::Writer for Writer {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
-    ) -> Result<Decided, Failure> {
+        decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch + Send,
+    ) -> Result<DecidedBatch, Failure> {
         let outage = self.outage.clone();
         let result = tokio::time::timeout(self.timeout, outage.or_fail(self.transact(plan, decide))).await;
         result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
@@ -228,7 +228,7 @@ mod tests {
         let decided = |mut set: WorkingSet, now| {
             let decision = decide(&rulebook, &set, &command, now).unwrap();
             set.apply(decision, &command.caller, now);
-            Decided { set, answers: Vec::new() }
+            DecidedBatch { set, answers: Vec::new() }
         };
         let ended = async || (!is_holding_the_lock(&database).await).then_some(());
         let idle = |set: WorkingSet, now| {

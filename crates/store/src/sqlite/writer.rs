@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::{load, persist};
 use crate::clock::Clock;
 use crate::failure::Failure;
-use crate::write::{self, Decided};
+use crate::write::{self, DecidedBatch};
 
 pub(crate) struct Writer {
     connection: Connection,
@@ -27,8 +27,8 @@ impl write::Writer for Writer {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
-    ) -> Result<Decided, Failure> {
+        decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch + Send,
+    ) -> Result<DecidedBatch, Failure> {
         // Rolled back when it is dropped, also by a panic.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let set = load::load(&transaction, &self.catalog, plan, &self.clock)?;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, WorkingSet, decide as apply_rule, replay};
+use hyperfleet_core::rules::{LoadPlan, Outcome, Rulebook, WorkingSet, decide, replay};
 use hyperfleet_core::{Action, Change, Command, Error, ErrorKind, FeedPosition, ResourceId, Timestamp};
 use tokio::sync::mpsc;
 
 use super::batch::{Batch, CommandResult, Job, late};
-use super::{Decided, Writer};
+use super::{DecidedBatch, Writer};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, just_restored};
 use crate::maintenance::migrations::OpenError;
@@ -108,7 +108,7 @@ impl<W: Writer> Task<W> {
                         return;
                     }
                     self.metrics.queue_length.dec_by(taken as i64);
-                    self.settle(Batch::of(jobs.drain(..))).await;
+                    self.commit_batch(Batch::of(jobs.drain(..))).await;
                 }
                 () = until(self.writer.notification_due()) => self.writer.notify().await,
             }
@@ -116,8 +116,8 @@ impl<W: Writer> Task<W> {
     }
 
     /// Commits a batch and answers its callers.
-    async fn settle(&mut self, batch: Batch) {
-        match self.attempt(batch.commands()).await {
+    async fn commit_batch(&mut self, batch: Batch) {
+        match self.try_commit(batch.commands()).await {
             Ok(answers) => batch.answer(answers),
             Err(failure) if failure.is_outage() => batch.fail(&failure),
             Err(failure) => {
@@ -126,20 +126,20 @@ impl<W: Writer> Task<W> {
                     commands = batch.commands().len(),
                     "a batch was refused"
                 );
-                self.settle_one_by_one(batch).await;
+                self.commit_one_by_one(batch).await;
             }
         }
     }
 
     /// Commits one command at a time. An outage ends it for all commands that are left.
-    async fn settle_one_by_one(&mut self, batch: Batch) {
+    async fn commit_one_by_one(&mut self, batch: Batch) {
         let mut outage = None;
         for lone in batch.split() {
             if let Some(failure) = &outage {
                 lone.fail(failure);
                 continue;
             }
-            match self.attempt_repeatedly(lone.commands()).await {
+            match self.commit_with_retries(lone.commands()).await {
                 Ok(answers) => lone.answer(answers),
                 Err(failure) => {
                     lone.fail(&failure);
@@ -149,10 +149,10 @@ impl<W: Writer> Task<W> {
         }
     }
 
-    async fn attempt_repeatedly(&mut self, commands: &[Command]) -> Result<Vec<CommandResult>, Failure> {
+    async fn commit_with_retries(&mut self, commands: &[Command]) -> Result<Vec<CommandResult>, Failure> {
         let mut attempts = 1;
         loop {
-            match self.attempt(commands).await {
+            match self.try_commit(commands).await {
                 Err(failure) if failure.kind == FailureKind::Conflict && attempts < MAX_ATTEMPTS => {
                     attempts += 1;
                 }
@@ -162,7 +162,7 @@ impl<W: Writer> Task<W> {
     }
 
     /// One transaction for all of `commands`.
-    async fn attempt(&mut self, commands: &[Command]) -> Result<Vec<CommandResult>, Failure> {
+    async fn try_commit(&mut self, commands: &[Command]) -> Result<Vec<CommandResult>, Failure> {
         if commands.is_empty() {
             return Ok(Vec::new());
         }
@@ -173,7 +173,7 @@ impl<W: Writer> Task<W> {
         let commit = self.writer.commit(&plan, |set, now| {
             let found = FeedPosition { epoch: set.epoch(), version: set.version() };
             if found.epoch == seen.epoch() && !seen.is_ahead_of(found) {
-                return decide(rulebook, set, commands, now);
+                return decide_batch(rulebook, set, commands, now);
             }
             feed.wake();
             refuse_all(set, commands)
@@ -181,7 +181,7 @@ impl<W: Writer> Task<W> {
         let result = commit.await;
         let took = started.elapsed();
         match result {
-            Ok(Decided { set, answers }) => {
+            Ok(DecidedBatch { set, answers }) => {
                 self.publish(commands, &set, &answers, took);
                 Ok(answers)
             }
@@ -214,9 +214,9 @@ impl<W: Writer> Task<W> {
 
 /// A version is given out once in an epoch, and callers are told of which. So nothing is written until the reader of the
 /// feed knows the epoch, or has changed it.
-fn refuse_all(set: WorkingSet, commands: &[Command]) -> Decided {
+fn refuse_all(set: WorkingSet, commands: &[Command]) -> DecidedBatch {
     let answers = commands.iter().map(|_| Err(just_restored())).collect();
-    Decided { set, answers }
+    DecidedBatch { set, answers }
 }
 
 async fn until(due: Option<Instant>) {
@@ -227,14 +227,19 @@ async fn until(due: Option<Instant>) {
 }
 
 /// Decides the commands one after the other, each on what the commands before it left. `now` is the time of the database.
-fn decide(rulebook: &Rulebook, mut set: WorkingSet, commands: &[Command], now: Timestamp) -> Decided {
-    let answers = commands.iter().map(|command| decide_one(rulebook, &mut set, command, now)).collect();
+fn decide_batch(
+    rulebook: &Rulebook,
+    mut set: WorkingSet,
+    commands: &[Command],
+    now: Timestamp,
+) -> DecidedBatch {
+    let answers = commands.iter().map(|command| decide_command(rulebook, &mut set, command, now)).collect();
     log_force_deletes(set.changes());
     log_skipped_conditions(&set);
-    Decided { set, answers }
+    DecidedBatch { set, answers }
 }
 
-fn decide_one(
+fn decide_command(
     rulebook: &Rulebook,
     set: &mut WorkingSet,
     command: &Command,
@@ -243,7 +248,7 @@ fn decide_one(
     // A rule only reads the set, so a panic inside leaves nothing half done.
     let decided = catch_unwind(AssertUnwindSafe(|| match replay(rulebook, set, command, now) {
         Some(replayed) => replayed.map(Err),
-        None => apply_rule(rulebook, set, command, now).map(Ok),
+        None => decide(rulebook, set, command, now).map(Ok),
     }));
     let decision = match decided.unwrap_or_else(|_| Err(Error::internal("a rule panicked")))? {
         Ok(decision) => decision,

@@ -30,8 +30,8 @@ pub(crate) trait Writer: Send + 'static {
     fn commit(
         &mut self,
         plan: &LoadPlan,
-        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
-    ) -> impl Future<Output = Result<Decided, Failure>> + Send;
+        decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch + Send,
+    ) -> impl Future<Output = Result<DecidedBatch, Failure>> + Send;
 
     /// When other replicas are to be notified of what was committed, unless a commit does so before.
     fn notification_due(&self) -> Option<Instant> {
@@ -46,7 +46,7 @@ pub(crate) trait Writer: Send + 'static {
 
 /// A batch that was decided: the set to persist, and the answer to each command, in order.
 #[derive(Debug)]
-pub(crate) struct Decided {
+pub(crate) struct DecidedBatch {
     pub(crate) set: WorkingSet,
     pub(crate) answers: Vec<CommandResult>,
 }

@@ -14,7 +14,7 @@ use hyperfleet_core::{
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Job};
-use super::{CommandResult, Committer, Decided, Writer};
+use super::{CommandResult, Committer, DecidedBatch, Writer};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
@@ -47,8 +47,8 @@ impl Writer for Scripted {
     async fn commit(
         &mut self,
         _: &LoadPlan,
-        decide: impl FnOnce(WorkingSet, Timestamp) -> Decided + Send,
-    ) -> Result<Decided, Failure> {
+        decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch + Send,
+    ) -> Result<DecidedBatch, Failure> {
         let decided = decide(WorkingSet::new(FeedPosition::default()), Timestamp::from_micros(0));
         self.sizes.lock().unwrap().push(decided.answers.len());
         match self.script.pop_front() {
