@@ -55,7 +55,7 @@ use connections::{Connections, Lists};
 pub(crate) use inspection::Inspection;
 use point_reads::PointReads;
 use row_security::{RowSecurity, TenantScope};
-pub(crate) use writer::Writer;
+pub(crate) use writer::PostgresWriter;
 
 /// The reading side.
 pub(crate) struct Postgres {
@@ -80,7 +80,7 @@ pub(crate) async fn open(
     feed: &Feed,
     metrics: &Metrics,
     outage: &Outage,
-) -> Result<(Postgres, Writer, Clock), OpenError> {
+) -> Result<(Postgres, PostgresWriter, Clock), OpenError> {
     let address = Address::new(options)?;
     let (_, row_security) = migrate::run(&address, options).await?;
     let row_security = row_security.map(Arc::new);
@@ -94,7 +94,7 @@ pub(crate) async fn open(
         PointReads::new(address.clone(), catalog.clone(), timeout, outage.clone(), row_security.clone());
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let clock = Clock::of_database();
-    let writer = Writer::new(address, catalog.clone(), timeout, (clock.clone(), outage.clone()));
+    let writer = PostgresWriter::new(address, catalog.clone(), timeout, (clock.clone(), outage.clone()));
     let (feed, inspection) = (feed_connection, Arc::new(Inspection::new(options)?));
     let reader = Postgres {
         points,

@@ -19,12 +19,12 @@ use super::{load, persist};
 use crate::clock::{Clock, ticks};
 use crate::failure::{Failure, FailureKind};
 use crate::outage::Outage;
-use crate::write::{self, DecidedBatch};
+use crate::write::{DecidedBatch, Writer};
 
 /// The longest time that a notification by itself may delay the next batch.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(crate) struct Writer {
+pub(crate) struct PostgresWriter {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Writer {
     pacer: NotifyPacer,
 }
 
-impl Writer {
+impl PostgresWriter {
     pub(super) fn new(
         address: Address,
         catalog: Arc<Catalog>,
@@ -90,7 +90,7 @@ impl Writer {
                 self.session = Some(session);
             }
             // Many batches without a commit may follow, which must not delay a notification.
-            write::Writer::notify(self).await;
+            Writer::notify(self).await;
             return Ok(decided);
         }
         if !decided.set.changes().is_empty() {
@@ -119,7 +119,7 @@ impl Writer {
     }
 }
 
-impl write::Writer for Writer {
+impl Writer for PostgresWriter {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
@@ -240,10 +240,10 @@ mod tests {
             });
             decided(set, now)
         };
-        let failure = write::Writer::commit(&mut writer, &plan, idle).await.unwrap_err();
+        let failure = Writer::commit(&mut writer, &plan, idle).await.unwrap_err();
         assert_eq!(failure.kind, FailureKind::Conflict, "{failure:?}");
         assert!(writer.idle_timeout.is_some_and(|timeout| timeout > IDLE_TIMEOUT));
-        write::Writer::commit(&mut writer, &plan, decided).await.unwrap();
+        Writer::commit(&mut writer, &plan, decided).await.unwrap();
         assert_eq!(writer.idle_timeout, None);
     }
 }

@@ -51,7 +51,7 @@ use crate::{
 
 use cancellation::Cancellation;
 use readers::Readers;
-pub(crate) use writer::Writer;
+pub(crate) use writer::SqliteWriter;
 
 const POINT_READERS: usize = 4;
 const SCANS: usize = 4;
@@ -161,7 +161,7 @@ pub(crate) fn open(
     options: &Options,
     catalog: Arc<Catalog>,
     outage: &Outage,
-) -> Result<(Sqlite, Writer, Clock), OpenError> {
+) -> Result<(Sqlite, SqliteWriter, Clock), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
     let mut connection = location.connect().map_err(fail)?;
@@ -170,7 +170,7 @@ pub(crate) fn open(
     let scans = Readers::open(&location, SCANS).map_err(fail)?;
     let permits = Arc::new(Semaphore::new(SCANS));
     let clock = Clock::of_machine(read::changed_time(&connection).map_err(fail)?);
-    let writer = Writer::new(connection, catalog.clone(), clock.clone());
+    let writer = SqliteWriter::new(connection, catalog.clone(), clock.clone());
     let (timeout, outage) = (options.request_timeout, outage.clone());
     let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout, outage };
     Ok((reader, writer, clock))

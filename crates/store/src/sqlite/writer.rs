@@ -9,21 +9,21 @@ use rusqlite::{Connection, TransactionBehavior};
 use super::{load, persist};
 use crate::clock::Clock;
 use crate::failure::Failure;
-use crate::write::{self, DecidedBatch};
+use crate::write::{DecidedBatch, Writer};
 
-pub(crate) struct Writer {
+pub(crate) struct SqliteWriter {
     connection: Connection,
     catalog: Arc<Catalog>,
     clock: Clock,
 }
 
-impl Writer {
+impl SqliteWriter {
     pub(super) fn new(connection: Connection, catalog: Arc<Catalog>, clock: Clock) -> Self {
         Self { connection, catalog, clock }
     }
 }
 
-impl write::Writer for Writer {
+impl Writer for SqliteWriter {
     async fn commit(
         &mut self,
         plan: &LoadPlan,
