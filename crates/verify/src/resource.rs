@@ -101,8 +101,8 @@ pub(crate) fn check_resource(
         if said(&report.summary()) != said(&summary) {
             findings.note("rows", "reports", &place, said(&report.summary()), said(&summary));
         }
-        let noted = report_times.get(&adapter).map(|time| Timestamp::from_micros(*time));
-        summary.time = noted.map_or(summary.time, |noted| noted.max(summary.time));
+        let kept = report_times.get(&adapter).map(|time| Timestamp::from_micros(*time));
+        summary.time = kept.map_or(summary.time, |kept| kept.max(summary.time));
         check_time(findings, "reports", &place, ("last_report_time", summary.time), around.now);
         report.last_report_time = summary.time;
         if reads && size <= rulebook.report_limits.bytes as i64 {

@@ -71,7 +71,7 @@ pub(crate) struct StoredResource {
     /// Its creation as the database prints it.
     pub(crate) created: String,
     pub(crate) updated_after: Option<Timestamp>,
-    /// The noted times of reports, by adapter.
+    /// The report times beside the conditions, by adapter.
     pub(crate) report_times: HashMap<String, i64>,
 }
 

@@ -42,7 +42,7 @@ const OWNERS: &str = "with recursive above as (
          select r.id, r.owner_id from resources r join above on r.id = above.owner_id
      )";
 
-/// Resources with their noted report times, by a condition on their id.
+/// Resources with their report times, by a condition on their id.
 fn resources(columns: &str, condition: &str) -> String {
     format!(
         "select {columns}, s.report_times::text as report_times
@@ -152,16 +152,16 @@ pub(super) async fn load(
     let mut set = WorkingSet::new(FeedPosition { epoch, version });
     set.load_changed_time(lock.try_get::<_, Option<DateTime<Utc>>>("changed_time")?.map(Timestamp::from));
     let now = lock.try_get::<_, DateTime<Utc>>("now")?.into();
-    let mut noted = StoredReportTimes::default();
-    take_resources(catalog, &resources, &mut set, &mut noted)?;
+    let mut report_times = StoredReportTimes::default();
+    take_resources(catalog, &resources, &mut set, &mut report_times)?;
     for found in &statuses {
         if let Some(resource) = row::resource(catalog, found)? {
-            noted.read(resource.id, found)?;
+            report_times.read(resource.id, found)?;
             set.load_without_spec(resource);
         }
     }
-    take_summaries(&summaries, &mut set, &noted)?;
-    take_reports(&reports, &mut set, &noted)?;
+    take_summaries(&summaries, &mut set, &report_times)?;
+    take_reports(&reports, &mut set, &report_times)?;
     plan.measured.iter().for_each(|id| set.load_measured(*id));
     for found in &sizes {
         let (id, bytes): (Uuid, i64) = (found.try_get("resource_id")?, found.try_get("bytes")?);
@@ -192,7 +192,7 @@ pub(super) async fn load(
     let roots = plan.roots(&set);
     let trees = uuids(&roots);
     if !trees.is_empty() {
-        load_trees(session, catalog, &trees, &mut set, &mut noted).await?;
+        load_trees(session, catalog, &trees, &mut set, &mut report_times).await?;
     }
     let finalizing: Vec<Uuid> = set
         .loaded()
@@ -200,18 +200,18 @@ pub(super) async fn load(
         .map(|r| r.id.uuid())
         .collect();
     if !finalizing.is_empty() {
-        load_owners(session, catalog, &finalizing, &mut set, &mut noted).await?;
+        load_owners(session, catalog, &finalizing, &mut set, &mut report_times).await?;
     }
     if !trees.is_empty() || !finalizing.is_empty() {
         let all: Vec<Uuid> = set.loaded().map(|r| r.id.uuid()).collect();
         let summaries = client.query(&statements.summaries, &[&all, &adapters]).await?;
-        take_summaries(&summaries, &mut set, &noted)?;
+        take_summaries(&summaries, &mut set, &report_times)?;
     }
     let all = !trees.is_empty() || !finalizing.is_empty();
     let read_whole: Vec<Uuid> = plan.read_whole(catalog, &set, all).iter().map(|id| id.uuid()).collect();
     let most = plan.report_bytes as i64;
     let reports = ask(client, &statements.all_reports, read_whole.is_empty(), [&read_whole, &most]).await?;
-    take_reports(&reports, &mut set, &noted)?;
+    take_reports(&reports, &mut set, &report_times)?;
     Ok((set, now))
 }
 
@@ -223,34 +223,38 @@ fn take_resources(
     catalog: &Catalog,
     rows: &[Row],
     set: &mut WorkingSet,
-    noted: &mut StoredReportTimes,
+    report_times: &mut StoredReportTimes,
 ) -> Result<(), Failure> {
     for found in rows {
         if let Some(resource) = row::resource(catalog, found)? {
-            noted.read(resource.id, found)?;
+            report_times.read(resource.id, found)?;
             set.load(resource);
         }
     }
     Ok(())
 }
 
-fn take_summaries(rows: &[Row], set: &mut WorkingSet, noted: &StoredReportTimes) -> Result<(), Failure> {
+fn take_summaries(
+    rows: &[Row],
+    set: &mut WorkingSet,
+    report_times: &StoredReportTimes,
+) -> Result<(), Failure> {
     for found in rows {
         let (id, mut summary) = row::summary(found)?;
-        summary.time = noted.latest(id, &summary.adapter, summary.time);
+        summary.time = report_times.latest(id, &summary.adapter, summary.time);
         set.load_summary(id, summary);
     }
     Ok(())
 }
 
-fn take_reports(rows: &[Row], set: &mut WorkingSet, noted: &StoredReportTimes) -> Result<(), Failure> {
+fn take_reports(rows: &[Row], set: &mut WorkingSet, report_times: &StoredReportTimes) -> Result<(), Failure> {
     for found in rows {
         if found.try_get::<_, Option<&[u8]>>("body")?.is_none() {
             set.load_oversized(found.try_get::<_, Uuid>("resource_id")?.into());
             continue;
         }
         let (id, report) = row::report(found)?;
-        set.load_report(id, noted.applied(id, report));
+        set.load_report(id, report_times.applied(id, report));
     }
     Ok(())
 }
@@ -269,7 +273,7 @@ async fn load_trees(
     catalog: &Catalog,
     trees: &[Uuid],
     set: &mut WorkingSet,
-    noted: &mut StoredReportTimes,
+    report_times: &mut StoredReportTimes,
 ) -> Result<(), Failure> {
     let Session { client, load: statements, .. } = session;
     let roots: [&(dyn ToSql + Sync); 1] = [&trees];
@@ -278,7 +282,7 @@ async fn load_trees(
         client.query(&statements.child_counts, &roots),
         client.query(&statements.referrers, &roots),
     )?;
-    take_resources(catalog, &resources, set, noted)?;
+    take_resources(catalog, &resources, set, report_times)?;
     take_child_counts(&counts, set)?;
     for found in &referrers {
         let (target, source): (Uuid, Uuid) = (found.try_get("target_id")?, found.try_get("source_id")?);
@@ -292,7 +296,7 @@ async fn load_owners(
     catalog: &Catalog,
     of: &[Uuid],
     set: &mut WorkingSet,
-    noted: &mut StoredReportTimes,
+    report_times: &mut StoredReportTimes,
 ) -> Result<(), Failure> {
     let Session { client, load: statements, .. } = session;
     let roots: [&(dyn ToSql + Sync); 1] = [&of];
@@ -300,6 +304,6 @@ async fn load_owners(
         client.query(&statements.owners, &roots),
         client.query(&statements.owners_child_counts, &roots),
     )?;
-    take_resources(catalog, &owners, set, noted)?;
+    take_resources(catalog, &owners, set, report_times)?;
     take_child_counts(&counts, set)
 }

@@ -24,8 +24,8 @@ mod row_security;
 mod session;
 mod statements;
 mod surroundings;
+mod write_statements;
 mod writer;
-mod writes;
 
 use std::sync::Arc;
 use std::time::Duration;

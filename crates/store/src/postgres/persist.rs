@@ -9,11 +9,11 @@ use hyperfleet_core::{Catalog, Phase, Report, Resource, ResourceId, Stamp, Tenan
 use tokio_postgres::types::ToSql;
 
 use super::session::{Session, idle_timeout_while_sending, set_idle_timeout};
-use super::writes::{ALL, TableWrite};
+use super::write_statements::{ALL_WRITES, TableWrite};
 use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
-use crate::write::{Differences, NotedTimes, updated_after_of};
+use crate::write::{Differences, ReportTimes, updated_after_of};
 
 /// A batch of more bytes may take longer to encode and to arrive than a replica may be idle.
 const LARGE: usize = 4 << 20;
@@ -50,7 +50,7 @@ pub(super) async fn persist(
     set: &WorkingSet,
     notifies: bool,
 ) -> Result<(), Failure> {
-    let (statements, alone) = (&session.writes, &session.writes.alone);
+    let (statements, single) = (&session.writes, &session.writes.single);
     let differences = &Differences::of(set)?;
     let Differences { inserted, updated, removed, references_removed_from, facets, .. } = differences;
 
@@ -63,34 +63,34 @@ pub(super) async fn persist(
     // What frees a name comes before what takes one, so that one batch can delete a name and use it again.
     let frees_names = !inserted.is_empty() && updated.iter().any(|resource| !resource.is_active());
     let (freed, updated) = if frees_names { (&updated[..], &[][..]) } else { (&[][..], &updated[..]) };
-    let noted = noted_adapters(&differences.reports_with_earlier_time);
+    let adapters = adapters_to_remove(&differences.reports_with_earlier_time);
     let before = [
-        (&alone.delete_references, rows!(references_removed_from, id => id.uuid())),
-        (&alone.delete_resources, rows!(removed, id => id.uuid())),
-        (&alone.delete_status, rows!(removed, id => id.uuid())),
-        (&alone.delete_reports, rows!(removed, id => id.uuid())),
-        (&alone.update_resources, changed_resources(freed)),
+        (&single.delete_references, rows!(references_removed_from, id => id.uuid())),
+        (&single.delete_resources, rows!(removed, id => id.uuid())),
+        (&single.delete_status, rows!(removed, id => id.uuid())),
+        (&single.delete_reports, rows!(removed, id => id.uuid())),
+        (&single.update_resources, changed_resources(freed)),
     ];
     let after = [
-        (&alone.remove_noted_times, rows!(&noted, row => row.0.uuid(), row.1.as_str())),
-        (&alone.delete_facet_counts, rows!(&facets.old, row => row.facet.uuid())),
+        (&single.remove_report_times, rows!(&adapters, row => row.0.uuid(), row.1.as_str())),
+        (&single.delete_facet_counts, rows!(&facets.old, row => row.facet.uuid())),
     ];
-    let noted_times = &NotedTimes::of(catalog, set, differences);
-    let batch = BatchRows { set, differences, noted_times, updated };
-    let mut writes = Vec::with_capacity(ALL.len());
-    for write in ALL {
+    let report_times = &ReportTimes::from_batch(catalog, set, differences);
+    let batch = BatchRows { set, differences, report_times, updated };
+    let mut writes = Vec::with_capacity(ALL_WRITES.len());
+    for write in ALL_WRITES {
         writes.push((write, batch.rows(write)?));
     }
     let needed: Vec<TableWrite> =
         writes.iter().filter(|(_, rows)| rows.count > 0).map(|(write, _)| *write).collect();
-    let together = statements.together(&needed)?;
+    let combined = statements.combined(&needed)?;
     let mut columns: Vec<Column<'_>> =
         vec![Box::new(set.version().0), Box::new(notifies), Box::new(set.changed_time().map(Timestamp::utc))];
-    let writes = writes.into_iter().filter(|(write, _)| together.writes.contains(write));
+    let writes = writes.into_iter().filter(|(write, _)| combined.writes.contains(write));
     columns.extend(writes.flat_map(|(_, rows)| rows.columns));
-    let together = (&together.statement, Rows { count: 1, columns });
+    let combined = (&combined.statement, Rows { count: 1, columns });
 
-    let all = before.into_iter().chain([together]).chain(after).filter(|(_, rows)| rows.count > 0);
+    let all = before.into_iter().chain([combined]).chain(after).filter(|(_, rows)| rows.count > 0);
     let writes: Vec<_> = all.map(|(statement, rows)| client.execute_raw(statement, rows.columns)).collect();
     try_join!(try_join_all(writes), client.batch_execute("commit"))?;
     Ok(())
@@ -100,7 +100,7 @@ pub(super) async fn persist(
 struct BatchRows<'a> {
     set: &'a WorkingSet,
     differences: &'a Differences<'a>,
-    noted_times: &'a NotedTimes<'a>,
+    report_times: &'a ReportTimes<'a>,
     /// Resources to update.
     updated: &'a [&'a Resource],
 }
@@ -147,7 +147,7 @@ impl<'a> BatchRows<'a> {
                 r.pending_since.map(Timestamp::utc),
                 updated_after_of(r)?.map(Timestamp::utc),
             ),
-            TableWrite::Times => self.times(),
+            TableWrite::ConfirmedStatuses => self.times(),
             TableWrite::OldFacets => rows!(
                 &differences.facets.old,
                 row => row.facet.uuid(), row.created_time.utc(), row.resource.uuid(),
@@ -160,7 +160,7 @@ impl<'a> BatchRows<'a> {
                 &differences.facets.counts,
                 row => row.0.uuid(), row.1.0, row.1.1,
             ),
-            TableWrite::Counts => rows!(
+            TableWrite::KindCounts => rows!(
                 &differences.counts,
                 row => *row.0, row.1.active, row.1.finalizing, row.1.pending_active, row.1.pending_finalizing,
             ),
@@ -171,8 +171,8 @@ impl<'a> BatchRows<'a> {
                 rows
             }
             TableWrite::Reports => changed_reports(&differences.changed_reports)?,
-            TableWrite::ReportTimes => rows!(
-                &self.noted_times.in_rows,
+            TableWrite::ReportRowTimes => rows!(
+                &self.report_times.for_report_rows,
                 row => row.0.uuid(), &*row.1.adapter, row.1.last_report_time.utc(),
             ),
             TableWrite::References => rows!(
@@ -216,7 +216,7 @@ impl<'a> BatchRows<'a> {
         let last: Vec<i32> = last.collect();
         let mut rows = rows!(
             confirmed,
-            r => r.id.uuid(), r.updated_after.map(Timestamp::utc), self.noted_times.noted(r.id),
+            r => r.id.uuid(), r.updated_after.map(Timestamp::utc), self.report_times.of(r.id),
         );
         let count: Vec<i32> = confirmed.iter().map(|r| r.times.len() as i32).collect();
         rows.columns.extend([Box::new(last) as Column<'_>, Box::new(count), Box::new(times)]);
@@ -271,9 +271,9 @@ fn tenant(tenancy: Option<&Tenant>) -> Option<&str> {
     tenancy.map(Tenant::as_str)
 }
 
-/// The adapters of each resource whose noted times are removed, as JSON: a report on a newer generation may have been made
+/// The adapters of each resource whose report times are removed, as JSON: a report on a newer generation may have been made
 /// before the last report on the older generation.
-fn noted_adapters(reports: &[(ResourceId, &Report)]) -> Vec<(ResourceId, String)> {
+fn adapters_to_remove(reports: &[(ResourceId, &Report)]) -> Vec<(ResourceId, String)> {
     let mut adapters: BTreeMap<ResourceId, Vec<&str>> = BTreeMap::new();
     for (id, report) in reports {
         adapters.entry(*id).or_default().push(&report.adapter);

@@ -192,7 +192,7 @@ pub(super) async fn reports(
     let statement = Prepared::new(client, tenant_scope, &text).await?;
     let values: [&(dyn ToSql + Sync); 5] = [&resource.uuid(), &slice.count, &after, &limit, &offset];
     let mut page = ReportPage::default();
-    let (mut noted, mut bytes) = (StoredReportTimes::default(), reservation.page());
+    let (mut report_times, mut bytes) = (StoredReportTimes::default(), reservation.page());
     let take = |found: &Row| {
         page.version = Version(found.try_get("feed_version")?);
         page.total = found.try_get::<_, Option<i64>>("total")?.map(|n| n as u64);
@@ -205,9 +205,9 @@ pub(super) async fn reports(
             return Ok(false);
         }
         if page.items.is_empty() {
-            noted.read(resource, found)?;
+            report_times.read(resource, found)?;
         }
-        Ok(page.take(slice, &mut bytes, noted.applied(resource, row::report(found)?.1)))
+        Ok(page.take(slice, &mut bytes, report_times.applied(resource, row::report(found)?.1)))
     };
     statement.each(client, &values, take).await?;
     Ok(page)
@@ -323,7 +323,7 @@ pub(super) async fn prune_history(client: &deadpool_postgres::Client, age: Durat
                  select max(version) as last from oldest
                  where version < coalesce((select min(version) from oldest
                      where changed_time >= now() - make_interval(secs => $1)), 9223372036854775807)
-             ), noted as (
+             ), pruned as (
                  update history set pruned_version = greatest(pruned_version, step.last) from step
                  where step.last is not null
              )

@@ -112,8 +112,8 @@ pub(super) fn report(row: &Row) -> Result<(ResourceId, Report), Failure> {
     Ok((row.try_get::<_, Uuid>("resource_id")?.into(), report))
 }
 
-/// The report times that are noted beside the conditions of the resources that were read: a column of JSON. See
-/// [`NotedTimes`](crate::write::NotedTimes).
+/// The report times that are kept beside the conditions of the resources that were read: a column of JSON. See
+/// [`ReportTimes`](crate::write::ReportTimes).
 #[derive(Default)]
 pub(super) struct StoredReportTimes(IdMap<HashMap<String, i64>>);
 
@@ -136,7 +136,7 @@ impl StoredReportTimes {
 
     /// The latest report time of an adapter whose row says `time`.
     pub(super) fn latest(&self, id: ResourceId, adapter: &str, time: Timestamp) -> Timestamp {
-        let noted = self.0.get(&id).and_then(|times| times.get(adapter));
-        noted.map_or(time, |noted| time.max(Timestamp::from_micros(*noted)))
+        let kept = self.0.get(&id).and_then(|times| times.get(adapter));
+        kept.map_or(time, |kept| time.max(Timestamp::from_micros(*kept)))
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 use super::connect::Address;
-use super::{load, milliseconds, writes};
+use super::{load, milliseconds, write_statements};
 use crate::failure::Failure;
 
 /// How long a replica may be idle in a transaction.
@@ -21,7 +21,7 @@ const COMMITTER_TCP_USER_TIMEOUT: Duration = Duration::from_millis(1_500);
 pub(super) struct Session {
     pub(super) client: Client,
     pub(super) load: load::Statements,
-    pub(super) writes: writes::Statements,
+    pub(super) writes: write_statements::Statements,
 }
 
 impl Session {
@@ -34,7 +34,7 @@ impl Session {
             ))
             .await?;
         let load = load::Statements::prepare(&client).await?;
-        let writes = writes::Statements::prepare(&client).await?;
+        let writes = write_statements::Statements::prepare(&client).await?;
         Ok(Self { client, load, writes })
     }
 }

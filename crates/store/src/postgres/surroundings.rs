@@ -84,13 +84,13 @@ async fn look(
     let rows = ask(&RESOURCE).await?;
     let Some(found) = rows.first() else { return Ok(None) };
     let Some(resource) = row::resource(catalog, found)? else { return Ok(None) };
-    let mut noted = StoredReportTimes::default();
-    noted.read(resource.id, found)?;
+    let mut report_times = StoredReportTimes::default();
+    report_times.read(resource.id, found)?;
     let mut around = Surroundings::of(resource);
     let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
     let statement = client.prepare_cached(&spelled(&REPORTS, tenant_scope)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
-        around.reports.push(noted.applied(id.into(), row::report(&found)?.1));
+        around.reports.push(report_times.applied(id.into(), row::report(&found)?.1));
     }
     if around.resource.is_active() {
         return Ok(Some(around));

@@ -13,7 +13,7 @@ use crate::codec::{ancestors, conditions, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::facets::FacetDifferences;
-use crate::write::{ConfirmedResource, Differences, NotedTimes, updated_after_of};
+use crate::write::{ConfirmedResource, Differences, ReportTimes, updated_after_of};
 
 static INSERT_RESOURCE: LazyLock<String> = LazyLock::new(|| insert("resources", columns::RESOURCE));
 static UPDATE_RESOURCE: LazyLock<String> =
@@ -58,7 +58,7 @@ fn update(table: &str, columns: &str, key_columns: usize, also: &str) -> String 
 
 pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingSet) -> Result<(), Failure> {
     let differences = Differences::of(set)?;
-    let noted_times = NotedTimes::of(catalog, set, &differences);
+    let report_times = ReportTimes::from_batch(catalog, set, &differences);
     for id in &differences.references_removed_from {
         connection
             .prepare_cached("delete from resource_references where source_id = ?1")?
@@ -73,7 +73,7 @@ pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingS
     update_resources(connection, &differences.updated)?;
     insert_resources(connection, &differences.inserted)?;
     update_statuses(connection, &differences.status_changed)?;
-    update_times(connection, &differences.confirmed, &noted_times)?;
+    update_times(connection, &differences.confirmed, &report_times)?;
     update_facets(connection, &differences.facets)?;
     insert_reports(connection, &differences.new_reports)?;
     update_reports(connection, &differences.changed_reports)?;
@@ -85,7 +85,7 @@ pub(super) fn persist(connection: &Connection, catalog: &Catalog, set: &WorkingS
             )?
             .execute((id.to_string(), format!("$.{}", json_text(&&*report.adapter))))?;
     }
-    for (id, report) in &noted_times.in_rows {
+    for (id, report) in &report_times.for_report_rows {
         connection
             .prepare_cached(
                 "update reports set last_report_time = ?3 where resource_id = ?1 and adapter = ?2",
@@ -190,7 +190,7 @@ fn update_statuses(connection: &Connection, resources: &[&Resource]) -> Result<(
 fn update_times(
     connection: &Connection,
     confirmed: &[ConfirmedResource<'_>],
-    noted_times: &NotedTimes<'_>,
+    report_times: &ReportTimes<'_>,
 ) -> Result<(), Failure> {
     const TIMES: &str = "last_updated_times = ?2,
         report_times = coalesce(json_patch(coalesce(report_times, '{}'), ?3), report_times)";
@@ -200,10 +200,10 @@ fn update_times(
         "update resource_status set {TIMES}, updated_after = ?4 where resource_id = ?1"
     ))?;
     for r in confirmed {
-        let (id, printed, noted) = (r.id.to_string(), row::print_times(&r.times), noted_times.noted(r.id));
+        let (id, printed, kept) = (r.id.to_string(), row::print_times(&r.times), report_times.of(r.id));
         match r.changes_updated_after()? {
-            true => times_and_index.execute((id, printed, noted, r.updated_after.map(Timestamp::micros)))?,
-            false => times.execute((id, printed, noted))?,
+            true => times_and_index.execute((id, printed, kept, r.updated_after.map(Timestamp::micros)))?,
+            false => times.execute((id, printed, kept))?,
         };
     }
     Ok(())

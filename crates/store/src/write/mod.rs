@@ -20,7 +20,7 @@ use crate::failure::Failure;
 pub(crate) use batch::CommandResult;
 pub(crate) use committer::Committer;
 pub(crate) use differences::{ConfirmedResource, Differences};
-pub(crate) use report_times::{NotedTimes, updated_after, updated_after_of};
+pub(crate) use report_times::{ReportTimes, updated_after, updated_after_of};
 
 /// The writing side of a database.
 pub(crate) trait Writer: Send + 'static {

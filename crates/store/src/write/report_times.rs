@@ -9,44 +9,44 @@ use hyperfleet_core::{
 use super::Differences;
 use crate::failure::Failure;
 
-/// The report times that a batch moved. The time of a required adapter is noted beside the conditions, whose times the
+/// The report times that a batch moved. The time of a required adapter is kept beside the conditions, whose times the
 /// same report moves, and its row in `reports` is not written. A reader of that row takes the later of both times.
-pub(crate) struct NotedTimes<'a> {
-    /// Those noted beside the conditions of a resource: adapters and times as JSON.
-    noted: IdMap<String>,
+pub(crate) struct ReportTimes<'a> {
+    /// Those kept beside the conditions of a resource: adapters and times as JSON.
+    beside_conditions: IdMap<String>,
     /// Those to write into the rows of `reports`.
-    pub(crate) in_rows: Vec<(ResourceId, &'a Report)>,
+    pub(crate) for_report_rows: Vec<(ResourceId, &'a Report)>,
 }
 
-impl<'a> NotedTimes<'a> {
-    pub(crate) fn of(catalog: &Catalog, set: &WorkingSet, differences: &Differences<'a>) -> Self {
-        let mut noted: IdMap<String> =
+impl<'a> ReportTimes<'a> {
+    pub(crate) fn from_batch(catalog: &Catalog, set: &WorkingSet, differences: &Differences<'a>) -> Self {
+        let mut beside_conditions: IdMap<String> =
             differences.confirmed.iter().map(|confirmed| (confirmed.id, String::new())).collect();
-        let mut in_rows = Vec::new();
+        let mut for_report_rows = Vec::new();
         for (id, report) in &differences.confirmed_reports {
             // There may be any number of adapters that are not required, so their times stay in their rows.
             let is_required = set
                 .kind_of(*id)
                 .and_then(|kind| catalog.get(kind))
                 .is_some_and(|entity| entity.required_adapters.iter().any(|name| **name == *report.adapter));
-            match noted.get_mut(id).filter(|_| is_required) {
+            match beside_conditions.get_mut(id).filter(|_| is_required) {
                 Some(members) => {
                     members.push(if members.is_empty() { '{' } else { ',' });
                     members.push_str(&json_text(&&*report.adapter));
                     members.push(':');
                     members.push_str(&report.last_report_time.micros().to_string());
                 }
-                None => in_rows.push((*id, *report)),
+                None => for_report_rows.push((*id, *report)),
             }
         }
-        noted.retain(|_, members| !members.is_empty());
-        noted.values_mut().for_each(|members| members.push('}'));
-        Self { noted, in_rows }
+        beside_conditions.retain(|_, members| !members.is_empty());
+        beside_conditions.values_mut().for_each(|members| members.push('}'));
+        Self { beside_conditions, for_report_rows }
     }
 
-    /// The times to note beside the conditions of a resource.
-    pub(crate) fn noted(&self, id: ResourceId) -> Option<&str> {
-        self.noted.get(&id).map(String::as_str)
+    /// The times to keep beside the conditions of a resource.
+    pub(crate) fn of(&self, id: ResourceId) -> Option<&str> {
+        self.beside_conditions.get(&id).map(String::as_str)
     }
 }
 

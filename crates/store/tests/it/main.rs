@@ -2,10 +2,10 @@
 //! evaluator in memory. What users see of the stores is tested through HTTP, with the binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-mod noted_times;
 mod notifications;
 mod reads;
 mod replica;
+mod report_times;
 mod reports;
 mod search;
 mod writes;

@@ -1,4 +1,4 @@
-//! A report that only confirms writes one row: its time is noted beside the conditions of its resource.
+//! A report that only confirms writes one row: its time is kept beside the conditions of its resource.
 
 use hyperfleet_core::rules::Reported;
 use hyperfleet_core::{ConditionDescriptor, ExpressionDescriptor, OutputDescriptor, ResourceId};
@@ -47,13 +47,13 @@ async fn a_report_that_only_confirms_does_not_write_its_row_on_sqlite() {
 }
 
 #[tokio::test]
-async fn noted_times_of_adapters_with_any_name_are_kept_apart_on_sqlite() {
+async fn report_times_of_adapters_with_any_name_are_kept_apart_on_sqlite() {
     let directory = tempfile::tempdir().unwrap();
     any_name(&Backend::Sqlite { path: Some(directory.path().join("fleet.db")) }).await;
 }
 
 #[tokio::test]
-async fn noted_times_of_adapters_with_any_name_are_kept_apart_on_postgresql() {
+async fn report_times_of_adapters_with_any_name_are_kept_apart_on_postgresql() {
     let database = Postgres::shared().database().await;
     any_name(&on(&database)).await;
 }
@@ -100,7 +100,7 @@ async fn any_name(backend: &Backend) {
 }
 
 #[tokio::test]
-async fn explanations_and_computed_conditions_use_the_noted_time_of_a_report_on_sqlite() {
+async fn explanations_and_computed_conditions_use_the_confirmed_time_of_a_report_on_sqlite() {
     let directory = tempfile::tempdir().unwrap();
     for (name, rules) in [("plain.db", Vec::new()), ("mapped.db", vec![rule()])] {
         for_every_reader(&rules, &Backend::Sqlite { path: Some(directory.path().join(name)) }).await;
@@ -108,7 +108,7 @@ async fn explanations_and_computed_conditions_use_the_noted_time_of_a_report_on_
 }
 
 #[tokio::test]
-async fn explanations_and_computed_conditions_use_the_noted_time_of_a_report_on_postgresql() {
+async fn explanations_and_computed_conditions_use_the_confirmed_time_of_a_report_on_postgresql() {
     for rules in [Vec::new(), vec![rule()]] {
         let database = Postgres::shared().database().await;
         for_every_reader(&rules, &on(&database)).await;

@@ -21,54 +21,64 @@ pub(super) enum TableWrite {
     NewStatuses,
     Resources,
     Statuses,
-    Times,
+    ConfirmedStatuses,
     OldFacets,
     NewFacets,
     FacetCounts,
-    Counts,
+    KindCounts,
     NewReports,
     Reports,
-    ReportTimes,
+    ReportRowTimes,
     References,
     Changes,
     IdempotencyRecords,
 }
 
-pub(super) const ALL: [TableWrite; 15] = [
+pub(super) const ALL_WRITES: [TableWrite; 15] = [
     NewResources,
     NewStatuses,
     Resources,
     Statuses,
-    Times,
+    ConfirmedStatuses,
     OldFacets,
     NewFacets,
     FacetCounts,
-    Counts,
+    KindCounts,
     NewReports,
     Reports,
-    ReportTimes,
+    ReportRowTimes,
     References,
     Changes,
     IdempotencyRecords,
 ];
 
-/// The writes of the prepared statements, the smaller first; each statement has them in the order of [`ALL`]. A batch
+/// The writes of the prepared statements, the smaller first; each statement has them in the order of [`ALL_WRITES`]. A batch
 /// takes the first statement that has all of its writes, and leaves the others empty.
-const SETS: [&[TableWrite]; 8] = [
+const COMBINATIONS: [&[TableWrite]; 8] = [
     // Reports that only move times, and reports that change something.
-    &[Times],
+    &[ConfirmedStatuses],
     &[Statuses, Reports, Changes],
     // Patches.
     &[Resources, Statuses, Changes],
     // Reports of both sorts.
-    &[Times, Statuses, Reports, Changes],
+    &[ConfirmedStatuses, Statuses, Reports, Changes],
     // Creations.
-    &[NewResources, NewStatuses, NewFacets, FacetCounts, Counts, Changes],
+    &[NewResources, NewStatuses, NewFacets, FacetCounts, KindCounts, Changes],
     // Patches of reconciled resources.
-    &[Resources, Statuses, Changes, OldFacets, NewFacets, FacetCounts, Counts],
-    // Reports of every sort: first reports, and reports that turn a status.
-    &[Times, Statuses, NewReports, Reports, Changes, OldFacets, NewFacets, FacetCounts, Counts],
-    &ALL,
+    &[Resources, Statuses, Changes, OldFacets, NewFacets, FacetCounts, KindCounts],
+    // Reports of every sort: first reports, and reports that change a status.
+    &[
+        ConfirmedStatuses,
+        Statuses,
+        NewReports,
+        Reports,
+        Changes,
+        OldFacets,
+        NewFacets,
+        FacetCounts,
+        KindCounts,
+    ],
+    &ALL_WRITES,
 ];
 
 impl TableWrite {
@@ -80,7 +90,7 @@ impl TableWrite {
             Resources => update("resources", columns::RESOURCE_CHANGE, 1, ""),
             Statuses => update("resource_status", columns::STATUS, 1, ", last_updated_times = '{}'"),
             // An array of arrays cannot be unnested by rows, so the times of a row are cut out of one array of all times.
-            Times => format!(
+            ConfirmedStatuses => format!(
                 "update resource_status s
                  set updated_after = n.updated_after,
                      last_updated_times = ($6::bigint[])[n.last - n.count + 1 : n.last],
@@ -96,10 +106,10 @@ impl TableWrite {
             ),
             NewFacets => insert("resource_facets", columns::FACET),
             FacetCounts => insert_or_add("facet_counts", columns::FACET_COUNT),
-            Counts => insert_or_add("kind_counts", columns::KIND_COUNT),
+            KindCounts => insert_or_add("kind_counts", columns::KIND_COUNT),
             NewReports => insert("reports", &columns::REPORT),
             Reports => update("reports", columns::REPORT_CHANGE, 2, ""),
-            ReportTimes => {
+            ReportRowTimes => {
                 update("reports", "resource_id uuid, adapter text, last_report_time timestamptz", 2, "")
             }
             References => insert("resource_references", columns::REFERENCE),
@@ -115,7 +125,7 @@ impl TableWrite {
 }
 
 /// The other writes.
-pub(super) mod alone {
+pub(super) mod single {
     use super::super::statements::statements;
     use super::{TableWrite, rows};
 
@@ -129,7 +139,7 @@ pub(super) mod alone {
         delete_status: delete("resource_status", "resource_id"),
         delete_reports: delete("reports", "resource_id"),
         update_resources: TableWrite::Resources.text(),
-        remove_noted_times: format!(
+        remove_report_times: format!(
             "update resource_status s
              set report_times = s.report_times - array(select jsonb_array_elements_text(n.adapters::jsonb))
              from ({}) n where s.resource_id = n.id and s.report_times is not null",
@@ -141,49 +151,49 @@ pub(super) mod alone {
 
 /// Every statement that writes, prepared on one connection.
 pub(super) struct Statements {
-    together: Vec<Together>,
-    pub(super) alone: alone::Statements,
+    combined: Vec<CombinedStatement>,
+    pub(super) single: single::Statements,
 }
 
 /// Writes in one statement. Its first parameters are the new version of the feed, whether to notify other replicas, and the
 /// time of the newest change.
-pub(super) struct Together {
+pub(super) struct CombinedStatement {
     pub(super) writes: &'static [TableWrite],
     pub(super) statement: Statement,
 }
 
 impl Statements {
     pub(super) async fn prepare(client: &Client) -> Result<Self, Failure> {
-        let together = SETS.into_iter().zip(prepare(client, SETS.map(together)).await?);
-        let together = together.map(|(writes, statement)| Together { writes, statement }).collect();
-        Ok(Self { together, alone: alone::Statements::prepare(client).await? })
+        let combined = COMBINATIONS.into_iter().zip(prepare(client, COMBINATIONS.map(combined)).await?);
+        let combined = combined.map(|(writes, statement)| CombinedStatement { writes, statement }).collect();
+        Ok(Self { combined, single: single::Statements::prepare(client).await? })
     }
 
     /// The smallest statement that has all of these writes.
-    pub(super) fn together(&self, needed: &[TableWrite]) -> Result<&Together, Failure> {
-        let fits = |set: &&Together| needed.iter().all(|write| set.writes.contains(write));
+    pub(super) fn combined(&self, needed: &[TableWrite]) -> Result<&CombinedStatement, Failure> {
+        let fits = |set: &&CombinedStatement| needed.iter().all(|write| set.writes.contains(write));
         let none = || Failure::new(FailureKind::Defect, "no statement has all writes of a batch");
-        self.together.iter().find(fits).ok_or_else(none)
+        self.combined.iter().find(fits).ok_or_else(none)
     }
 }
 
 /// One statement that advances the feed, writes, and notifies.
-fn together(writes: &[TableWrite]) -> String {
+fn combined(writes: &[TableWrite]) -> String {
     let mut text = "with advanced as (
              update feed set version = $1::bigint, changed_time = $3::timestamptz where version < $1::bigint
          )"
     .to_owned();
     let mut taken = 3;
-    for (number, write) in ALL.iter().filter(|write| writes.contains(write)).enumerate() {
-        let (shifted, count) = behind(&write.text(), taken);
+    for (number, write) in ALL_WRITES.iter().filter(|write| writes.contains(write)).enumerate() {
+        let (shifted, count) = shift_parameters(&write.text(), taken);
         text.push_str(&format!(", write{number} as ({shifted})"));
         taken += count;
     }
     text + &format!(" select case when $2::boolean then pg_notify('{CHANNEL}', $1::bigint::text) end")
 }
 
-/// A statement with its parameters behind `taken` others, and the number of its own.
-fn behind(text: &str, taken: usize) -> (String, usize) {
+/// A statement whose parameters are shifted by `by`, and their number.
+fn shift_parameters(text: &str, by: usize) -> (String, usize) {
     let mut pieces = text.split('$');
     let mut shifted = pieces.next().unwrap_or_default().to_owned();
     let mut most = 0;
@@ -191,7 +201,7 @@ fn behind(text: &str, taken: usize) -> (String, usize) {
         let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
         let number: usize = piece[..digits].parse().unwrap_or_default();
         most = most.max(number);
-        shifted.push_str(&format!("${}{}", number + taken, &piece[digits..]));
+        shifted.push_str(&format!("${}{}", number + by, &piece[digits..]));
     }
     (shifted, most)
 }
@@ -230,14 +240,14 @@ mod tests {
 
     #[test]
     fn smaller_statements_come_first_and_the_last_has_every_write() {
-        let [.., all] = SETS;
-        assert!(SETS.iter().all(|set| set.iter().all(|write| all.contains(write))));
-        assert!(SETS.is_sorted_by_key(|set| set.len()));
+        let [.., all] = COMBINATIONS;
+        assert!(COMBINATIONS.iter().all(|set| set.iter().all(|write| all.contains(write))));
+        assert!(COMBINATIONS.is_sorted_by_key(|set| set.len()));
     }
 
     #[test]
-    fn parameters_move_behind_those_that_are_taken() {
-        assert_eq!(behind("a $1 b $12::uuid[], $2", 3), ("a $4 b $15::uuid[], $5".to_owned(), 12));
-        assert_eq!(behind("nothing", 3), ("nothing".to_owned(), 0));
+    fn parameters_are_shifted() {
+        assert_eq!(shift_parameters("a $1 b $12::uuid[], $2", 3), ("a $4 b $15::uuid[], $5".to_owned(), 12));
+        assert_eq!(shift_parameters("nothing", 3), ("nothing".to_owned(), 0));
     }
 }
