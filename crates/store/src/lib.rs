@@ -8,13 +8,13 @@
 mod backend;
 mod clock;
 mod codec;
+mod database_health;
 mod failure;
 mod feed;
 mod history;
 mod leases;
 mod maintenance;
 mod metrics;
-mod outage;
 mod per_runtime;
 mod postgres;
 mod read;
@@ -33,10 +33,10 @@ use hyperfleet_core::{
 };
 
 use clock::Clock;
+use database_health::DatabaseHealth;
 use failure::{Failure, FailureKind};
 use feed::{Feed, FeedPage, FeedRow, just_restored};
 use maintenance::pending::{Pending, Stuck};
-use outage::Outage;
 use read::{FeedReader, Reader, on_store};
 use tokio::sync::Semaphore;
 use write::Committer;
@@ -66,7 +66,7 @@ pub struct Store {
     timeout: Duration,
     metrics: Metrics,
     clock: Clock,
-    outage: Outage,
+    health: DatabaseHealth,
     page_token_key: [u8; 64],
     feed: Feed,
     catching_up: Arc<Semaphore>,
@@ -99,19 +99,19 @@ impl Store {
         metrics: Metrics,
     ) -> Result<Self, OpenError> {
         let catalog = rulebook.catalog.clone();
-        let (feed, outage) = (Feed::default(), Outage::default());
+        let (feed, health) = (Feed::default(), DatabaseHealth::default());
         let (reader, committer, clock) = match &options.backend {
             Backend::Sqlite { path } => {
-                let (reader, writer, clock) = sqlite::open(path.as_deref(), options, catalog, &outage)?;
+                let (reader, writer, clock) = sqlite::open(path.as_deref(), options, catalog, &health)?;
                 let committer =
-                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &outage)?;
+                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &health)?;
                 (Reader::Sqlite(Arc::new(reader)), committer, clock)
             }
             Backend::Postgres { .. } => {
                 let (reader, writer, clock) =
-                    postgres::open(options, catalog, &feed, &metrics, &outage).await?;
+                    postgres::open(options, catalog, &feed, &metrics, &health).await?;
                 let committer =
-                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &outage)?;
+                    Committer::start(writer, &rulebook, options.queue_limit, &metrics, &feed, &health)?;
                 (Reader::Postgres(Arc::new(reader)), committer, clock)
             }
         };
@@ -126,7 +126,7 @@ impl Store {
             feed.clone(),
             reader.clone(),
             metrics.clone(),
-            (clock.clone(), outage.clone()),
+            (clock.clone(), health.clone()),
             timeout,
         );
         tokio::spawn(task);
@@ -137,7 +137,7 @@ impl Store {
             timeout,
             metrics,
             clock,
-            outage,
+            health,
             page_token_key,
             feed,
             catching_up,
@@ -314,7 +314,7 @@ impl Store {
         operation: &'static str,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Error> {
-        self.observe(operation, self.timeout, self.outage.or_fail(work)).await
+        self.observe(operation, self.timeout, self.health.or_fail(work)).await
     }
 
     /// Every call of the database passes here: it gets a deadline, a metric and a classified failure.
@@ -332,7 +332,7 @@ impl Store {
         match &result {
             Ok(_) => self.metrics.succeeded(operation, took),
             Err(failure) => {
-                self.outage.note_damage(failure);
+                self.health.note_damage(failure);
                 tracing::debug!(operation, error = failure.chain(), "a store operation failed");
                 self.metrics.failed(operation, failure.error_type(), took);
             }

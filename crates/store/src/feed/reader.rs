@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use hyperfleet_core::FeedPosition;
 
 use super::Feed;
-use crate::{Clock, Failure, FeedReader, Metrics, Outage, Reader};
+use crate::{Clock, DatabaseHealth, Failure, FeedReader, Metrics, Reader};
 
 /// How often to read without an announcement.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -23,7 +23,7 @@ pub(crate) async fn run(
     feed: Feed,
     reader: Reader,
     metrics: Metrics,
-    state: (Clock, Outage),
+    state: (Clock, DatabaseHealth),
     timeout: Duration,
 ) {
     while AssertUnwindSafe(follow(&feed, &reader, &metrics, &state, timeout)).catch_unwind().await.is_err() {
@@ -37,7 +37,7 @@ async fn follow(
     feed: &Feed,
     reader: &Reader,
     metrics: &Metrics,
-    (clock, outage): &(Clock, Outage),
+    (clock, health): &(Clock, DatabaseHealth),
     timeout: Duration,
 ) {
     let mut position = None;
@@ -48,7 +48,7 @@ async fn follow(
         // Announcements up to here are answered by the read that follows.
         let _ = feed.0.wake.notified().now_or_never();
         let is_followed = feed.is_followed();
-        let read = outage.or_fail(read(feed, reader, metrics, clock, position));
+        let read = health.or_fail(read(feed, reader, metrics, clock, position));
         let read = tokio::time::timeout(timeout, read).await;
         let more = match read {
             Ok(Ok((through, more))) => {

@@ -86,7 +86,7 @@ impl Store {
 
     /// Stops all writes because pages of the file are damaged.
     pub fn stop_writes(&self, cause: &str) {
-        self.outage.note_damage(&Failure::new(FailureKind::Damaged, cause));
+        self.health.note_damage(&Failure::new(FailureKind::Damaged, cause));
     }
 
     /// Reads every page of a SQLite file once, so that damage shows before a write comes upon it.
@@ -97,7 +97,7 @@ impl Store {
                 let fault = found.into_iter().flatten().flatten().flatten().find(|line| line != "ok");
                 fault.iter().for_each(|fault| self.stop_writes(fault));
             }
-            Err(failure) => self.outage.note_damage(&failure),
+            Err(failure) => self.health.note_damage(&failure),
         }
     }
 }

@@ -27,7 +27,7 @@ impl Store {
     /// failed, until there is one that succeeds.
     pub async fn ping(&self, timeout: Duration) -> Result<(), Error> {
         let ping = || async {
-            self.outage.check_damage()?;
+            self.health.check_damage()?;
             on_store!(&self.reader, |store| store.ping())
         };
         let (open, in_use) = match &self.reader {
@@ -42,7 +42,7 @@ impl Store {
             answer = self.observe("ping", timeout, ping()).await;
         }
         if let Reader::Postgres(_) = &self.reader {
-            self.outage.set(answer.is_err());
+            self.health.set_unreachable(answer.is_err());
         }
         self.metrics.clock_skew.set(self.clock.skew() as f64 / 1e6);
         answer

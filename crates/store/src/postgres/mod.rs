@@ -39,11 +39,11 @@ use hyperfleet_core::{
 use tokio_postgres::Config;
 
 use crate::clock::{Clock, ticks};
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
 use crate::metrics::Metrics;
-use crate::outage::Outage;
 use crate::{
     CATCHING_UP, FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage,
     Slice, TimelinePage, TimelineQuery,
@@ -79,7 +79,7 @@ pub(crate) async fn open(
     catalog: Arc<Catalog>,
     feed: &Feed,
     metrics: &Metrics,
-    outage: &Outage,
+    database_health: &DatabaseHealth,
 ) -> Result<(Postgres, PostgresWriter, Clock), OpenError> {
     let address = Address::new(options)?;
     let (_, row_security) = migrate::run(&address, options).await?;
@@ -90,11 +90,17 @@ pub(crate) async fn open(
     let (lists, health) = (Lists::new(options.max_connections.max(1), for_lists)?, for_lists(1)?);
     let (feed_connection, catch_up) = (for_feed(1)?, for_feed(CATCHING_UP)?);
     let timeout = options.request_timeout;
-    let points =
-        PointReads::new(address.clone(), catalog.clone(), timeout, outage.clone(), row_security.clone());
+    let points = PointReads::new(
+        address.clone(),
+        catalog.clone(),
+        timeout,
+        database_health.clone(),
+        row_security.clone(),
+    );
     tokio::spawn(listen::run(address.clone(), feed.clone(), metrics.clone()));
     let clock = Clock::of_database();
-    let writer = PostgresWriter::new(address, catalog.clone(), timeout, (clock.clone(), outage.clone()));
+    let writer =
+        PostgresWriter::new(address, catalog.clone(), timeout, (clock.clone(), database_health.clone()));
     let (feed, inspection) = (feed_connection, Arc::new(Inspection::new(options)?));
     let reader = Postgres {
         points,

@@ -15,9 +15,9 @@ use super::history::timeline_statement;
 use super::read::{self, Begin, ListStatement};
 use super::row_security::TenantScope;
 use super::surroundings;
+use crate::database_health::DatabaseHealth;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
-use crate::outage::Outage;
 use crate::search::plans::{Daily, Index, LARGE, SIZE, Spelling, daily, fill};
 use crate::search::{Dialect, Driver, Plan, Value};
 use crate::{Backend, ListQuery, Options, SslMode, Start};
@@ -375,7 +375,10 @@ async fn empty(database: &Database) -> super::Postgres {
         tenants: true,
     };
     let catalog = Arc::new(Catalog::new(Catalog::default_descriptors()).unwrap());
-    super::open(&options, catalog, &Feed::default(), &Metrics::default(), &Outage::default()).await.unwrap().0
+    super::open(&options, catalog, &Feed::default(), &Metrics::default(), &DatabaseHealth::default())
+        .await
+        .unwrap()
+        .0
 }
 
 /// A store with the fleet, and with statistics.

@@ -19,8 +19,8 @@ use super::connect::Address;
 use super::row;
 use super::row_security::{RowSecurity, confined};
 use crate::codec::columns::READ_RESOURCE;
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
-use crate::outage::Outage;
 use crate::per_runtime::PerRuntime;
 
 /// Reads that one query answers.
@@ -53,7 +53,7 @@ struct Source {
     address: Address,
     catalog: Arc<Catalog>,
     timeout: Duration,
-    outage: Outage,
+    health: DatabaseHealth,
     row_security: Option<Arc<RowSecurity>>,
 }
 
@@ -62,11 +62,11 @@ impl PointReads {
         address: Address,
         catalog: Arc<Catalog>,
         timeout: Duration,
-        outage: Outage,
+        health: DatabaseHealth,
         row_security: Option<Arc<RowSecurity>>,
     ) -> Self {
         Self {
-            source: Source { address, catalog, timeout, outage, row_security },
+            source: Source { address, catalog, timeout, health, row_security },
             queues: PerRuntime::default(),
         }
     }
@@ -145,8 +145,8 @@ impl Connection {
         for read in &reads {
             asked.entry(read.tenant.clone()).or_default().push(read.id.uuid());
         }
-        let (timeout, outage) = (self.source.timeout, self.source.outage.clone());
-        let found = tokio::time::timeout(timeout, outage.or_fail(self.load(&asked))).await;
+        let (timeout, health) = (self.source.timeout, self.source.health.clone());
+        let found = tokio::time::timeout(timeout, health.or_fail(self.load(&asked))).await;
         let found =
             found.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the read took too long")));
         for Read { tenant, id, reply } in reads {

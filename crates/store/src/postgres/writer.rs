@@ -17,8 +17,8 @@ use super::notify::NotifyPacer;
 use super::session::{IDLE_TIMEOUT, MAX_IDLE_TIMEOUT, Session};
 use super::{load, persist};
 use crate::clock::{Clock, ticks};
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
-use crate::outage::Outage;
 use crate::write::{DecidedBatch, Writer};
 
 /// The longest time that a notification by itself may delay the next batch.
@@ -29,7 +29,7 @@ pub(crate) struct PostgresWriter {
     catalog: Arc<Catalog>,
     timeout: Duration,
     clock: Clock,
-    outage: Outage,
+    health: DatabaseHealth,
     session: Option<Session>,
     /// How long the next transaction may be idle, if the last one was for too long.
     idle_timeout: Option<Duration>,
@@ -41,10 +41,10 @@ impl PostgresWriter {
         address: Address,
         catalog: Arc<Catalog>,
         timeout: Duration,
-        (clock, outage): (Clock, Outage),
+        (clock, health): (Clock, DatabaseHealth),
     ) -> Self {
         let pacer = NotifyPacer::new(Instant::now());
-        Self { address, catalog, timeout, clock, outage, session: None, idle_timeout: None, pacer }
+        Self { address, catalog, timeout, clock, health, session: None, idle_timeout: None, pacer }
     }
 
     /// Locks the feed and loads. The session is taken out, so that it is dropped with its transaction on any failure.
@@ -125,8 +125,8 @@ impl Writer for PostgresWriter {
         plan: &LoadPlan,
         decide: impl FnOnce(WorkingSet, Timestamp) -> DecidedBatch + Send,
     ) -> Result<DecidedBatch, Failure> {
-        let outage = self.outage.clone();
-        let result = tokio::time::timeout(self.timeout, outage.or_fail(self.transact(plan, decide))).await;
+        let health = self.health.clone();
+        let result = tokio::time::timeout(self.timeout, health.or_fail(self.transact(plan, decide))).await;
         result.unwrap_or_else(|_| Err(Failure::new(FailureKind::Timeout, "the commit took too long")))
     }
 
@@ -219,9 +219,9 @@ mod tests {
             tenancy: false,
             base: "",
         };
-        let (feed, metrics, outage) = (Feed::default(), Metrics::default(), Outage::default());
+        let (feed, metrics, health) = (Feed::default(), Metrics::default(), DatabaseHealth::default());
         let opened =
-            crate::postgres::open(&options, rulebook.catalog.clone(), &feed, &metrics, &outage).await;
+            crate::postgres::open(&options, rulebook.catalog.clone(), &feed, &metrics, &health).await;
         let mut writer = opened.unwrap().1;
         let command = creation();
         let plan = LoadPlan::of(&rulebook, [&command]);

@@ -39,10 +39,10 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
 use crate::clock::Clock;
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
-use crate::outage::Outage;
 use crate::read::FeedReader;
 use crate::{
     LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice, TimelinePage,
@@ -76,7 +76,7 @@ pub(crate) struct Sqlite {
     catalog: Arc<Catalog>,
     clock: Clock,
     timeout: Duration,
-    outage: Outage,
+    health: DatabaseHealth,
 }
 
 /// Where the database is.
@@ -160,7 +160,7 @@ pub(crate) fn open(
     path: Option<&Path>,
     options: &Options,
     catalog: Arc<Catalog>,
-    outage: &Outage,
+    health: &DatabaseHealth,
 ) -> Result<(Sqlite, SqliteWriter, Clock), OpenError> {
     let location = Location::new(path);
     let fail = |error: rusqlite::Error| cannot_open(path, &error);
@@ -171,8 +171,8 @@ pub(crate) fn open(
     let permits = Arc::new(Semaphore::new(SCANS));
     let clock = Clock::of_machine(read::changed_time(&connection).map_err(fail)?);
     let writer = SqliteWriter::new(connection, catalog.clone(), clock.clone());
-    let (timeout, outage) = (options.request_timeout, outage.clone());
-    let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout, outage };
+    let (timeout, health) = (options.request_timeout, health.clone());
+    let reader = Sqlite { location, points, scans, permits, catalog, clock: clock.clone(), timeout, health };
     Ok((reader, writer, clock))
 }
 
@@ -247,7 +247,7 @@ impl Sqlite {
         self: &Arc<Self>,
         write: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
-        self.outage.check_damage()?;
+        self.health.check_damage()?;
         let location = self.location.clone();
         blocking(move || write(&location.connect()?)).await
     }

@@ -15,11 +15,11 @@ use tokio::sync::mpsc;
 
 use super::batch::{Batch, CommandResult, Job, late};
 use super::{DecidedBatch, Writer};
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, just_restored};
 use crate::maintenance::migrations::OpenError;
 use crate::metrics::Metrics;
-use crate::outage::Outage;
 
 /// The most commands of one commit. Larger batches gain nothing and make every caller wait.
 const MAX_BATCH: usize = 256;
@@ -32,7 +32,7 @@ const MAX_ATTEMPTS: usize = 3;
 pub(crate) struct Committer {
     queue: mpsc::Sender<Job>,
     metrics: Metrics,
-    outage: Outage,
+    health: DatabaseHealth,
 }
 
 impl Committer {
@@ -45,21 +45,21 @@ impl Committer {
         queue_limit: usize,
         metrics: &Metrics,
         feed: &Feed,
-        outage: &Outage,
+        health: &DatabaseHealth,
     ) -> Result<Self, OpenError> {
         let fail = |error: std::io::Error| OpenError::new(format!("cannot start the committer: {error}"));
         let (queue, jobs) = mpsc::channel(queue_limit.max(1));
         let (rulebook, metrics, feed) = (rulebook.clone(), metrics.clone(), feed.clone());
-        let task = Task { writer, rulebook, jobs, metrics: metrics.clone(), feed, outage: outage.clone() };
+        let task = Task { writer, rulebook, jobs, metrics: metrics.clone(), feed, health: health.clone() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(fail)?;
         let run = move || runtime.block_on(supervise(task));
         std::thread::Builder::new().name("committer".to_owned()).spawn(run).map_err(fail)?;
-        Ok(Self { queue, metrics, outage: outage.clone() })
+        Ok(Self { queue, metrics, health: health.clone() })
     }
 
     /// Submits a command and waits for its answer.
     pub(crate) async fn execute(&self, command: Command, timeout: Duration) -> CommandResult {
-        self.outage.check_damage().map_err(Failure::into_error)?;
+        self.health.check_damage().map_err(Failure::into_error)?;
         let (job, answer) = Job::new(command, timeout);
         // Counted before it is queued, because the committer may take it before this task goes on.
         self.metrics.queue_length.inc();
@@ -71,7 +71,7 @@ impl Committer {
             };
             return Err(Error::new(ErrorKind::Overloaded, detail));
         }
-        match tokio::time::timeout(timeout, self.outage.or_fail(async { Ok(answer.await) })).await {
+        match tokio::time::timeout(timeout, self.health.or_fail(async { Ok(answer.await) })).await {
             Ok(Ok(answer)) => answer.unwrap_or_else(|closed| Err(Error::internal(closed))),
             Ok(Err(failure)) => Err(failure.into_error()),
             Err(_) => Err(late().into_error()),
@@ -85,7 +85,7 @@ struct Task<W> {
     jobs: mpsc::Receiver<Job>,
     metrics: Metrics,
     feed: Feed,
-    outage: Outage,
+    health: DatabaseHealth,
 }
 
 /// Runs the task for as long as anyone may submit commands. The callers of a batch that panicked are answered when the
@@ -186,7 +186,7 @@ impl<W: Writer> Task<W> {
                 Ok(answers)
             }
             Err(failure) => {
-                self.outage.note_damage(&failure);
+                self.health.note_damage(&failure);
                 self.metrics.failed("commit", failure.error_type(), took);
                 Err(failure)
             }

@@ -15,10 +15,10 @@ use tokio::sync::oneshot;
 
 use super::batch::{Batch, Job};
 use super::{CommandResult, Committer, DecidedBatch, Writer};
+use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
-use crate::outage::Outage;
 
 /// Met only when something is broken.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -108,7 +108,7 @@ impl Stage {
             64,
             &Metrics::default(),
             &Feed::default(),
-            &Outage::default(),
+            &DatabaseHealth::default(),
         )
         .unwrap();
         Self { committer, gate, sizes, notified }

@@ -1,7 +1,7 @@
-//! Whether the database is out of reach, as the pings find. A connection that was cut off reports nothing for a long time, so
-//! what waits for the database fails once a ping has failed.
+//! The health of the database: whether it is out of reach, as the pings find, and whether its pages are damaged.
 //!
-//! Damaged pages of a SQLite file are an outage of writes that lasts: nothing is written any more, lest the damage spread.
+//! A connection that was cut off reports nothing for a long time, so what waits for the database fails once a ping has
+//! failed. Once pages of a SQLite file are damaged, nothing is written any more, so that the damage cannot spread.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,15 +11,15 @@ use crate::failure::{Failure, FailureKind};
 
 /// Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Outage {
-    begun: Arc<watch::Sender<bool>>,
+pub(crate) struct DatabaseHealth {
+    unreachable: Arc<watch::Sender<bool>>,
     damage: Arc<OnceLock<Failure>>,
 }
 
-impl Outage {
+impl DatabaseHealth {
     /// Sets whether the database is out of reach.
-    pub(crate) fn set(&self, begun: bool) {
-        self.begun.send_if_modified(|known| std::mem::replace(known, begun) != begun);
+    pub(crate) fn set_unreachable(&self, unreachable: bool) {
+        self.unreachable.send_if_modified(|known| std::mem::replace(known, unreachable) != unreachable);
     }
 
     /// Remembers a failure that shows damage.
@@ -42,13 +42,13 @@ impl Outage {
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        let mut begun = self.begun.subscribe();
-        if !*begun.borrow_and_update() {
+        let mut unreachable = self.unreachable.subscribe();
+        if !*unreachable.borrow_and_update() {
             tokio::select! {
-                // What is done is done.
+                // A result that is ready is returned.
                 biased;
                 result = work => return result,
-                _ = begun.wait_for(|begun| *begun) => {}
+                _ = unreachable.wait_for(|unreachable| *unreachable) => {}
             }
         }
         Err(Failure::new(FailureKind::Unavailable, "the database did not answer a ping"))
@@ -65,14 +65,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_the_database_fails_when_an_outage_begins_and_what_is_done_does_not() {
-        let outage = Outage::default();
-        assert_eq!(outage.or_fail(async { Ok(1) }).await.unwrap(), 1);
-        let mut waiting = pin!(outage.or_fail(std::future::pending::<Result<(), Failure>>()));
+        let health = DatabaseHealth::default();
+        assert_eq!(health.or_fail(async { Ok(1) }).await.unwrap(), 1);
+        let mut waiting = pin!(health.or_fail(std::future::pending::<Result<(), Failure>>()));
         assert!(poll!(&mut waiting).is_pending());
-        outage.set(true);
+        health.set_unreachable(true);
         assert_eq!(waiting.await.unwrap_err().kind, FailureKind::Unavailable);
-        assert!(outage.or_fail(async { Ok(2) }).await.is_err(), "nothing begins during an outage");
-        outage.set(false);
-        assert_eq!(outage.or_fail(async { Ok(3) }).await.unwrap(), 3);
+        assert!(health.or_fail(async { Ok(2) }).await.is_err(), "nothing begins during an outage");
+        health.set_unreachable(false);
+        assert_eq!(health.or_fail(async { Ok(3) }).await.unwrap(), 3);
     }
 }
