@@ -19,7 +19,7 @@ pub(crate) struct Surroundings<'a> {
     /// Its reports by adapter, as far as they can be read.
     pub(crate) reports: Vec<(String, Result<StoredReport, String>)>,
     /// The settings by which its conditions were computed.
-    pub(crate) basis: Option<&'a str>,
+    pub(crate) settings: Option<&'a str>,
     /// The present of the database.
     pub(crate) now: Timestamp,
 }
@@ -113,7 +113,7 @@ pub(crate) fn check_resource(
         set.load_summary(id, summary);
     }
     let entity = rulebook.catalog.get(&resource.kind)?;
-    if around.basis != Some(&*rulebook.basis(entity)) {
+    if around.settings != Some(&*rulebook.condition_settings(entity)) {
         return Some(format!(
             "conditions of {}: this configuration computes others than were stored, or they are being computed anew",
             resource.kind

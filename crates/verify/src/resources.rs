@@ -34,16 +34,16 @@ impl Run<'_> {
     async fn batch(&mut self, ids: &[String]) -> Result<(), VerifyError> {
         let statements = [
             self.dialect.now(),
-            sql::BASES.to_owned(),
+            sql::SETTINGS.to_owned(),
             sql::resources(self.dialect, ids),
             sql::reports(self.dialect, ids),
             sql::child_counts(ids),
             sql::references(ids),
         ];
         let read = self.read("rows", "resources", statements).await?;
-        let Some([now, bases, resources, reports, children, links]) = read else { return Ok(()) };
+        let Some([now, settings, resources, reports, children, links]) = read else { return Ok(()) };
         let now = present(now);
-        let bases: BTreeMap<String, String> = bases.into_iter().map(Cells::of).map(pair).collect();
+        let settings: BTreeMap<String, String> = settings.into_iter().map(Cells::of).map(pair).collect();
         let mut set = WorkingSet::new(FeedPosition::default());
         for mut cells in children.into_iter().map(Cells::of) {
             if let Some(owner) = ResourceId::parse(&cells.or_empty()) {
@@ -87,7 +87,7 @@ impl Run<'_> {
             let around = Surroundings {
                 links: links_of.remove(&printed).unwrap_or_default(),
                 reports: reports_of.remove(&printed).unwrap_or_default(),
-                basis: bases.get(&*resource.kind).map(String::as_str),
+                settings: settings.get(&*resource.kind).map(String::as_str),
                 now,
             };
             let skipped = check_resource(self.rulebook, &mut set, stored, around, self.findings());

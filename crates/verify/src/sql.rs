@@ -15,7 +15,7 @@ const REPORT_SIZE: &str = "coalesce(bytes, length(body))";
 pub(crate) const BOUNDS: &str = "select pruned_version, version from history, feed";
 
 /// The settings by which conditions were computed.
-pub(crate) const BASES: &str = "select kind, basis from aggregations";
+pub(crate) const SETTINGS: &str = "select kind, settings from aggregations";
 
 /// The SQL of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -71,7 +71,7 @@ impl Rulebook {
     }
 
     /// A text that changes whenever the configuration computes the conditions of a kind differently.
-    pub fn basis(&self, entity: &Entity) -> String {
+    pub fn condition_settings(&self, entity: &Entity) -> String {
         let mappings: Vec<String> = entity.mappings.iter().map(crate::Mapping::source).collect();
         serde_json::json!({
             "required_adapters": entity.required_adapters,

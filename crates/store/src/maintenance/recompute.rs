@@ -34,15 +34,15 @@ impl Store {
     pub async fn recompute_conditions(&self) {
         let mut later = Vec::new();
         for entity in self.rulebook.catalog.kinds() {
-            let basis = self.rulebook.basis(entity);
-            match self.until_done(|| self.basis(&entity.kind)).await {
-                Some((known, None)) if known == basis => {}
-                Some((known, Some(due))) if known == basis => later.push((due, entity)),
+            let settings = self.rulebook.condition_settings(entity);
+            match self.until_done(|| self.stored_settings(&entity.kind)).await {
+                Some((stored, None)) if stored == settings => {}
+                Some((stored, Some(due))) if stored == settings => later.push((due, entity)),
                 _ => {
-                    self.until_done(|| self.set_basis(&entity.kind, UNFINISHED, None)).await;
+                    self.until_done(|| self.store_settings(&entity.kind, UNFINISHED, None)).await;
                     let recomputed = self.recompute_kind(entity).await;
                     let due = (recomputed > 0).then(|| self.after(RECHECK_AFTER));
-                    self.until_done(|| self.set_basis(&entity.kind, &basis, due)).await;
+                    self.until_done(|| self.store_settings(&entity.kind, &settings, due)).await;
                     later.extend(due.map(|due| (due, entity)));
                 }
             }
@@ -51,8 +51,8 @@ impl Store {
             let wait = due.micros().saturating_sub(self.clock.now().micros());
             tokio::time::sleep(Duration::from_micros(u64::try_from(wait).unwrap_or_default())).await;
             self.recompute_kind(entity).await;
-            let basis = self.rulebook.basis(entity);
-            self.until_done(|| self.set_basis(&entity.kind, &basis, None)).await;
+            let settings = self.rulebook.condition_settings(entity);
+            self.until_done(|| self.store_settings(&entity.kind, &settings, None)).await;
         }
     }
 
@@ -115,13 +115,18 @@ impl Store {
         }
     }
 
-    async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Error> {
-        self.call("recompute", async { on_store!(&self.reader, |store| store.basis(kind)) }).await
+    async fn stored_settings(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Error> {
+        self.call("recompute", async { on_store!(&self.reader, |store| store.stored_settings(kind)) }).await
     }
 
-    async fn set_basis(&self, kind: &str, basis: &str, recheck_time: Option<Timestamp>) -> Result<(), Error> {
+    async fn store_settings(
+        &self,
+        kind: &str,
+        settings: &str,
+        recheck_time: Option<Timestamp>,
+    ) -> Result<(), Error> {
         self.call("recompute", async {
-            on_store!(&self.reader, |store| store.set_basis(kind, basis, recheck_time))
+            on_store!(&self.reader, |store| store.store_settings(kind, settings, recheck_time))
         })
         .await
     }

@@ -361,17 +361,20 @@ impl Postgres {
         on_connection!(self.lists, |client| read::pending(client, stuck_before))
     }
 
-    pub(crate) async fn basis(&self, kind: &str) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
-        on_connection!(self.lists, |client| read::basis(client, kind))
-    }
-
-    pub(crate) async fn set_basis(
+    pub(crate) async fn stored_settings(
         &self,
         kind: &str,
-        basis: &str,
+    ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
+        on_connection!(self.lists, |client| read::stored_settings(client, kind))
+    }
+
+    pub(crate) async fn store_settings(
+        &self,
+        kind: &str,
+        settings: &str,
         recheck_time: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        on_connection!(self.lists, |client| read::set_basis(client, kind, basis, recheck_time))
+        on_connection!(self.lists, |client| read::store_settings(client, kind, settings, recheck_time))
     }
 
     pub(crate) async fn ids_of_kind(

@@ -247,30 +247,30 @@ pub(super) async fn pending(
 }
 
 /// The settings by which the conditions of a kind were computed, and when to check them again.
-pub(super) async fn basis(
+pub(super) async fn stored_settings(
     client: &deadpool_postgres::Client,
     kind: &str,
 ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
     let row =
-        client.query_opt("select basis, recheck_time from aggregations where kind = $1", &[&kind]).await?;
+        client.query_opt("select settings, recheck_time from aggregations where kind = $1", &[&kind]).await?;
     let Some(row) = row else { return Ok(None) };
     let recheck_time: Option<DateTime<Utc>> = row.try_get("recheck_time")?;
-    Ok(Some((row.try_get("basis")?, recheck_time.map(Timestamp::from))))
+    Ok(Some((row.try_get("settings")?, recheck_time.map(Timestamp::from))))
 }
 
 /// Stores these settings.
-pub(super) async fn set_basis(
+pub(super) async fn store_settings(
     client: &deadpool_postgres::Client,
     kind: &str,
-    basis: &str,
+    settings: &str,
     recheck_time: Option<Timestamp>,
 ) -> Result<(), Failure> {
     client
         .execute(
-            "insert into aggregations (kind, basis, recheck_time) values ($1, $2, $3)
+            "insert into aggregations (kind, settings, recheck_time) values ($1, $2, $3)
              on conflict (kind) do update
-             set basis = excluded.basis, recheck_time = excluded.recheck_time",
-            &[&kind, &basis, &recheck_time.map(Timestamp::utc)],
+             set settings = excluded.settings, recheck_time = excluded.recheck_time",
+            &[&kind, &settings, &recheck_time.map(Timestamp::utc)],
         )
         .await?;
     Ok(())

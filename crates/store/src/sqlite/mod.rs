@@ -375,22 +375,22 @@ impl Sqlite {
         self.short_read(move |reader| read::pending(reader, stuck_before)).await
     }
 
-    pub(crate) async fn basis(
+    pub(crate) async fn stored_settings(
         self: &Arc<Self>,
         kind: &str,
     ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
         let kind = kind.to_owned();
-        self.short_read(move |reader| read::basis(reader, &kind)).await
+        self.short_read(move |reader| read::stored_settings(reader, &kind)).await
     }
 
-    pub(crate) async fn set_basis(
+    pub(crate) async fn store_settings(
         self: &Arc<Self>,
         kind: &str,
-        basis: &str,
+        settings: &str,
         recheck_time: Option<Timestamp>,
     ) -> Result<(), Failure> {
-        let (kind, basis) = (kind.to_owned(), basis.to_owned());
-        self.write(move |connection| read::set_basis(connection, &kind, &basis, recheck_time)).await
+        let (kind, settings) = (kind.to_owned(), settings.to_owned());
+        self.write(move |connection| read::store_settings(connection, &kind, &settings, recheck_time)).await
     }
 
     pub(crate) async fn ids_of_kind(

@@ -216,29 +216,29 @@ pub(super) fn changed_time(connection: &Connection) -> Result<Option<Timestamp>,
 }
 
 /// The settings by which the conditions of a kind were computed, and when to check them again.
-pub(super) fn basis(
+pub(super) fn stored_settings(
     connection: &Connection,
     kind: &str,
 ) -> Result<Option<(String, Option<Timestamp>)>, Failure> {
     let mut statement =
-        connection.prepare_cached("select basis, recheck_time from aggregations where kind = ?1")?;
+        connection.prepare_cached("select settings, recheck_time from aggregations where kind = ?1")?;
     let found = statement.query_row([kind], |row| {
-        Ok((row.get("basis")?, row.get::<_, Option<i64>>("recheck_time")?.map(Timestamp::from_micros)))
+        Ok((row.get("settings")?, row.get::<_, Option<i64>>("recheck_time")?.map(Timestamp::from_micros)))
     });
     Ok(found.optional()?)
 }
 
 /// Stores these settings.
-pub(super) fn set_basis(
+pub(super) fn store_settings(
     connection: &Connection,
     kind: &str,
-    basis: &str,
+    settings: &str,
     recheck_time: Option<Timestamp>,
 ) -> Result<(), Failure> {
     connection.execute(
-        "insert into aggregations (kind, basis, recheck_time) values (?1, ?2, ?3)
-         on conflict (kind) do update set basis = excluded.basis, recheck_time = excluded.recheck_time",
-        (kind, basis, recheck_time.map(Timestamp::micros)),
+        "insert into aggregations (kind, settings, recheck_time) values (?1, ?2, ?3)
+         on conflict (kind) do update set settings = excluded.settings, recheck_time = excluded.recheck_time",
+        (kind, settings, recheck_time.map(Timestamp::micros)),
     )?;
     Ok(())
 }

@@ -205,12 +205,17 @@ fn unknown_ids_are_skipped() {
 }
 
 #[test]
-fn the_basis_differs_exactly_when_conditions_could() {
-    let basis = |rulebook: &Rulebook| rulebook.basis(rulebook.catalog.get("Cluster").unwrap());
+fn the_condition_settings_differ_exactly_when_conditions_could() {
+    let settings =
+        |rulebook: &Rulebook| rulebook.condition_settings(rulebook.catalog.get("Cluster").unwrap());
     let one = rulebook(&kinds(&["dns", "cert"], &["a"]));
-    assert_eq!(basis(&one), basis(&rulebook(&kinds(&["dns", "cert"], &["b"]))), "another kind's adapters");
-    assert_ne!(basis(&one), basis(&rulebook(&kinds(&["cert", "dns"], &["a"]))), "the order shows");
-    assert_ne!(basis(&one), basis(&rulebook(&kinds(&["dns"], &["a"]))));
+    assert_eq!(
+        settings(&one),
+        settings(&rulebook(&kinds(&["dns", "cert"], &["b"]))),
+        "another kind's adapters"
+    );
+    assert_ne!(settings(&one), settings(&rulebook(&kinds(&["cert", "dns"], &["a"]))), "the order shows");
+    assert_ne!(settings(&one), settings(&rulebook(&kinds(&["dns"], &["a"]))));
     let mut mapped = kinds(&["dns", "cert"], &["a"]);
     let rule = |status: &str| {
         json!([{
@@ -221,12 +226,12 @@ fn the_basis_differs_exactly_when_conditions_could() {
     };
     let mut by_rule = |status: &str| {
         mapped[0].conditions = serde_json::from_value(rule(status)).unwrap();
-        basis(&rulebook(&mapped))
+        settings(&rulebook(&mapped))
     };
-    assert_ne!(basis(&one), by_rule("'True'"));
+    assert_ne!(settings(&one), by_rule("'True'"));
     assert_ne!(by_rule("'True'"), by_rule("'False'"));
     assert_ne!(
-        basis(&one),
-        basis(&Rulebook { legacy_conditions: true, ..rulebook(&kinds(&["dns", "cert"], &["a"])) })
+        settings(&one),
+        settings(&Rulebook { legacy_conditions: true, ..rulebook(&kinds(&["dns", "cert"], &["a"])) })
     );
 }

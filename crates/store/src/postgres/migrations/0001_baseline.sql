@@ -153,7 +153,7 @@ create table facet_counts (
 -- update replicas with the settings of before may still write.
 create table aggregations (
     kind text collate "C" primary key,
-    basis text not null,
+    settings text not null,
     recheck_time timestamptz
 );
 

@@ -135,7 +135,7 @@ create table facet_counts (
 
 create table aggregations (
     kind text primary key not null,
-    basis text not null,
+    settings text not null,
     recheck_time integer
 );
 
