@@ -23,19 +23,19 @@ pub(crate) async fn explain(
     query::none(raw.as_deref(), app.contract())?;
     let scope = caller.scope();
     let found = match ResourceId::parse(path.id()) {
-        Some(id) => app.store.surroundings(scope, id).await?,
+        Some(id) => app.store.related_resources(scope, id).await?,
         None => None,
     };
-    let found = found.filter(|around| path.names(&around.resource));
+    let found = found.filter(|related| path.names(&related.resource));
     if scope.rights().is_some() {
         owner(&app, &path, scope).await?;
     }
-    let Some(around) = found else { return Err(not_there(&app, &path, scope).await.into()) };
+    let Some(related) = found else { return Err(not_there(&app, &path, scope).await.into()) };
     let explanation =
-        explain_resource(app.rulebook.view(), request, &around, app.store.now(), app.stuck_after)?;
+        explain_resource(app.rulebook.view(), request, &related, app.store.now(), app.stuck_after)?;
     let body = serde_json::to_vec(&explanation).map_err(Error::internal)?;
     let mut response = json(StatusCode::OK, body);
-    response.extensions_mut().insert(ResourceKey::of(&around.resource));
+    response.extensions_mut().insert(ResourceKey::of(&related.resource));
     Ok(response)
 }
 

@@ -13,9 +13,9 @@ use crate::stored::{Cells, StoredReport, StoredResource};
 const TOLERANCE: i64 = 300_000_000;
 
 /// What is stored about a resource in other tables.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ExpectedState<'a> {
     /// The rows of its references: type and target.
-    pub(crate) links: BTreeSet<(String, String)>,
+    pub(crate) references: BTreeSet<(String, String)>,
     /// Its reports by adapter, as far as they can be read.
     pub(crate) reports: Vec<(String, Result<StoredReport, String>)>,
     /// The settings by which its conditions were computed.
@@ -47,7 +47,7 @@ pub(crate) fn check_resource(
     rulebook: &Rulebook,
     set: &mut WorkingSet,
     stored: StoredResource,
-    around: Surroundings<'_>,
+    expected_state: ExpectedState<'_>,
     findings: &mut Findings,
 ) -> Option<String> {
     let StoredResource { resource, owner, updated_after, report_times, .. } = stored;
@@ -62,9 +62,9 @@ pub(crate) fn check_resource(
             name(owner),
         );
     }
-    check_links(&resource, &around.links, findings);
+    check_references(&resource, &expected_state.references, findings);
     for (column, time) in [("created_time", resource.created.at), ("updated_time", resource.updated.at)] {
-        check_time(findings, "resources", id, (column, time), around.now);
+        check_time(findings, "resources", id, (column, time), expected_state.now);
     }
     let Ok(conditions) = Condition::parse_all(resource.conditions.as_str()) else {
         findings.note("rows", "resource_status", &id, "readable", "conditions that are none");
@@ -72,7 +72,7 @@ pub(crate) fn check_resource(
     };
     let times = conditions.iter().flat_map(|c| [c.created_time, c.last_updated_time, c.last_transition_time]);
     if let Some(latest) = times.chain(resource.pending_since).max() {
-        check_time(findings, "resource_status", id, ("conditions", latest), around.now);
+        check_time(findings, "resource_status", id, ("conditions", latest), expected_state.now);
     }
     let computed = updated_after_of(&resource).ok().flatten();
     if computed != updated_after {
@@ -82,9 +82,10 @@ pub(crate) fn check_resource(
     }
 
     let reads = rulebook.catalog.reads_reports(&resource.kind);
-    let size: i64 = around.reports.iter().flat_map(|(_, report)| report).map(StoredReport::size).sum();
+    let size: i64 =
+        expected_state.reports.iter().flat_map(|(_, report)| report).map(StoredReport::size).sum();
     let mut is_complete = true;
-    for (adapter, report) in around.reports {
+    for (adapter, report) in expected_state.reports {
         let place = format!("{id} {adapter}");
         let StoredReport { mut report, mut summary, bytes, .. } = match report {
             Ok(stored) => stored,
@@ -103,7 +104,7 @@ pub(crate) fn check_resource(
         }
         let kept = report_times.get(&adapter).map(|time| Timestamp::from_micros(*time));
         summary.time = kept.map_or(summary.time, |kept| kept.max(summary.time));
-        check_time(findings, "reports", &place, ("last_report_time", summary.time), around.now);
+        check_time(findings, "reports", &place, ("last_report_time", summary.time), expected_state.now);
         report.last_report_time = summary.time;
         if reads && size <= rulebook.report_limits.bytes as i64 {
             set.load_report(id, report);
@@ -113,7 +114,7 @@ pub(crate) fn check_resource(
         set.load_summary(id, summary);
     }
     let entity = rulebook.catalog.get(&resource.kind)?;
-    if around.settings != Some(&*rulebook.condition_settings(entity)) {
+    if expected_state.settings != Some(&*rulebook.condition_settings(entity)) {
         return Some(format!(
             "conditions of {}: this configuration computes others than were stored, or they are being computed anew",
             resource.kind
@@ -140,7 +141,7 @@ fn said(summary: &ReportSummary) -> String {
 }
 
 /// The references of a resource and their rows.
-fn check_links(resource: &Resource, found: &BTreeSet<(String, String)>, findings: &mut Findings) {
+fn check_references(resource: &Resource, found: &BTreeSet<(String, String)>, findings: &mut Findings) {
     let id = resource.id;
     let references = match resource.references.parse::<References>() {
         Ok(references) => references,

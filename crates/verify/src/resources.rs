@@ -6,7 +6,7 @@ use hyperfleet_core::rules::WorkingSet;
 use hyperfleet_core::{FeedPosition, ResourceId};
 use hyperfleet_store::{TextRow, facets_of};
 
-use crate::resource::{Surroundings, check_resource, present};
+use crate::resource::{ExpectedState, check_resource, present};
 use crate::sql::ExpectedFacet;
 use crate::stored::{Cells, StoredReport, StoredResource};
 use crate::{Run, VerifyError, sql};
@@ -41,7 +41,7 @@ impl Run<'_> {
             sql::references(ids),
         ];
         let read = self.read("rows", "resources", statements).await?;
-        let Some([now, settings, resources, reports, children, links]) = read else { return Ok(()) };
+        let Some([now, settings, resources, reports, children, references]) = read else { return Ok(()) };
         let now = present(now);
         let settings: BTreeMap<String, String> = settings.into_iter().map(Cells::of).map(pair).collect();
         let mut set = WorkingSet::new(FeedPosition::default());
@@ -50,9 +50,9 @@ impl Run<'_> {
                 set.load_child_count(owner, cells.or_empty().into(), cells.number().unwrap_or(0) as usize);
             }
         }
-        let mut links_of: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
-        for mut cells in links.into_iter().map(Cells::of) {
-            links_of.entry(cells.or_empty()).or_default().insert(pair(cells));
+        let mut references_of: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+        for mut cells in references.into_iter().map(Cells::of) {
+            references_of.entry(cells.or_empty()).or_default().insert(pair(cells));
         }
         *self.verification.rows.entry("reports").or_default() += reports.len() as u64;
         let mut reports_of: BTreeMap<String, Vec<ReadReport>> = BTreeMap::new();
@@ -84,13 +84,13 @@ impl Run<'_> {
                 })),
                 Err(cause) => self.findings().note("rows", "resources", &printed, "readable labels", cause),
             }
-            let around = Surroundings {
-                links: links_of.remove(&printed).unwrap_or_default(),
+            let expected_state = ExpectedState {
+                references: references_of.remove(&printed).unwrap_or_default(),
                 reports: reports_of.remove(&printed).unwrap_or_default(),
                 settings: settings.get(&*resource.kind).map(String::as_str),
                 now,
             };
-            let skipped = check_resource(self.rulebook, &mut set, stored, around, self.findings());
+            let skipped = check_resource(self.rulebook, &mut set, stored, expected_state, self.findings());
             self.verification.skipped.extend(skipped);
         }
         self.missing_facets(&expected).await

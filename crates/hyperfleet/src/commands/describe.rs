@@ -57,7 +57,7 @@ impl Describe {
         let reports: Page<AdapterReport> = session.pages(statuses, None).await?;
         let explanation: Explanation = session.fetch(explain).await?.json()?;
         let entries: Page<TimelineEntry> = Page::read(&session.fetch(history).await?)?;
-        let owners = Owners::around(session, &resource, &advice::ids(&explanation)).await?;
+        let owners = Owners::of_related(session, &resource, &advice::ids(&explanation)).await?;
         let now = Timestamp::now();
         let mut page = String::new();
         page.push_str(&head(&resource, &owners, &explanation, now));

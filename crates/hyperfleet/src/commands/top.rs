@@ -180,13 +180,13 @@ async fn live(session: &Session, mut watch: Watch, mut model: Model) -> Result<E
                     Some((model, then)) => model.view(&controls.options, *then),
                     None => model.view(&controls.options, Timestamp::now()),
                 };
-                let around = screen::Around {
+                let context = screen::ScreenContext {
                     server: &server,
                     trouble: watch.trouble().map(|error| error.to_string()),
                     colours: output::data_colours(),
                 };
-                controls.fit(view.rows.len(), screen::rows(size, &view, &around));
-                terminal.0.draw(|frame| screen::draw(frame, &view, &controls, &around)).map_err(Failure::new)?;
+                controls.fit(view.rows.len(), screen::rows(size, &view, &context));
+                terminal.0.draw(|frame| screen::draw(frame, &view, &controls, &context)).map_err(Failure::new)?;
                 // Drawing takes at most a quarter of the time; events get the rest.
                 frames.reset_after(FRAME.max(begun.elapsed() * 4));
             }

@@ -54,7 +54,7 @@ impl Why {
             paint(&clean(&explanation.phase), tone, colours),
             clean(&explanation.summary)
         );
-        let owners = Owners::around(session, &found.resource, &advice::ids(&explanation)).await?;
+        let owners = Owners::of_related(session, &found.resource, &advice::ids(&explanation)).await?;
         let advice = Advice::new(session.kinds().await?, &owners, &found.resource, &self.target.words);
         output::data(&format!("{head}{}", blockers(&explanation, &advice, Timestamp::now())));
         Ok(ExitCode::SUCCESS)

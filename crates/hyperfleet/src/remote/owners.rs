@@ -28,7 +28,7 @@ impl Owners {
 
     /// The owners of a resource, the targets of its references, and others by their ids, each with all of its owners. A
     /// resource that the caller may not read has no name here.
-    pub(crate) async fn around(
+    pub(crate) async fn of_related(
         session: &Session,
         resource: &Resource,
         others: &[String],

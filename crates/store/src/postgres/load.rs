@@ -23,7 +23,7 @@ use crate::codec::idempotency;
 use crate::failure::Failure;
 
 /// The ids of the trees: everything below, and the owners above.
-const SURROUNDINGS: &str = "with recursive below as (
+const TREES: &str = "with recursive below as (
          select id from resources where id = any($1)
          union
          select r.id from resources r join below on r.owner_id = below.id
@@ -31,7 +31,7 @@ const SURROUNDINGS: &str = "with recursive below as (
          select id, owner_id from resources where id = any($1)
          union
          select r.id, r.owner_id from resources r join above on r.id = above.owner_id
-     ), surroundings as (
+     ), trees as (
          select id from below union select id from above
      )";
 
@@ -78,16 +78,16 @@ statements! {
                 and deleted_time is null".to_owned(),
     // The trees and their referrers.
     trees: format!(
-        "{SURROUNDINGS} {}",
+        "{TREES} {}",
         resources(
             READ_RESOURCE,
-            "in (select id from surroundings
+            "in (select id from trees
                  union select e.source_id from resource_references e join below on e.target_id = below.id)",
         )
     ),
-    child_counts: child_counts(SURROUNDINGS, "surroundings"),
+    child_counts: child_counts(TREES, "trees"),
     referrers: format!(
-        "{SURROUNDINGS} select e.target_id, e.source_id from resource_references e
+        "{TREES} select e.target_id, e.source_id from resource_references e
          join below on e.target_id = below.id"
     ),
     owners: format!("{OWNERS} {}", resources(READ_RESOURCE, "in (select id from above)")),

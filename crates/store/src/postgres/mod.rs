@@ -19,11 +19,11 @@ mod plans;
 mod point_reads;
 mod pooled_connection;
 mod read;
+mod related_resources;
 mod row;
 mod row_security;
 mod session;
 mod statements;
-mod surroundings;
 mod write_statements;
 mod writer;
 
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hyperfleet_core::rules::Rulebook;
-use hyperfleet_core::rules::explain::Surroundings;
+use hyperfleet_core::rules::explain::RelatedResources;
 use hyperfleet_core::{
     AccessScope, Catalog, Claim, Epoch, Error, Reservation, Resource, ResourceId, Tenant, Timestamp, Version,
 };
@@ -264,13 +264,13 @@ impl Postgres {
         on_connection!(self.lists, |client| read::reports(client, tenant_scope, id, slice, reservation))
     }
 
-    pub(crate) async fn surroundings(
+    pub(crate) async fn related_resources(
         &self,
         tenant: Option<&Tenant>,
         id: ResourceId,
-    ) -> Result<Option<Surroundings>, Failure> {
+    ) -> Result<Option<RelatedResources>, Failure> {
         let tenant_scope = self.tenant_scope(tenant);
-        on_connection!(self.lists, |client| surroundings::surroundings(
+        on_connection!(self.lists, |client| related_resources::related_resources(
             client,
             tenant_scope,
             &self.catalog,

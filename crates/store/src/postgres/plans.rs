@@ -13,8 +13,8 @@ use tokio_postgres::SimpleQueryMessage;
 use super::feed::{BOUNDS, PAGE, STATES, snapshot_statement};
 use super::history::timeline_statement;
 use super::read::{self, Begin, ListStatement};
+use super::related_resources;
 use super::row_security::TenantScope;
-use super::surroundings;
 use crate::database_health::DatabaseHealth;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
@@ -74,7 +74,8 @@ async fn descendants_of_a_resource_are_found_by_the_index_of_owners() {
             confine(connection.client(), tenant_scope).await;
         }
         for mode in ["force_custom_plan", "force_generic_plan"] {
-            let work = Work::of(connection.client(), &surroundings::BELOW, &[Value::Id(owner)], mode).await;
+            let work =
+                Work::of(connection.client(), &related_resources::BELOW, &[Value::Id(owner)], mode).await;
             assert!(work.indexes.contains("resources_by_owner") && work.whole.is_empty(), "{work:?}");
             assert!(work.rows < MOST_ROWS, "{work:?}");
         }

@@ -59,10 +59,10 @@ pub(super) fn load(
     load_idempotency_records(connection, plan, clock, set)?;
 
     // A removal also needs the tree of the resource.
-    let mut surroundings = BTreeSet::new();
+    let mut trees = BTreeSet::new();
     let roots = plan.roots(set);
     for id in &roots {
-        surroundings.extend(load_tree(connection, catalog, *id, set)?);
+        trees.extend(load_tree(connection, catalog, *id, set)?);
     }
     let finalizing: Vec<ResourceId> = set
         .loaded()
@@ -72,17 +72,17 @@ pub(super) fn load(
     for id in finalizing {
         for owner in ids(connection, ABOVE, id)? {
             load_resource(connection, catalog, owner, set)?;
-            surroundings.insert(owner);
+            trees.insert(owner);
         }
     }
-    load_child_counts(connection, &surroundings, set)?;
+    load_child_counts(connection, &trees, set)?;
 
     let mut recomputed: BTreeSet<ResourceId> = plan.statuses.clone();
-    if !surroundings.is_empty() {
+    if !trees.is_empty() {
         recomputed.extend(set.loaded().map(|r| r.id));
     }
     load_summaries(connection, catalog, &recomputed, set)?;
-    for id in plan.read_whole(catalog, set, !surroundings.is_empty()) {
+    for id in plan.read_whole(catalog, set, !trees.is_empty()) {
         let mut statement = connection.prepare_cached(&REPORTS)?;
         take_reports(statement.query((id.to_string(), plan.report_bytes as i64))?, id, set)?;
     }
@@ -213,11 +213,11 @@ fn load_tree(
             load_resource(connection, catalog, source, set)?;
         }
     }
-    let surroundings: BTreeSet<_> = below.into_iter().chain(above).collect();
-    for id in &surroundings {
+    let trees: BTreeSet<_> = below.into_iter().chain(above).collect();
+    for id in &trees {
         load_resource(connection, catalog, *id, set)?;
     }
-    Ok(surroundings)
+    Ok(trees)
 }
 
 fn load_child_counts(

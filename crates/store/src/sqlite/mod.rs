@@ -17,8 +17,8 @@ mod persist;
 mod plans;
 mod read;
 mod readers;
+mod related_resources;
 mod row;
-mod surroundings;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -30,6 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hyperfleet_core::rules::Rulebook;
+use hyperfleet_core::rules::explain::RelatedResources;
 use hyperfleet_core::{
     AccessScope, Catalog, Claim, Epoch, Error, Lease, Reservation, Resource, ResourceId, Tenant, Timestamp,
     Version,
@@ -318,6 +319,16 @@ impl Sqlite {
     ) -> Result<ReportPage, Failure> {
         let (slice, reservation) = (slice.clone(), reservation.clone());
         self.scan(self.timeout, move |reader| read::reports(reader, id, &slice, &reservation)).await
+    }
+
+    pub(crate) async fn related_resources(
+        self: &Arc<Self>,
+        _: Option<&Tenant>,
+        id: ResourceId,
+    ) -> Result<Option<RelatedResources>, Failure> {
+        let catalog = self.catalog.clone();
+        self.scan(self.timeout, move |reader| related_resources::related_resources(reader, &catalog, id))
+            .await
     }
 
     pub(crate) async fn timeline(

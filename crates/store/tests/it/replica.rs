@@ -181,8 +181,8 @@ impl Replica {
 
     /// The report of an adapter as an explanation reads it.
     pub(crate) async fn explained(&self, id: ResourceId, adapter: &str) -> Report {
-        let around = self.store.surroundings(&AccessScope::everything(), id).await.unwrap().unwrap();
-        around.reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
+        let related = self.store.related_resources(&AccessScope::everything(), id).await.unwrap().unwrap();
+        related.reports.into_iter().find(|report| *report.adapter == *adapter).unwrap()
     }
 
     /// Both the report and what the resource says of it are those of this second.

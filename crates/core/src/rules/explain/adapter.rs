@@ -12,7 +12,7 @@ pub(super) fn blockers(context: &ExplainContext<'_>) -> Vec<RankedBlocker> {
 
 fn blocker(context: &ExplainContext<'_>, adapter: &Adapter<'_>) -> Option<RankedBlocker> {
     let generation = context.facts.generation;
-    let report = context.around.reports.iter().find(|report| *report.adapter == *adapter.name);
+    let report = context.related.reports.iter().find(|report| *report.adapter == *adapter.name);
     let diagnosis = match report.filter(|_| adapter.is_at(generation)) {
         None => silent(context, adapter, report),
         Some(report) if context.facts.finalizing => unfinished(context, adapter, report)?,

@@ -14,9 +14,9 @@ struct Left<'a>(IdMap<Vec<&'a Resource>>);
 
 /// The children of a finalizing resource.
 pub(super) fn blockers(context: &ExplainContext<'_>) -> Result<Vec<RankedBlocker>, Error> {
-    let left = Left::of(&context.around.below);
-    let shown = left.owned_by(context.around.resource.id).iter().take(NAMED);
-    let mut others = context.around.children.clone();
+    let left = Left::of(&context.related.below);
+    let shown = left.owned_by(context.related.resource.id).iter().take(NAMED);
+    let mut others = context.related.children.clone();
     let mut found = Vec::new();
     for child in shown {
         if let Some(count) = others.get_mut(&child.kind) {
@@ -76,7 +76,7 @@ fn one(context: &ExplainContext<'_>, left: &Left<'_>, child: &Resource) -> Resul
         let mut counts = BTreeMap::new();
         left.count_below(child.id, &mut counts);
         let counts = join(counts.iter().map(|(kind, count)| format!("{kind} ({count})")));
-        let least = if context.around.more_below { "at least " } else { "" };
+        let least = if context.related.more_below { "at least " } else { "" };
         let more = format!(" Left below it: {least}{counts}. At the bottom of {path}: {}.", words(bottom)?);
         detail.push_str(&more);
     }

@@ -27,7 +27,7 @@ const SUMMARISED: usize = 3;
 /// The input of an explanation, from one snapshot. An active resource waits for its adapters alone, so it has only the
 /// first two members.
 #[derive(Debug)]
-pub struct Surroundings {
+pub struct RelatedResources {
     /// The resource; its spec is not read.
     pub resource: Resource,
     /// The reports of its required adapters.
@@ -44,8 +44,8 @@ pub struct Surroundings {
     pub references: usize,
 }
 
-impl Surroundings {
-    /// A resource with nothing around it.
+impl RelatedResources {
+    /// A resource without related resources.
     pub fn of(resource: Resource) -> Self {
         Self {
             resource,
@@ -171,7 +171,7 @@ struct RankedBlocker {
 struct ExplainContext<'a> {
     view: View<'a>,
     requests: Requests,
-    around: &'a Surroundings,
+    related: &'a RelatedResources,
     facts: &'a Facts<'a>,
     /// The path of the resource.
     href: String,
@@ -192,7 +192,7 @@ impl ExplainContext<'_> {
 
     /// Since when a deletion waits for something that was there before it.
     fn deleted(&self) -> Timestamp {
-        match &self.around.resource.phase {
+        match &self.related.resource.phase {
             Phase::Finalizing(deleted) => deleted.at,
             Phase::Active => self.pending_since,
         }
@@ -203,20 +203,20 @@ impl ExplainContext<'_> {
 pub fn explain(
     view: View<'_>,
     requests: Requests,
-    around: &Surroundings,
+    related: &RelatedResources,
     now: Timestamp,
     stuck_after: Duration,
 ) -> Result<Explanation, Error> {
-    let resource = &around.resource;
+    let resource = &related.resource;
     let entity =
         view.catalog.get(&resource.kind).ok_or_else(|| Error::internal("a kind that is not configured"))?;
-    let summaries: ReportSummaries = around.reports.iter().map(Report::summary).collect();
+    let summaries: ReportSummaries = related.reports.iter().map(Report::summary).collect();
     let latest = Latest { stored: &summaries, newest: None };
-    let facts = Facts::of(entity, resource, latest, &around.children, None, now);
+    let facts = Facts::of(entity, resource, latest, &related.children, None, now);
     // Other adapters may be required by now than when the conditions were computed.
     let pending_since = resource.pending_since.unwrap_or(resource.updated.at);
     let href = view.href(resource);
-    let context = ExplainContext { view, requests, around, facts: &facts, href, pending_since };
+    let context = ExplainContext { view, requests, related, facts: &facts, href, pending_since };
 
     let mut found = adapter::blockers(&context);
     if facts.finalizing {
@@ -249,7 +249,7 @@ fn summary(
     waited: Duration,
     found: &[RankedBlocker],
 ) -> String {
-    let Resource { kind, name, generation, .. } = &context.around.resource;
+    let Resource { kind, name, generation, .. } = &context.related.resource;
     let all = || listed(found.iter());
     let failing = || listed(found.iter().filter(|found| found.severity == Severity::Failing));
     let state = match phase {

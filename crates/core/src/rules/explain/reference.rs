@@ -7,10 +7,10 @@ use crate::Resource;
 
 /// The referrers of a finalizing resource.
 pub(super) fn blockers(context: &ExplainContext<'_>) -> Vec<RankedBlocker> {
-    let mut referrers: Vec<&Resource> = context.around.referrers.iter().collect();
+    let mut referrers: Vec<&Resource> = context.related.referrers.iter().collect();
     referrers.sort_by_key(|r| (&r.kind, &r.name, r.id));
     referrers.truncate(NAMED);
-    let others = context.around.references.saturating_sub(referrers.len());
+    let others = context.related.references.saturating_sub(referrers.len());
     let mut found: Vec<RankedBlocker> = referrers
         .into_iter()
         .map(|referrer| {

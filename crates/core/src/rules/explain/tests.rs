@@ -90,14 +90,17 @@ fn good(adapter: &str, generation: i64, minute: i64) -> Report {
     report(adapter, generation, minute, &[("Available", True), ("Applied", True), ("Health", True)])
 }
 
-fn cluster(generation: i64, deleted: Option<i64>, reports: Vec<Report>) -> Surroundings {
-    Surroundings { reports, ..Surroundings::of(resource("Cluster", "main", generation, deleted, None)) }
+fn cluster(generation: i64, deleted: Option<i64>, reports: Vec<Report>) -> RelatedResources {
+    RelatedResources {
+        reports,
+        ..RelatedResources::of(resource("Cluster", "main", generation, deleted, None))
+    }
 }
 
-fn explained(around: &Surroundings, minute: i64) -> Explanation {
+fn explained(related: &RelatedResources, minute: i64) -> Explanation {
     let catalog = catalog();
     let view = View { catalog: &catalog, contract: Contract::Documented, tenancy: false, base: "/base" };
-    explain(view, request, around, at(minute), STUCK_AFTER).unwrap()
+    explain(view, request, related, at(minute), STUCK_AFTER).unwrap()
 }
 
 fn request(remedy: Remedy<'_>, href: &str) -> String {
@@ -112,8 +115,8 @@ fn blockers_since(explanation: &Explanation) -> Vec<(&str, Timestamp)> {
 #[test]
 fn blockers_are_sorted_by_severity_and_have_their_times() {
     let failing = report("c", 3, 6, &[("Available", False), ("Applied", True), ("Health", True)]);
-    let around = cluster(3, None, vec![good("b", 1, 1), failing]);
-    let explanation = explained(&around, 7);
+    let related = cluster(3, None, vec![good("b", 1, 1), failing]);
+    let explanation = explained(&related, 7);
     assert_eq!(explanation.phase, ReconciliationPhase::Degraded);
     assert_eq!(blockers_since(&explanation), [("c", at(6)), ("a", at(2)), ("b", at(2))]);
     assert_eq!(explanation.summary, "Cluster 'main' is degraded at generation 3 by adapter c.");
@@ -129,12 +132,12 @@ fn blockers_are_sorted_by_severity_and_have_their_times() {
 fn an_adapter_is_behind_since_between_its_last_report_and_the_last_change() {
     // Pending since minute 2, changed in minute 2.
     for (reported, since) in [(1, 2), (2, 2), (5, 2)] {
-        let around = cluster(2, None, vec![good("a", 1, reported), good("b", 2, 3), good("c", 2, 3)]);
-        assert_eq!(blockers_since(&explained(&around, 6)), [("a", at(since))]);
+        let related = cluster(2, None, vec![good("a", 1, reported), good("b", 2, 3), good("c", 2, 3)]);
+        assert_eq!(blockers_since(&explained(&related, 6)), [("a", at(since))]);
     }
-    let mut around = cluster(2, None, vec![good("a", 1, 3), good("b", 2, 3), good("c", 2, 3)]);
-    around.resource.updated.at = at(5);
-    assert_eq!(blockers_since(&explained(&around, 6)), [("a", at(3))]);
+    let mut related = cluster(2, None, vec![good("a", 1, 3), good("b", 2, 3), good("c", 2, 3)]);
+    related.resource.updated.at = at(5);
+    assert_eq!(blockers_since(&explained(&related, 6)), [("a", at(3))]);
 }
 
 #[test]
@@ -143,9 +146,9 @@ fn a_resource_unreconciled_for_longer_than_the_threshold_is_stuck() {
         (None, ReconciliationPhase::Reconciling, "reconciliation"),
         (Some(3), ReconciliationPhase::Finalizing, "deletion"),
     ] {
-        let around = cluster(2, deleted, vec![]);
-        assert_eq!(explained(&around, 12).phase, phase);
-        let explanation = explained(&around, 13);
+        let related = cluster(2, deleted, vec![]);
+        assert_eq!(explained(&related, 12).phase, phase);
+        let explanation = explained(&related, 13);
         assert_eq!(explanation.phase, ReconciliationPhase::Stuck);
         let summary = format!(
             "Cluster 'main' is stuck in its {what}, unreconciled for 11 min, and waits for adapter a, adapter b, adapter c."
@@ -165,15 +168,15 @@ fn a_clock_that_is_behind_makes_no_resource_stuck() {
 fn a_child_is_explained_with_the_deepest_blocker_below_it() {
     let finished =
         ["a", "b", "c"].map(|name| report(name, 2, 4, &[("Available", False), ("Finalized", True)]));
-    let mut around = cluster(2, Some(3), finished.to_vec());
-    let owner = around.resource.clone();
+    let mut related = cluster(2, Some(3), finished.to_vec());
+    let owner = related.resource.clone();
     let pool = resource("Pool", "pool", 2, Some(3), Some(&owner));
     let other = resource("Pool", "early", 2, Some(1), Some(&owner));
     let disks = ["d1", "d2"].map(|name| resource("Disk", name, 2, Some(3), Some(&pool)));
     let bottom = disks[0].id;
-    around.children = [("Pool".into(), 2)].into();
-    around.below = disks.into_iter().rev().chain([pool, other]).collect();
-    let explanation = explained(&around, 5);
+    related.children = [("Pool".into(), 2)].into();
+    related.below = disks.into_iter().rev().chain([pool, other]).collect();
+    let explanation = explained(&related, 5);
     assert_eq!(blockers_since(&explanation), [("early", at(3)), ("pool", at(3))]);
     let blocker = &explanation.blockers[1];
     assert_eq!(blocker.kind, BlockerKind::Child);
@@ -184,17 +187,18 @@ fn a_child_is_explained_with_the_deepest_blocker_below_it() {
     );
     assert!(blocker.action.contains(&format!("Explain /base/disks/{bottom}")), "{blocker:?}");
     assert!(blocker.action.contains(&format!("ForceDelete /base/disks/{bottom}")), "{blocker:?}");
-    around.more_below = true;
-    assert!(explained(&around, 5).blockers[1].detail.contains("at least Disk (2)"));
+    related.more_below = true;
+    assert!(explained(&related, 5).blockers[1].detail.contains("at least Disk (2)"));
 }
 
 #[test]
 fn children_are_named_up_to_a_number_and_counted_beyond_it() {
-    let mut around = cluster(2, Some(3), vec![]);
-    let owner = around.resource.clone();
-    around.below = (0..15).map(|n| resource("Pool", &format!("p{n:02}"), 2, Some(3), Some(&owner))).collect();
-    around.children = [("Pool".into(), 4_000), ("Ghost".into(), 2)].into();
-    let explanation = explained(&around, 5);
+    let mut related = cluster(2, Some(3), vec![]);
+    let owner = related.resource.clone();
+    related.below =
+        (0..15).map(|n| resource("Pool", &format!("p{n:02}"), 2, Some(3), Some(&owner))).collect();
+    related.children = [("Pool".into(), 4_000), ("Ghost".into(), 2)].into();
+    let explanation = explained(&related, 5);
     let names: Vec<_> = explanation.blockers.iter().map(|b| b.name.as_str()).collect();
     let expected = [
         "Ghost (2)",
@@ -221,16 +225,16 @@ fn children_are_named_up_to_a_number_and_counted_beyond_it() {
 
 #[test]
 fn referrers_are_named_up_to_a_number_and_counted_beyond_it() {
-    let mut around = cluster(2, Some(3), vec![]);
-    around.referrers =
+    let mut related = cluster(2, Some(3), vec![]);
+    related.referrers =
         vec![resource("Free", "zeta", 1, None, None), resource("Free", "alpha", 1, None, None)];
-    around.references = 5;
-    let explanation = explained(&around, 5);
+    related.references = 5;
+    let explanation = explained(&related, 5);
     let names: Vec<_> = explanation.blockers.iter().map(|b| (b.kind, b.name.as_str())).collect();
     let reference = |name| (BlockerKind::Reference, name);
     assert_eq!(names[..3], [reference("alpha"), reference("zeta"), reference("others (3)")]);
-    around.resource = resource("Cluster", "main", 2, None, None);
-    assert!(explained(&around, 5).blockers.iter().all(|b| b.kind == BlockerKind::Adapter));
+    related.resource = resource("Cluster", "main", 2, None, None);
+    assert!(explained(&related, 5).blockers.iter().all(|b| b.kind == BlockerKind::Adapter));
 }
 
 #[test]
@@ -239,8 +243,8 @@ fn texts_of_adapters_are_cut_and_escaped() {
     let available = &mut Arc::make_mut(&mut failing.conditions)[0];
     available.reason = Some("line\nbreak".into());
     available.message = Some("x".repeat(100_000).into());
-    let around = cluster(1, None, vec![failing, good("b", 1, 1), good("c", 1, 1)]);
-    let detail = &explained(&around, 5).blockers[0].detail;
+    let related = cluster(1, None, vec![failing, good("b", 1, 1), good("c", 1, 1)]);
+    let detail = &explained(&related, 5).blockers[0].detail;
     assert!(detail.contains("(linebreak)") && detail.len() < 400, "{}", detail.len());
 }
 
@@ -260,7 +264,7 @@ fn any_report(adapter: &'static str, generation: i64) -> impl Strategy<Value = O
 }
 
 /// Any cluster with reports, children and referrers.
-fn any_surroundings() -> impl Strategy<Value = Surroundings> {
+fn any_related_resources() -> impl Strategy<Value = RelatedResources> {
     (1..4_i64, any::<bool>()).prop_flat_map(|(generation, finalizing)| {
         let reports = (
             any_report("a", generation),
@@ -271,34 +275,34 @@ fn any_surroundings() -> impl Strategy<Value = Surroundings> {
         (reports, 0..4_usize, 0..3_usize, 0..3_usize).prop_map(move |(reports, pools, disks, unseen)| {
             let (a, b, c, stranger) = reports;
             let reports = [a, b, c, stranger].into_iter().flatten().collect();
-            let mut around = cluster(generation, finalizing.then_some(3), reports);
+            let mut related = cluster(generation, finalizing.then_some(3), reports);
             if finalizing {
-                let owner = around.resource.clone();
+                let owner = related.resource.clone();
                 for pool in 0..pools {
                     let pool = resource("Pool", &format!("p{pool}"), 2, Some(3), Some(&owner));
-                    around.below.extend(
+                    related.below.extend(
                         (0..disks).map(|n| resource("Disk", &format!("d{n}"), 2, Some(3), Some(&pool))),
                     );
-                    around.below.push(pool);
+                    related.below.push(pool);
                 }
-                around.children = [("Pool".into(), pools + unseen)].into();
-                around.children.retain(|_, count| *count > 0);
+                related.children = [("Pool".into(), pools + unseen)].into();
+                related.children.retain(|_, count| *count > 0);
             }
-            around
+            related
         })
     })
 }
 
 /// The required adapters that should be named, by the words of the tables.
-fn expected(around: &Surroundings) -> Vec<&'static str> {
-    let generation = around.resource.generation;
+fn expected(related: &RelatedResources) -> Vec<&'static str> {
+    let generation = related.resource.generation;
     let says = |report: &Report, kind: &str, status| {
         report.conditions.iter().any(|c| *c.kind == *kind && c.status == status)
     };
     let is_well = |name: &&str| {
         let report =
-            around.reports.iter().find(|r| *r.adapter == **name && r.observed_generation == generation);
-        report.is_some_and(|report| match around.resource.is_active() {
+            related.reports.iter().find(|r| *r.adapter == **name && r.observed_generation == generation);
+        report.is_some_and(|report| match related.resource.is_active() {
             true => says(report, "Available", True) && !says(report, "Health", False),
             false => says(report, "Finalized", True),
         })
@@ -308,29 +312,29 @@ fn expected(around: &Surroundings) -> Vec<&'static str> {
 
 proptest! {
     #[test]
-    fn exactly_the_blockers_of_reconciled_are_named(around in any_surroundings(), minute in 0..30_i64) {
-        let explanation = explained(&around, minute);
+    fn exactly_the_blockers_of_reconciled_are_named(related in any_related_resources(), minute in 0..30_i64) {
+        let explanation = explained(&related, minute);
         let of_kind = |kind| explanation.blockers.iter().filter(move |b| b.kind == kind);
         let mut named: Vec<_> = of_kind(BlockerKind::Adapter).map(|b| b.name.as_str()).collect();
         named.sort_unstable();
-        prop_assert_eq!(named, expected(&around));
-        let children: usize = around.children.values().sum();
+        prop_assert_eq!(named, expected(&related));
+        let children: usize = related.children.values().sum();
         prop_assert_eq!(of_kind(BlockerKind::Child).count() > 0, children > 0);
         prop_assert!(explanation.blockers.iter().all(|b| !b.detail.is_empty() && !b.action.is_empty()));
     }
 
     #[test]
-    fn the_phase_agrees_with_the_condition(around in any_surroundings(), minute in 0..30_i64) {
+    fn the_phase_agrees_with_the_condition(related in any_related_resources(), minute in 0..30_i64) {
         let catalog = catalog();
-        let summaries: ReportSummaries = around.reports.iter().map(Report::summary).collect();
+        let summaries: ReportSummaries = related.reports.iter().map(Report::summary).collect();
         let latest = Latest { stored: &summaries, newest: None };
         let entity = catalog.get("Cluster").unwrap();
-        let facts = Facts::of(entity, &around.resource, latest, &around.children, None, at(minute));
+        let facts = Facts::of(entity, &related.resource, latest, &related.children, None, at(minute));
         let reconciled = reconciled::content(&facts).status == Status::True;
-        let Explanation { phase, blockers, .. } = explained(&around, minute);
+        let Explanation { phase, blockers, .. } = explained(&related, minute);
         prop_assert_eq!(phase == ReconciliationPhase::Stuck, !reconciled && minute > 12);
         prop_assert!(reconciled || !blockers.is_empty());
-        if around.resource.is_active() {
+        if related.resource.is_active() {
             prop_assert_eq!(phase == ReconciliationPhase::Reconciled, blockers.is_empty());
             prop_assert!(!reconciled || blockers.iter().all(|b| b.detail.starts_with("Unhealthy")));
         } else {
@@ -339,12 +343,12 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_input_does_not_matter(mut around in any_surroundings(), by in 0..7_usize) {
-        let before = explained(&around, 5);
+    fn the_order_of_the_input_does_not_matter(mut related in any_related_resources(), by in 0..7_usize) {
+        let before = explained(&related, 5);
         let turn = |length: usize| if length == 0 { 0 } else { by % length };
-        let (reports, below) = (turn(around.reports.len()), turn(around.below.len()));
-        around.reports.rotate_left(reports);
-        around.below.rotate_left(below);
-        prop_assert_eq!(explained(&around, 5), before);
+        let (reports, below) = (turn(related.reports.len()), turn(related.below.len()));
+        related.reports.rotate_left(reports);
+        related.below.rotate_left(below);
+        prop_assert_eq!(explained(&related, 5), before);
     }
 }

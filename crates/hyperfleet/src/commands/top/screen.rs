@@ -12,7 +12,7 @@ use crate::output::age::span;
 use crate::output::text::{clean, wrapped};
 
 /// Lines outside the table that are always shown.
-const AROUND: usize = 8;
+const OTHER_LINES: usize = 8;
 /// Lines for the reason of a lost connection.
 const REASON_LINES: usize = 3;
 /// The gap between two parts of a line.
@@ -25,7 +25,7 @@ const KINDS: usize = 4;
 
 /// The parts of the screen besides the view.
 #[derive(Debug)]
-pub(super) struct Around<'a> {
+pub(super) struct ScreenContext<'a> {
     pub(super) server: &'a str,
     /// Why there is nothing new, if the connection is lost.
     pub(super) trouble: Option<String>,
@@ -33,16 +33,17 @@ pub(super) struct Around<'a> {
 }
 
 /// How many rows fit.
-pub(super) fn rows(size: Size, view: &View, around: &Around<'_>) -> usize {
-    let lines = AROUND + reason(around, size.width).len() + counts(view, size.width, Palette(false)).len();
+pub(super) fn rows(size: Size, view: &View, context: &ScreenContext<'_>) -> usize {
+    let lines =
+        OTHER_LINES + reason(context, size.width).len() + counts(view, size.width, Palette(false)).len();
     usize::from(size.height).saturating_sub(lines).max(1)
 }
 
 /// Draws everything.
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, around: &Around<'_>) {
-    let palette = Palette(around.colours);
+pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, context: &ScreenContext<'_>) {
+    let palette = Palette(context.colours);
     let width = frame.area().width;
-    let reason = reason(around, width);
+    let reason = reason(context, width);
     let counts = counts(view, width, palette);
     let [head, trouble, phases, bar, rates, adapters, _, table, foot] = Layout::vertical([
         Constraint::Length(1),
@@ -56,7 +57,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, view: &View, controls: &Controls, arou
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    frame.render_widget(heading(view, controls, around, palette), head);
+    frame.render_widget(heading(view, controls, context, palette), head);
     frame.render_widget(Paragraph::new(reason).style(palette.colour(Color::Red)), trouble);
     frame.render_widget(Paragraph::new(counts), phases);
     frame.render_widget(shares(view, bar.width, palette), bar);
@@ -95,12 +96,17 @@ impl Palette {
 }
 
 /// The most important comes first, because a long line is cut at its end.
-fn heading<'a>(view: &View, controls: &Controls, around: &'a Around<'_>, palette: Palette) -> Line<'a> {
+fn heading<'a>(
+    view: &View,
+    controls: &Controls,
+    context: &'a ScreenContext<'_>,
+    palette: Palette,
+) -> Line<'a> {
     let mut line = vec![Span::styled("HyperFleet", palette.strong())];
     let mut mark = |text: &'static str, colour| {
         line.push(Span::styled(text, palette.colour(colour).add_modifier(Modifier::BOLD)));
     };
-    if around.trouble.is_some() {
+    if context.trouble.is_some() {
         mark("  NOT CONNECTED", Color::Red);
     } else if !view.is_complete {
         mark("  reading …", Color::Yellow);
@@ -109,13 +115,13 @@ fn heading<'a>(view: &View, controls: &Controls, around: &'a Around<'_>, palette
         mark("  PAUSED", Color::Yellow);
     }
     line.push(Span::raw(format!("  {} resources", view.total)));
-    line.push(Span::styled(format!("{}  {}", kinds(view), clean(around.server)), palette.faint()));
+    line.push(Span::styled(format!("{}  {}", kinds(view), clean(context.server)), palette.faint()));
     Line::from(line)
 }
 
 /// Why there is no connection, in full where it is not too long.
-fn reason(around: &Around<'_>, width: u16) -> Vec<Line<'static>> {
-    let Some(trouble) = &around.trouble else { return Vec::new() };
+fn reason(context: &ScreenContext<'_>, width: u16) -> Vec<Line<'static>> {
+    let Some(trouble) = &context.trouble else { return Vec::new() };
     let mut lines = wrapped(&clean(trouble), width.into());
     lines.truncate(REASON_LINES);
     lines.into_iter().map(Line::from).collect()

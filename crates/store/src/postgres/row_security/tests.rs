@@ -308,11 +308,11 @@ async fn reports_on_resources_of_another_tenant_are_neither_shown_nor_counted() 
 }
 
 #[tokio::test]
-async fn the_surroundings_of_a_resource_of_another_tenant_are_not_found() {
+async fn the_related_resources_of_a_resource_of_another_tenant_are_not_found() {
     let all = Neighbours::settle().await;
     for (tenant, found) in [(Some(&all.here.tenant), true), (Some(&all.there.tenant), false), (None, true)] {
-        let around = all.postgres().surroundings(tenant, all.here.cluster).await.unwrap();
-        assert_eq!(around.map(|around| around.reports.len()), found.then_some(1));
+        let related = all.postgres().related_resources(tenant, all.here.cluster).await.unwrap();
+        assert_eq!(related.map(|related| related.reports.len()), found.then_some(1));
     }
 }
 

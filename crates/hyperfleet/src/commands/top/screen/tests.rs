@@ -12,9 +12,12 @@ fn drawn(view: &View, controls: &Controls, trouble: Option<&str>) -> String {
 
 fn drawn_in(columns: u16, view: &View, controls: &Controls, trouble: Option<&str>) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, 17)).unwrap();
-    let around =
-        Around { server: "http://localhost:8000", trouble: trouble.map(str::to_owned), colours: false };
-    terminal.draw(|frame| draw(frame, view, controls, &around)).unwrap();
+    let context = ScreenContext {
+        server: "http://localhost:8000",
+        trouble: trouble.map(str::to_owned),
+        colours: false,
+    };
+    terminal.draw(|frame| draw(frame, view, controls, &context)).unwrap();
     terminal.backend().to_string()
 }
 

@@ -1,15 +1,15 @@
-//! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
+//! The related resources of a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use hyperfleet_core::rules::explain::Surroundings;
-use hyperfleet_core::{Catalog, Resource, ResourceId, Tenant};
+use hyperfleet_core::rules::explain::RelatedResources;
+use hyperfleet_core::{Catalog, Resource, ResourceId};
 use rusqlite::Connection;
 
-use super::{Sqlite, read, row};
+use super::{read, row};
 use crate::codec::columns::{READ_REPORT, READ_STATUS};
 use crate::failure::Failure;
-use crate::read::surroundings::MOST;
+use crate::read::MAX_RELATED;
 
 static REPORT: LazyLock<String> = LazyLock::new(|| {
     format!("select {READ_REPORT} from latest_reports where resource_id = ?1 and adapter = ?2")
@@ -40,44 +40,37 @@ static REFERRERS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-impl Sqlite {
-    pub(crate) async fn surroundings(
-        self: &Arc<Self>,
-        _: Option<&Tenant>,
-        id: ResourceId,
-    ) -> Result<Option<Surroundings>, Failure> {
-        let catalog = self.catalog.clone();
-        self.scan(self.timeout, move |reader| look(reader, &catalog, id)).await
-    }
-}
-
-fn look(connection: &Connection, catalog: &Catalog, id: ResourceId) -> Result<Option<Surroundings>, Failure> {
+pub(super) fn related_resources(
+    connection: &Connection,
+    catalog: &Catalog,
+    id: ResourceId,
+) -> Result<Option<RelatedResources>, Failure> {
     let snapshot = connection.unchecked_transaction()?;
     let Some(resource) = read::status(&snapshot, catalog, id)? else { return Ok(None) };
-    let mut around = Surroundings::of(resource);
-    let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
+    let mut related = RelatedResources::of(resource);
+    let adapters = catalog.get(&related.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
     let mut report = snapshot.prepare_cached(&REPORT)?;
     for adapter in adapters {
         let mut rows = report.query((id.to_string(), adapter))?;
         if let Some(found) = rows.next()? {
-            around.reports.push(row::report(found)?);
+            related.reports.push(row::report(found)?);
         }
     }
-    if around.resource.is_active() {
-        return Ok(Some(around));
+    if related.resource.is_active() {
+        return Ok(Some(related));
     }
     let mut children = snapshot
         .prepare_cached("select kind, count(*) as count from resources where owner_id = ?1 group by kind")?;
     let mut rows = children.query([id.to_string()])?;
     while let Some(found) = rows.next()? {
-        around.children.insert(row::text(found, "kind")?.into(), found.get::<_, i64>("count")? as usize);
+        related.children.insert(row::text(found, "kind")?.into(), found.get::<_, i64>("count")? as usize);
     }
-    (around.below, around.more_below) = some(&snapshot, catalog, &BELOW, id)?;
-    (around.referrers, _) = some(&snapshot, catalog, &REFERRERS, id)?;
+    (related.below, related.more_below) = some(&snapshot, catalog, &BELOW, id)?;
+    (related.referrers, _) = some(&snapshot, catalog, &REFERRERS, id)?;
     let mut references = snapshot
         .prepare_cached("select count(distinct source_id) from resource_references where target_id = ?1")?;
-    around.references = references.query_row([id.to_string()], |row| row.get::<_, i64>(0))? as usize;
-    Ok(Some(around))
+    related.references = references.query_row([id.to_string()], |row| row.get::<_, i64>(0))? as usize;
+    Ok(Some(related))
 }
 
 /// The resources that a statement finds, and whether there are more than these.
@@ -88,13 +81,13 @@ fn some(
     id: ResourceId,
 ) -> Result<(Vec<Resource>, bool), Failure> {
     let mut statement = connection.prepare_cached(statement)?;
-    let mut rows = statement.query((id.to_string(), MOST as i64 + 1))?;
+    let mut rows = statement.query((id.to_string(), MAX_RELATED as i64 + 1))?;
     let (mut found, mut count) = (Vec::new(), 0);
     while let Some(next) = rows.next()? {
         count += 1;
-        if count <= MOST {
+        if count <= MAX_RELATED {
             found.extend(row::resource(catalog, next)?);
         }
     }
-    Ok((found, count > MOST))
+    Ok((found, count > MAX_RELATED))
 }

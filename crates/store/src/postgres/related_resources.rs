@@ -1,10 +1,10 @@
-//! What there is around a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
+//! The related resources of a resource, in one snapshot. Only a finalizing one waits for more than its adapters.
 
 use std::sync::LazyLock;
 
 use deadpool_postgres::Client;
 use futures_util::try_join;
-use hyperfleet_core::rules::explain::Surroundings;
+use hyperfleet_core::rules::explain::RelatedResources;
 use hyperfleet_core::{Catalog, Resource, ResourceId};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -14,7 +14,7 @@ use super::row::StoredReportTimes;
 use super::row_security::{TenantScope, spelled};
 use crate::codec::columns::{READ_REPORT, READ_STATUS};
 use crate::failure::Failure;
-use crate::read::surroundings::MOST;
+use crate::read::MAX_RELATED;
 
 static RESOURCE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -42,26 +42,26 @@ pub(super) static BELOW: LazyLock<String> = LazyLock::new(|| {
          select {} from (select id from below limit {}) nearest
          join resources r on r.id = nearest.id join resource_status s on s.resource_id = r.id",
         *READ_STATUS,
-        MOST + 1
+        MAX_RELATED + 1
     )
 });
 
 /// By resource_references_by_target.
 static REFERRERS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "select {} from (select distinct source_id from resource_references where target_id = $1 limit {MOST}) e
+        "select {} from (select distinct source_id from resource_references where target_id = $1 limit {MAX_RELATED}) e
          join resources r on r.id = e.source_id join resource_status s on s.resource_id = r.id",
         *READ_STATUS
     )
 });
 const REFERENCES: &str = "select count(distinct source_id) from resource_references where target_id = $1";
 
-pub(super) async fn surroundings(
+pub(super) async fn related_resources(
     client: &Client,
     tenant_scope: Option<TenantScope<'_>>,
     catalog: &Catalog,
     id: ResourceId,
-) -> Result<Option<Surroundings>, Failure> {
+) -> Result<Option<RelatedResources>, Failure> {
     client.batch_execute("begin isolation level repeatable read read only").await?;
     let found = look(client, tenant_scope, catalog, id.uuid()).await;
     // The connection goes back to the pool, so its transaction ends whatever became of it.
@@ -76,7 +76,7 @@ async fn look(
     tenant_scope: Option<TenantScope<'_>>,
     catalog: &Catalog,
     id: Uuid,
-) -> Result<Option<Surroundings>, Failure> {
+) -> Result<Option<RelatedResources>, Failure> {
     if let Some(tenant_scope) = tenant_scope {
         tenant_scope.confine(client).await?;
     }
@@ -86,29 +86,29 @@ async fn look(
     let Some(resource) = row::resource(catalog, found)? else { return Ok(None) };
     let mut report_times = StoredReportTimes::default();
     report_times.read(resource.id, found)?;
-    let mut around = Surroundings::of(resource);
-    let adapters = catalog.get(&around.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
+    let mut related = RelatedResources::of(resource);
+    let adapters = catalog.get(&related.resource.kind).map_or(&[][..], |entity| &entity.required_adapters);
     let statement = client.prepare_cached(&spelled(&REPORTS, tenant_scope)).await?;
     for found in client.query(&statement, &[&id, &adapters]).await? {
-        around.reports.push(report_times.applied(id.into(), row::report(&found)?.1));
+        related.reports.push(report_times.applied(id.into(), row::report(&found)?.1));
     }
-    if around.resource.is_active() {
-        return Ok(Some(around));
+    if related.resource.is_active() {
+        return Ok(Some(related));
     }
     let (children, below, referrers, references) =
         try_join!(ask(CHILDREN), ask(&BELOW), ask(&REFERRERS), ask(REFERENCES),)?;
     for found in &children {
-        around
+        related
             .children
             .insert(found.try_get::<_, &str>("kind")?.into(), found.try_get::<_, i64>("count")? as usize);
     }
-    around.more_below = below.len() > MOST;
-    around.below = resources(catalog, &below)?;
-    around.referrers = resources(catalog, &referrers)?;
+    related.more_below = below.len() > MAX_RELATED;
+    related.below = resources(catalog, &below)?;
+    related.referrers = resources(catalog, &referrers)?;
     for found in &references {
-        around.references = found.try_get::<_, i64>("count")? as usize;
+        related.references = found.try_get::<_, i64>("count")? as usize;
     }
-    Ok(Some(around))
+    Ok(Some(related))
 }
 
 async fn ask(
@@ -122,5 +122,5 @@ async fn ask(
 }
 
 fn resources(catalog: &Catalog, rows: &[Row]) -> Result<Vec<Resource>, Failure> {
-    rows.iter().take(MOST).filter_map(|found| row::resource(catalog, found).transpose()).collect()
+    rows.iter().take(MAX_RELATED).filter_map(|found| row::resource(catalog, found).transpose()).collect()
 }
