@@ -7,7 +7,11 @@ use futures_util::FutureExt;
 use hyperfleet_core::FeedPosition;
 
 use super::Feed;
-use crate::{Clock, DatabaseHealth, Failure, FeedReader, Metrics, Reader};
+use crate::clock::Clock;
+use crate::database_health::DatabaseHealth;
+use crate::failure::Failure;
+use crate::metrics::Metrics;
+use crate::read::{FeedReader, Reader};
 
 /// How often to read without an announcement.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);

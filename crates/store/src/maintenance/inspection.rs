@@ -12,7 +12,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::StoredChange;
 use crate::maintenance::migrations::{Applied, OpenError};
 use crate::write::facets::Facet;
-use crate::{Backend, Options, Reader, Store, postgres, sqlite};
+use crate::{Backend, Options, postgres, sqlite};
 
 /// A row, each value as the database prints it.
 pub type TextRow = Vec<Option<String>>;
@@ -28,10 +28,10 @@ pub enum InspectError {
 
 /// Reads a database to verify it.
 #[derive(Clone)]
-pub struct Inspector(Source);
+pub struct Inspector(pub(crate) Source);
 
 #[derive(Clone)]
-enum Source {
+pub(crate) enum Source {
     Sqlite(sqlite::Location),
     Postgres(Arc<postgres::Inspection>),
 }
@@ -71,33 +71,6 @@ impl Inspector {
         match &self.0 {
             Source::Sqlite(_) => sqlite::check_schema(&applied),
             Source::Postgres(_) => postgres::check_schema(&applied),
-        }
-    }
-}
-
-impl Store {
-    /// Reads the database of this store.
-    pub fn inspector(&self) -> Inspector {
-        Inspector(match &self.reader {
-            Reader::Sqlite(sqlite) => Source::Sqlite(sqlite.location()),
-            Reader::Postgres(postgres) => Source::Postgres(postgres.inspection()),
-        })
-    }
-
-    /// Stops all writes because pages of the file are damaged.
-    pub fn stop_writes(&self, cause: &str) {
-        self.health.note_damage(&Failure::new(FailureKind::Damaged, cause));
-    }
-
-    /// Reads every page of a SQLite file once, so that damage shows before a write comes upon it.
-    pub async fn check_pages(&self) {
-        let Reader::Sqlite(sqlite) = &self.reader else { return };
-        match sqlite.location().inspect(vec!["pragma quick_check(1)".to_owned()]).await {
-            Ok(found) => {
-                let fault = found.into_iter().flatten().flatten().flatten().find(|line| line != "ok");
-                fault.iter().for_each(|fault| self.stop_writes(fault));
-            }
-            Err(failure) => self.health.note_damage(&failure),
         }
     }
 }

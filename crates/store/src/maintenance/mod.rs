@@ -4,5 +4,4 @@
 pub(crate) mod inspection;
 pub(crate) mod migrations;
 pub(crate) mod pending;
-mod pruning;
-mod recompute;
+pub(crate) mod recompute;

@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::Pending;
+use crate::maintenance::pending::Pending;
 
 /// Which resources a number is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

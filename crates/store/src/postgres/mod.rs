@@ -43,10 +43,12 @@ use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{Feed, FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
+use crate::maintenance::pending::Pending;
 use crate::metrics::Metrics;
+use crate::read::FeedReader;
+use crate::store::CATCHING_UP;
 use crate::{
-    CATCHING_UP, FeedReader, LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage,
-    Slice, TimelinePage, TimelineQuery,
+    LeasePage, ListQuery, Options, Page, PastGenerations, ReportPage, Slice, TimelinePage, TimelineQuery,
 };
 
 use connect::Address;

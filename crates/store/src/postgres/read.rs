@@ -14,8 +14,9 @@ use super::row_security::{Prepared, TenantScope, each_once};
 use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, RESOURCE_BYTES};
 use crate::failure::{Failure, readable};
+use crate::maintenance::pending::{Pending, Stuck};
 use crate::search::{Dialect, Driver, Plan, Select, Value};
-use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
+use crate::{ListQuery, Page, ReportPage, Slice};
 
 /// How many statements a connection keeps prepared.
 const MAX_STATEMENTS: usize = 256;

@@ -44,10 +44,10 @@ use crate::database_health::DatabaseHealth;
 use crate::failure::{Failure, FailureKind};
 use crate::feed::{FeedBounds, FeedPage, FeedRow};
 use crate::maintenance::migrations::{Applied, MigrationReport, OpenError};
+use crate::maintenance::pending::Pending;
 use crate::read::FeedReader;
 use crate::{
-    LeasePage, ListQuery, Options, Page, PastGenerations, Pending, ReportPage, Slice, TimelinePage,
-    TimelineQuery,
+    LeasePage, ListQuery, Options, Page, PastGenerations, ReportPage, Slice, TimelinePage, TimelineQuery,
 };
 
 use cancellation::Cancellation;

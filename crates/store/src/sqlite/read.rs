@@ -8,8 +8,9 @@ use rusqlite::{Connection, OptionalExtension, Statement, Transaction, Transactio
 use super::row;
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS};
 use crate::failure::{Failure, FailureKind, readable};
+use crate::maintenance::pending::{Pending, Stuck};
 use crate::search::{Dialect, Driver, MaintainedCounts, Plan, Select, Value};
-use crate::{ListQuery, Page, Pending, ReportPage, Slice, Stuck};
+use crate::{ListQuery, Page, ReportPage, Slice};
 
 static GET: LazyLock<String> = LazyLock::new(|| get_columns(READ_RESOURCE));
 static GET_STATUS: LazyLock<String> = LazyLock::new(|| get_columns(&READ_STATUS));

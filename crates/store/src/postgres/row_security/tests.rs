@@ -20,8 +20,9 @@ use tokio_postgres::types::ToSql;
 use super::{CONFINE, POLICIES, TenantScope};
 use crate::failure::Failure;
 use crate::feed::FeedRow;
+use crate::read::Reader;
 use crate::read::lists::{ListQuery, Page, Slice, SliceStart, Start};
-use crate::{Backend, Metrics, Options, Reader, SslMode, Store};
+use crate::{Backend, Metrics, Options, SslMode, Store};
 
 const WHOLE: Slice = Slice { start: SliceStart::Offset(0), limit: 100, count: true };
 
