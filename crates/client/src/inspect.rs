@@ -45,7 +45,7 @@ pub struct TimelineEntry {
     /// The reporting adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<String>,
-    /// Which condition flipped.
+    /// Which condition changed its status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// The reason of a forced deletion.

@@ -52,7 +52,7 @@ pub struct Condition {
     pub created_time: Option<Timestamp>,
     /// When it was last confirmed.
     pub last_updated_time: Option<Timestamp>,
-    /// When its status last flipped.
+    /// When its status last changed.
     pub last_transition_time: Option<Timestamp>,
 }
 

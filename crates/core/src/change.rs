@@ -21,7 +21,7 @@ pub enum Action {
     ReferencesChanged,
     /// An adapter reported something new.
     ReportChanged,
-    /// One of its conditions flipped.
+    /// The status of one of its conditions changed.
     ConditionChanged,
     /// Its deletion was requested.
     DeletionRequested,
@@ -38,10 +38,10 @@ pub struct Entry {
     pub action: Action,
     /// Field by field.
     pub changes: Vec<FieldChange>,
-    /// The adapter that reported; with a flipped condition, the one whose report flipped it.
+    /// The adapter that reported; with a changed condition, the one whose report changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adapter: Option<Arc<str>>,
-    /// The condition that flipped.
+    /// The condition whose status changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// The reason given for a force-delete.

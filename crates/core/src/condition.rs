@@ -74,7 +74,7 @@ pub struct Condition {
     pub created_time: Timestamp,
     /// Its `last_updated_time`.
     pub last_updated_time: Timestamp,
-    /// When its status last flipped.
+    /// When its status last changed.
     pub last_transition_time: Timestamp,
 }
 

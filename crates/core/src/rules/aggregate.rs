@@ -1,4 +1,4 @@
-//! Computes the conditions of a resource, and the timeline entries of those that flipped. Each condition has a file of
+//! Computes the conditions of a resource, and the timeline entries of those whose status changed. Each condition has a file of
 //! its own; here are their order and what all recomputations share.
 
 use std::collections::BTreeMap;
@@ -62,26 +62,26 @@ impl<'a> AggregationInput<'a> {
 
 /// What came of computing the conditions anew.
 #[derive(Debug, Default)]
-pub(super) struct Refreshed {
-    /// One entry per flipped condition.
-    pub(super) flips: Vec<Entry>,
+pub(super) struct Recomputed {
+    /// One entry for each condition whose status changed.
+    pub(super) transitions: Vec<Entry>,
     /// Mapped conditions that could not be computed.
     pub(super) failures: Vec<MappingFailure>,
     /// Whether a finalizing resource has nothing left to wait for.
-    pub(super) gone: bool,
+    pub(super) is_removable: bool,
 }
 
 /// Recomputes the conditions of `resource` in place.
-pub(super) fn refresh(
+pub(super) fn recompute_conditions(
     rulebook: &Rulebook,
     entity: &Entity,
     resource: &mut Resource,
     input: &AggregationInput<'_>,
-) -> Result<Refreshed, Error> {
+) -> Result<Recomputed, Error> {
     let before = Condition::parse_all(resource.conditions.as_str())?;
     let previous = |kind: &str| before.iter().find(|c| c.kind == kind);
     let facts = Facts::of(entity, resource, input.summaries, input.children, input.cause, input.now);
-    let gone = facts.is_gone();
+    let is_removable = facts.is_removable();
 
     let content = reconciled::content(&facts);
     let mut conditions = vec![facts.condition(reconciled::TYPE, previous(reconciled::TYPE), content)];
@@ -110,10 +110,13 @@ pub(super) fn refresh(
     };
     conditions.extend(mapped.conditions);
 
-    let flips = conditions.iter().filter_map(|now| flip(previous(&now.kind)?, now, input.cause)).collect();
+    let transitions = conditions
+        .iter()
+        .filter_map(|now| transition_entry(previous(&now.kind)?, now, input.cause))
+        .collect();
     resource.pending_since = pending_since(&conditions[0]);
     resource.conditions = RawJson::from_value(&conditions);
-    Ok(Refreshed { flips, failures: mapped.failures, gone })
+    Ok(Recomputed { transitions, failures: mapped.failures, is_removable })
 }
 
 /// Whether two states of a resource differ in more than when their conditions were confirmed.
@@ -122,13 +125,13 @@ pub(super) fn differs_beyond_times(before: &Resource, after: &Resource) -> Resul
     Ok(condition::with_last_updated_times(before.conditions.as_str(), times) != after.conditions)
 }
 
-/// Since when the world does not match the spec.
+/// Since when the resource is not reconciled.
 fn pending_since(reconciled: &Condition) -> Option<Timestamp> {
     (reconciled.status == Status::False).then_some(reconciled.last_transition_time)
 }
 
-/// The entry of a condition that flipped, with the adapter whose report did it.
-fn flip(before: &Condition, now: &Condition, cause: Option<&Submission>) -> Option<Entry> {
+/// The entry of a condition whose status changed, with the adapter whose report did it.
+fn transition_entry(before: &Condition, now: &Condition, cause: Option<&Submission>) -> Option<Entry> {
     (before.status != now.status).then(|| {
         let change = FieldChange {
             path: format!("status.conditions.{}", now.kind),
@@ -143,24 +146,25 @@ fn flip(before: &Condition, now: &Condition, cause: Option<&Submission>) -> Opti
     })
 }
 
-/// The conditions after a report that turns none of them, as nearly all do.
+/// The conditions after a report that changes no status, as nearly all do.
 pub(super) struct Confirmed {
     pub(super) conditions: RawJson,
     /// Whether one of them says something else than before.
-    pub(super) restated: bool,
+    pub(super) content_changed: bool,
 }
 
-/// The short way: a condition that says the same keeps its text with a new time, and only one that says something else
-/// is printed again. `None` when one of them would turn, come or go: [`refresh`] then computes all of them.
-pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
+/// Computes the conditions when none changes its status. `None` if one does; [`recompute_conditions`] then computes all.
+pub(super) fn without_transition(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confirmed> {
     let condition_refs = ConditionRef::parse_all(conditions.as_str())?;
     let [reconciled, last_known, adapters @ ..] = condition_refs.as_slice() else { return None };
     let reported = facts.adapters.iter().filter_map(|adapter| Some((adapter.condition, adapter.summary?)));
     if reported.clone().count() != adapters.len() {
         return None;
     }
-    let mut list =
-        PrintedConditions { text: Vec::with_capacity(conditions.as_str().len() + 256), restated: false };
+    let mut list = PrintedConditions {
+        text: Vec::with_capacity(conditions.as_str().len() + 256),
+        content_changed: false,
+    };
     list.add(reconciled, reconciled::TYPE, &reconciled::content(facts))?;
     let before = condition(last_known)?;
     list.add(last_known, last_known_reconciled::TYPE, &last_known_reconciled::content(facts, Some(&before)))?;
@@ -169,17 +173,17 @@ pub(super) fn confirmed(facts: &Facts<'_>, conditions: &RawJson) -> Option<Confi
     }
     list.text.push(b']');
     let conditions = RawJson::from_stored(String::from_utf8(list.text).ok()?);
-    Some(Confirmed { conditions, restated: list.restated })
+    Some(Confirmed { conditions, content_changed: list.content_changed })
 }
 
 /// The conditions as far as they are printed.
 struct PrintedConditions {
     text: Vec<u8>,
-    restated: bool,
+    content_changed: bool,
 }
 
 impl PrintedConditions {
-    /// Adds what `content` makes of a condition that does not turn by it.
+    /// Adds what `content` makes of a condition whose status it does not change.
     fn add(&mut self, before: &ConditionRef<'_>, kind: &str, content: &ConditionContent<'_>) -> Option<()> {
         if before.kind != kind || before.status != content.status {
             return None;
@@ -192,7 +196,7 @@ impl PrintedConditions {
         {
             before.write_with_time(at, &mut self.text);
         } else {
-            self.restated = true;
+            self.content_changed = true;
             let words = (&*content.reason, &*content.message);
             before.write_with_words(words, content.observed_generation, at, &mut self.text);
         }

@@ -55,7 +55,7 @@ pub(super) fn decide(
         return Err(Error::name_taken(&create.kind, &create.name, holder));
     }
     let known = AggregationInput::nothing(now);
-    let failures = aggregate::refresh(rulebook, entity, &mut resource, &known)?.failures;
+    let failures = aggregate::recompute_conditions(rulebook, entity, &mut resource, &known)?.failures;
 
     let mut changes = vec![FieldChange { path: "spec".into(), from: None, to: Some(create.spec.clone()) }];
     for (path, raw) in [("labels", &resource.labels), ("references", &resource.references)] {

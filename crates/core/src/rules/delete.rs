@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::aggregate::AggregationInput;
-use super::removal::{children_left, refuse_hidden, remove_or_recompute_owners};
+use super::removal::{refuse_hidden, remaining_children, remove_or_recompute_owners};
 use super::{Decision, DecisionResult, Rulebook, WorkingSet, Write, WriteKind, aggregate, find};
 use crate::{
     AccessScope, Action, Caller, Delete, Entry, Error, FieldChange, IdSet, OnParentDelete, Phase, RawJson,
@@ -30,14 +30,14 @@ pub(super) fn decide(
     refuse_hidden(rulebook, set, &tree)?;
     refuse_referrers(set, &tree, &caller.scope)?;
 
-    let mut gone = IdSet::default();
+    let mut removed = IdSet::default();
     let mut writes = Vec::with_capacity(tree.len());
     for node in &tree {
-        writes.push(finalize(rulebook, set, node, &caller.actor, now, &mut gone)?);
+        writes.push(finalize(rulebook, set, node, &caller.actor, now, &mut removed)?);
     }
     let answer = DecisionResult::Write(writes.len() - 1);
-    if gone.contains(&target.id) {
-        remove_or_recompute_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
+    if removed.contains(&target.id) {
+        remove_or_recompute_owners(rulebook, set, target, now, &mut removed, &mut writes)?;
     }
     Ok(Decision::new(writes, answer))
 }
@@ -100,10 +100,10 @@ fn finalize(
     node: &Resource,
     actor: &str,
     now: Timestamp,
-    gone: &mut IdSet,
+    removed: &mut IdSet,
 ) -> Result<Write, Error> {
     let entity = rulebook.entity(&node.kind)?;
-    let left = children_left(set, node.id, gone);
+    let left = remaining_children(set, node.id, removed);
     let stamp = Stamp { at: set.time_of_change(now).max(node.updated.at), by: actor.to_owned() };
     let mut resource = Resource {
         generation: node.generation + 1,
@@ -112,8 +112,12 @@ fn finalize(
         phase: Phase::Finalizing(stamp),
         ..node.clone()
     };
-    let refreshed =
-        aggregate::refresh(rulebook, entity, &mut resource, &AggregationInput::of(set, node, &left, now))?;
+    let recomputed = aggregate::recompute_conditions(
+        rulebook,
+        entity,
+        &mut resource,
+        &AggregationInput::of(set, node, &left, now),
+    )?;
     let dropped: Vec<_> = (node.references != resource.references)
         .then(|| node.references.parse::<Value>())
         .transpose()?
@@ -121,12 +125,12 @@ fn finalize(
         .into_iter()
         .collect();
     let mut entries = vec![Entry::new(Action::DeletionRequested, dropped)];
-    entries.extend(refreshed.flips);
+    entries.extend(recomputed.transitions);
     let mut kind = WriteKind::Changed;
-    if refreshed.gone {
+    if recomputed.is_removable {
         kind = WriteKind::Removed;
-        gone.insert(node.id);
+        removed.insert(node.id);
         entries.push(Entry::new(Action::Deleted, Vec::new()));
     }
-    Ok(Write { resource, kind, entries, failures: refreshed.failures })
+    Ok(Write { resource, kind, entries, failures: recomputed.failures })
 }

@@ -104,7 +104,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a finalizing resource has nothing left to wait for.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn is_removable(&self) -> bool {
         self.finalizing && self.all_finalized() && self.children.is_empty()
     }
 
@@ -120,11 +120,11 @@ impl<'a> Facts<'a> {
         previous: Option<&Condition>,
         content: ConditionContent<'_>,
     ) -> Condition {
-        let flipped = self.cause.map_or(self.changed, |report| report.time(self.now));
+        let transition_time = self.cause.map_or(self.changed, |report| report.time(self.now));
         let last_transition_time = match previous {
             None => self.changed,
             Some(p) if p.status == content.status => p.last_transition_time,
-            Some(_) => flipped,
+            Some(_) => transition_time,
         };
         self.condition_since(kind, previous, content, last_transition_time)
     }

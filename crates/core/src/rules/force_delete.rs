@@ -32,13 +32,13 @@ pub(super) fn decide(
     let mut tree = Vec::new();
     collect(set, target, &mut tree);
     refuse_hidden(rulebook, set, &tree)?;
-    let mut gone: IdSet = tree.iter().map(|r| r.id).collect();
+    let mut removed: IdSet = tree.iter().map(|r| r.id).collect();
 
     let mut writes = Vec::new();
     let mut dropped = BTreeSet::new();
-    for source in referrers(set, &tree, &gone) {
+    for source in referrers(set, &tree, &removed) {
         dropped.insert(source.id);
-        writes.push(drop_references(rulebook, set, source, &gone, &caller.actor, now)?);
+        writes.push(drop_references(rulebook, set, source, &removed, &caller.actor, now)?);
     }
     let below: Vec<ResourceId> = tree.iter().map(|r| r.id).filter(|id| *id != target.id).collect();
     for node in &tree {
@@ -56,7 +56,7 @@ pub(super) fn decide(
         });
     }
     let answer = DecisionResult::Write(writes.len() - 1);
-    remove_or_recompute_owners(rulebook, set, target, now, &mut gone, &mut writes)?;
+    remove_or_recompute_owners(rulebook, set, target, now, &mut removed, &mut writes)?;
     Ok(Decision::new(writes, answer))
 }
 
@@ -68,11 +68,11 @@ fn collect<'a>(set: &'a WorkingSet, node: &'a Resource, tree: &mut Vec<&'a Resou
     tree.push(node);
 }
 
-fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], gone: &IdSet) -> Vec<&'a Resource> {
+fn referrers<'a>(set: &'a WorkingSet, tree: &[&Resource], removed: &IdSet) -> Vec<&'a Resource> {
     let sources: BTreeMap<_, _> = tree
         .iter()
         .flat_map(|node| set.referrers(node.id))
-        .filter(|source| !gone.contains(&source.id))
+        .filter(|source| !removed.contains(&source.id))
         .map(|source| (source.id, source))
         .collect();
     sources.into_values().collect()
@@ -83,13 +83,13 @@ fn drop_references(
     rulebook: &Rulebook,
     set: &WorkingSet,
     source: &Resource,
-    gone: &IdSet,
+    removed: &IdSet,
     actor: &str,
     now: Timestamp,
 ) -> Result<Write, Error> {
     let entity = rulebook.entity(&source.kind)?;
     let mut references: References = source.references.parse()?;
-    references.values_mut().for_each(|ids| ids.retain(|id| !gone.contains(id)));
+    references.values_mut().for_each(|ids| ids.retain(|id| !removed.contains(id)));
     references.retain(|_, ids| !ids.is_empty());
     let mut resource = Resource {
         references: RawJson::from_value(&references),
@@ -100,12 +100,12 @@ fn drop_references(
     let changes = diff("references", &source.references.parse()?, &resource.references.parse()?);
     let mut entries = vec![Entry::new(Action::ReferencesChanged, changes)];
     let children = set.child_counts(source.id);
-    let refreshed = aggregate::refresh(
+    let recomputed = aggregate::recompute_conditions(
         rulebook,
         entity,
         &mut resource,
         &AggregationInput::of(set, source, &children, now),
     )?;
-    entries.extend(refreshed.flips);
-    Ok(Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures })
+    entries.extend(recomputed.transitions);
+    Ok(Write { resource, kind: WriteKind::Changed, entries, failures: recomputed.failures })
 }

@@ -88,12 +88,12 @@ fn ready(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
     } else {
         (AWAITING.0, AWAITING.1.to_owned())
     };
-    let step = |status, updated, flipped| Step {
+    let step = |status, updated, transition| Step {
         status,
         words: Some(words.clone()),
         observed_generation: Some(generation),
         last_updated_time: updated,
-        last_transition_time: flipped,
+        last_transition_time: transition,
     };
 
     let is_new = previous.is_none_or(|p| p.observed_generation != generation);
@@ -101,13 +101,13 @@ fn ready(facts: &Facts<'_>, previous: Option<&Condition>) -> Step {
         // Creation, a new generation, or other adapters configured.
         None => {
             let status = if ready { Status::True } else { Status::False };
-            let flipped = (previous.is_none() || status != was).then_some(facts.changed);
-            step(status, (is_new || flipped.is_some()).then_some(facts.changed), flipped)
+            let transition = (previous.is_none() || status != was).then_some(facts.changed);
+            step(status, (is_new || transition.is_some()).then_some(facts.changed), transition)
         }
         Some(report) if report.available == ReportedStatus::True => {
             if report.generation == generation && ready {
-                let flipped = (was == Status::False).then_some(report.time);
-                step(Status::True, oldest(facts), flipped)
+                let transition = (was == Status::False).then_some(report.time);
+                step(Status::True, oldest(facts), transition)
             } else if was == Status::False && facts.adapters.iter().any(|a| a.summary.is_none()) {
                 step(was, Some(facts.now), None)
             } else {

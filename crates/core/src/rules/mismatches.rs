@@ -2,7 +2,7 @@
 //! compute again what they have computed changes nothing but times, so every other difference is damage.
 
 use super::aggregate::{self, AggregationInput};
-use super::removal::children_left;
+use super::removal::remaining_children;
 use super::{Rulebook, WorkingSet, legacy_conditions};
 use crate::{Condition, Entity, Error, IdSet, ResourceId, Timestamp, json_text};
 
@@ -24,10 +24,10 @@ const ABSENT: &str = "absent";
 pub fn mismatches(rulebook: &Rulebook, set: &WorkingSet, id: ResourceId) -> Result<Vec<Mismatch>, Error> {
     let Some(stored) = set.by_id(id) else { return Ok(Vec::new()) };
     let entity = rulebook.entity(&stored.kind)?;
-    let children = children_left(set, id, &IdSet::default());
+    let children = remaining_children(set, id, &IdSet::default());
     let mut computed = stored.clone();
     let input = AggregationInput::of(set, stored, &children, stored.updated.at);
-    let refreshed = aggregate::refresh(rulebook, entity, &mut computed, &input)?;
+    let recomputed = aggregate::recompute_conditions(rulebook, entity, &mut computed, &input)?;
 
     let mut found = Vec::new();
     let mut differ = |part: &str, expected: String, stored: String| {
@@ -35,7 +35,7 @@ pub fn mismatches(rulebook: &Rulebook, set: &WorkingSet, id: ResourceId) -> Resu
             found.push(Mismatch { part: part.to_owned(), expected, found: stored });
         }
     };
-    if refreshed.gone {
+    if recomputed.is_removable {
         differ(
             "deletion",
             "removed, because nothing is left to wait for".to_owned(),

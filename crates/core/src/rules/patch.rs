@@ -90,9 +90,9 @@ pub(super) fn decide(
     caller.scope.permit_relabelling(current, &resource)?;
     let children = set.child_counts(current.id);
     let known = AggregationInput::of(set, current, &children, now);
-    let refreshed = aggregate::refresh(rulebook, entity, &mut resource, &known)?;
-    let entries = [entries, refreshed.flips].concat();
-    let write = Write { resource, kind: WriteKind::Changed, entries, failures: refreshed.failures };
+    let recomputed = aggregate::recompute_conditions(rulebook, entity, &mut resource, &known)?;
+    let entries = [entries, recomputed.transitions].concat();
+    let write = Write { resource, kind: WriteKind::Changed, entries, failures: recomputed.failures };
     Ok(Decision::new(vec![write], DecisionResult::Write(0)))
 }
 

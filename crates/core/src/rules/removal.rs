@@ -8,10 +8,14 @@ use super::aggregate::AggregationInput;
 use super::{Rulebook, WorkingSet, Write, WriteKind, aggregate};
 use crate::{Action, Entry, Error, IdSet, Resource, ResourceId, Timestamp};
 
-/// Children of `owner` by kind that are left once `gone` are removed.
-pub(super) fn children_left(set: &WorkingSet, owner: ResourceId, gone: &IdSet) -> BTreeMap<Arc<str>, usize> {
+/// Children of `owner` by kind that are left once `removed` are gone.
+pub(super) fn remaining_children(
+    set: &WorkingSet,
+    owner: ResourceId,
+    removed: &IdSet,
+) -> BTreeMap<Arc<str>, usize> {
     let mut counts = set.child_counts(owner);
-    for child in set.children(owner).filter(|c| gone.contains(&c.id)) {
+    for child in set.children(owner).filter(|c| removed.contains(&c.id)) {
         if let Some(count) = counts.get_mut(&child.kind) {
             *count = count.saturating_sub(1);
         }
@@ -54,28 +58,28 @@ pub(super) fn refuse_hidden(rulebook: &Rulebook, set: &WorkingSet, tree: &[&Reso
 pub(super) fn remove_or_recompute_owners(
     rulebook: &Rulebook,
     set: &WorkingSet,
-    removed: &Resource,
+    child: &Resource,
     now: Timestamp,
-    gone: &mut IdSet,
+    removed: &mut IdSet,
     writes: &mut Vec<Write>,
 ) -> Result<(), Error> {
-    for owner_id in removed.ancestors.iter().rev() {
+    for owner_id in child.ancestors.iter().rev() {
         let Some(owner) = set.by_id(*owner_id).filter(|o| !o.is_active()) else { return Ok(()) };
         let entity = rulebook.entity(&owner.kind)?;
-        let left = children_left(set, owner.id, gone);
+        let left = remaining_children(set, owner.id, removed);
         let mut resource = owner.clone();
-        let refreshed = aggregate::refresh(
+        let recomputed = aggregate::recompute_conditions(
             rulebook,
             entity,
             &mut resource,
             &AggregationInput::of(set, owner, &left, now),
         )?;
-        let mut entries = refreshed.flips;
-        let failures = refreshed.failures;
-        // A batch of recomputations may have written it already, before this child was gone.
+        let mut entries = recomputed.transitions;
+        let failures = recomputed.failures;
+        // A batch of recomputations may have written it already, before this child was removed.
         writes.retain(|write| write.resource.id != owner.id);
-        if refreshed.gone {
-            gone.insert(owner.id);
+        if recomputed.is_removable {
+            removed.insert(owner.id);
             entries.push(Entry::new(Action::Deleted, Vec::new()));
             writes.push(Write { resource, kind: WriteKind::Removed, entries, failures });
             continue;

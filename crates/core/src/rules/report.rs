@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::aggregate::{AggregationInput, Refreshed};
+use super::aggregate::{AggregationInput, Recomputed};
 use super::facts::{Facts, Latest};
-use super::removal::{children_left, remove_or_recompute_owners};
+use super::removal::{remaining_children, remove_or_recompute_owners};
 use super::{
     Decision, DecisionResult, ResourceKey, Rulebook, WorkingSet, Write, WriteKind, aggregate,
     find_without_owners,
@@ -68,7 +68,7 @@ pub(super) fn decide(
 
     let summary = report.summary();
     let summaries = Latest { stored: set.summaries(current.id), newest: Some(&summary) };
-    let children = children_left(set, current.id, &IdSet::default());
+    let children = remaining_children(set, current.id, &IdSet::default());
     let mut entries = Vec::new();
     if changes_report {
         entries.push(entry(stored, &report, documents)?);
@@ -76,9 +76,9 @@ pub(super) fn decide(
     if aggregates && entity.mappings.is_empty() && !rulebook.legacy_conditions {
         let facts = Facts::of(entity, current, summaries, &children, Some(submission), now);
         if let Some(confirmed) =
-            aggregate::confirmed(&facts, &current.conditions).filter(|_| !facts.is_gone())
+            aggregate::without_transition(&facts, &current.conditions).filter(|_| !facts.is_removable())
         {
-            let changes = changes_report || confirmed.restated;
+            let changes = changes_report || confirmed.content_changed;
             let resource = current.with_conditions(confirmed.conditions);
             let kind = if changes { WriteKind::Changed } else { WriteKind::TimesOnly };
             let write = Write { resource, kind, entries, failures: Vec::new() };
@@ -87,7 +87,7 @@ pub(super) fn decide(
     }
 
     let mut resource = current.clone();
-    let refreshed = if aggregates {
+    let recomputed = if aggregates {
         let reports = set.reports(current.id).map(|mut reports| {
             reports.retain(|other| other.adapter != report.adapter);
             reports.push(&report);
@@ -96,25 +96,25 @@ pub(super) fn decide(
         });
         let input =
             AggregationInput { summaries, reports, children: &children, cause: Some(submission), now };
-        aggregate::refresh(rulebook, entity, &mut resource, &input)?
+        aggregate::recompute_conditions(rulebook, entity, &mut resource, &input)?
     } else {
-        Refreshed::default()
+        Recomputed::default()
     };
 
     let changes = changes_report || aggregate::differs_beyond_times(current, &resource)?;
-    entries.extend(refreshed.flips);
-    let kind = match (refreshed.gone, changes) {
+    entries.extend(recomputed.transitions);
+    let kind = match (recomputed.is_removable, changes) {
         (true, _) => WriteKind::Removed,
         (false, true) => WriteKind::Changed,
         (false, false) => WriteKind::TimesOnly,
     };
-    if refreshed.gone {
+    if recomputed.is_removable {
         entries.push(Entry::new(Action::Deleted, Vec::new()));
     }
-    let mut writes = vec![Write { resource, kind, entries, failures: refreshed.failures }];
-    if refreshed.gone {
-        let mut gone = IdSet::from_iter([current.id]);
-        remove_or_recompute_owners(rulebook, set, current, now, &mut gone, &mut writes)?;
+    let mut writes = vec![Write { resource, kind, entries, failures: recomputed.failures }];
+    if recomputed.is_removable {
+        let mut removed = IdSet::from_iter([current.id]);
+        remove_or_recompute_owners(rulebook, set, current, now, &mut removed, &mut writes)?;
     }
     Ok(decision(writes, current, report, changes))
 }
@@ -179,8 +179,8 @@ fn entry(before: Option<&Report>, after: &Report, documents: Vec<FieldChange>) -
     }
     changes.extend(condition_changes(before.map_or(&[], |report| &report.conditions), &after.conditions));
     changes.extend(documents);
-    if let (Some(gone), None) = (before.and_then(|report| report.metadata.as_ref()), &after.metadata) {
-        changes.push(FieldChange { path: "metadata".to_owned(), from: Some(gone.parse()?), to: None });
+    if let (Some(removed), None) = (before.and_then(|report| report.metadata.as_ref()), &after.metadata) {
+        changes.push(FieldChange { path: "metadata".to_owned(), from: Some(removed.parse()?), to: None });
     }
     Ok(Entry { adapter: Some(after.adapter.clone()), ..Entry::new(Action::ReportChanged, changes) })
 }

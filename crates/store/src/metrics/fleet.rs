@@ -56,7 +56,7 @@ impl FleetMetrics {
         let api = registry.sub_registry_with_prefix("hyperfleet_api");
         api.register(
             "reconciliation_started",
-            "Resources that turned Reconciled=False",
+            "Resources whose Reconciled changed to False",
             self.started.clone(),
         );
         api.register(
@@ -75,7 +75,7 @@ impl FleetMetrics {
             self.stuck_duration.clone(),
         );
         api.register("reports", "Reports of adapters by what became of them", self.reports.clone());
-        api.register("hard_deletes", "Resources that are gone", self.removals.clone());
+        api.register("hard_deletes", "Resources that were removed", self.removals.clone());
         api.register(
             "condition_mapping_failures",
             "Mapped conditions that were left out because their rule failed",

@@ -134,7 +134,7 @@ create table kind_counts (
 );
 
 -- Search by label, and by the status of a condition, in the order of lists. A facet is the first half of the
--- SHA-256 of kind, name and value. Reports that turn no status do not touch it.
+-- SHA-256 of kind, name and value. Reports that change no status do not touch it.
 create table resource_facets (
     facet uuid not null,
     created_time timestamptz not null,
