@@ -106,7 +106,7 @@ impl Gate {
         permit: Permit,
     ) -> Result<AdmittedCaller, Response> {
         let headers = &request.headers;
-        if requirements.writes && self.verifier.is_none() && is_of_another_site(request) {
+        if requirements.writes && self.verifier.is_none() && is_cross_site(request) {
             let detail = "Cross-site writes are refused, because this server requires no tokens";
             return Err(failed(Error::new(ErrorKind::PermissionDenied, detail)));
         }
@@ -130,8 +130,8 @@ impl Gate {
         if let Some(limiter) = &self.limiter {
             // Without tokens all callers have the same identity, so callers are told apart by address.
             let name = caller.identity().filter(|_| self.verifier.is_some());
-            let site = || peer.map(|peer| rate::site(peer.ip()));
-            let spender = (caller.tenant(), name, if name.is_none() { site() } else { None });
+            let network = || peer.map(|peer| rate::client_network(peer.ip()));
+            let spender = (caller.tenant(), name, if name.is_none() { network() } else { None });
             limiter.spend(spender, requirements.budget_kind, Instant::now()).map_err(failed)?;
         }
         Ok(caller)
@@ -256,7 +256,7 @@ pub(crate) async fn admit(
 }
 
 /// Whether a browser declares the request to be cross-site.
-fn is_of_another_site(request: &Parts) -> bool {
+fn is_cross_site(request: &Parts) -> bool {
     let headers = &request.headers;
     if let Some(site) = headers.get("sec-fetch-site") {
         return !matches!(site.as_bytes(), b"same-origin" | b"none");

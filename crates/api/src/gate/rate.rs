@@ -64,9 +64,9 @@ struct Bucket {
     at: Instant,
 }
 
-/// The address that identifies an anonymous caller. A site has 2⁶⁴ IPv6 addresses and may use all of them, so only the
+/// The address that identifies an anonymous caller. A client network has 2⁶⁴ IPv6 addresses and may use all of them, so only the
 /// network part counts.
-pub(crate) fn site(address: IpAddr) -> IpAddr {
+pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
         address => address,
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn all_ipv6_addresses_of_a_site_are_one_caller() {
-        let site_of = |address: &str| site(address.parse().unwrap()).to_string();
-        assert_eq!(site_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(site_of("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
-        assert_eq!(site_of("2001:db8:1:3::6"), "2001:db8:1:3::");
+    fn all_ipv6_addresses_of_a_client_network_are_one_caller() {
+        let network_of = |address: &str| client_network(address.parse().unwrap()).to_string();
+        assert_eq!(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network_of("2001:db8:1:2:ffff:ffff:ffff:ffff"), "2001:db8:1:2::");
+        assert_eq!(network_of("2001:db8:1:3::6"), "2001:db8:1:3::");
         for whole in ["192.0.2.7", "::ffff:192.0.2.7"] {
-            assert_eq!(site_of(whole), "192.0.2.7", "an address of version 4 is someone's own");
+            assert_eq!(network_of(whole), "192.0.2.7", "an address of version 4 is someone's own");
         }
     }
 
