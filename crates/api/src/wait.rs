@@ -26,7 +26,7 @@ pub(crate) async fn read(
     fields: Option<&Projection>,
 ) -> HandlerResult {
     let scope = caller.scope();
-    let mut roles = caller.roles(&app.gate);
+    let mut roles = caller.role_revisions(&app.gate);
     let _waiting = app.watch_metrics.watching(caller)?;
     let deadline =
         tokio::time::Instant::now() + caller.remaining().map_or(wait.timeout, |r| r.min(wait.timeout));

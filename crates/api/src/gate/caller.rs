@@ -28,8 +28,8 @@ struct Record {
     verified: Option<Verified>,
     is_system: bool,
     scope: AccessScope,
-    /// The edition of the roles that `scope` follows from.
-    edition: u64,
+    /// The revision of the roles that `scope` follows from.
+    revision: u64,
     /// The concurrency permit of the request.
     permit: Permit,
     /// The other end of the connection; `None` for a call within the process.
@@ -41,7 +41,7 @@ impl AdmittedCaller {
         verified: Option<Verified>,
         tenancy_claim: Option<TenancyClaim>,
         rights: Option<Arc<Rights>>,
-        edition: u64,
+        revision: u64,
         permit: Permit,
         connection: Option<SocketAddr>,
     ) -> Self {
@@ -54,7 +54,7 @@ impl AdmittedCaller {
             verified,
             is_system,
             scope: AccessScope::new(tenant, rights),
-            edition,
+            revision,
             permit,
             connection,
         }))
@@ -88,12 +88,12 @@ impl AdmittedCaller {
     }
 
     /// Changes when the roles change: a long-lived request must then be admitted again.
-    pub(crate) fn roles(&self, gate: &Gate) -> watch::Receiver<u64> {
-        let mut editions = gate.editions.subscribe();
-        if *editions.borrow() != self.0.edition {
-            editions.mark_changed();
+    pub(crate) fn role_revisions(&self, gate: &Gate) -> watch::Receiver<u64> {
+        let mut revisions = gate.revisions.subscribe();
+        if *revisions.borrow() != self.0.revision {
+            revisions.mark_changed();
         }
-        editions
+        revisions
     }
 
     /// The identity of the caller, if its token has one.

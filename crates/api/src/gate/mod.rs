@@ -41,8 +41,8 @@ pub(crate) struct Gate {
     tenancy: Option<Tenancy>,
     /// Replaced while the server runs.
     roles: ArcSwap<Roles>,
-    /// Announces each new edition of the roles.
-    editions: watch::Sender<u64>,
+    /// Announces each new revision of the roles.
+    revisions: watch::Sender<u64>,
     limiter: Option<Limiter>,
 }
 
@@ -51,7 +51,7 @@ struct Roles {
     /// `None` while roles are off.
     policy: Option<Policy>,
     /// Increases with each change.
-    edition: u64,
+    revision: u64,
 }
 
 /// What a route requires of a request. The router declares it for each method of each guarded route.
@@ -75,17 +75,17 @@ impl Gate {
             concurrency,
             verifier,
             tenancy,
-            roles: ArcSwap::from_pointee(Roles { policy, edition: 0 }),
-            editions: watch::Sender::new(0),
+            roles: ArcSwap::from_pointee(Roles { policy, revision: 0 }),
+            revisions: watch::Sender::new(0),
             limiter: budgets.map(Limiter::new),
         }
     }
 
     /// Replaces the roles.
     pub(crate) fn set_policy(&self, policy: Option<Policy>) {
-        let edition = self.roles.load().edition + 1;
-        self.roles.store(Arc::new(Roles { policy, edition }));
-        self.editions.send_replace(edition);
+        let revision = self.roles.load().revision + 1;
+        self.roles.store(Arc::new(Roles { policy, revision }));
+        self.revisions.send_replace(revision);
     }
 
     /// Whether roles are on.
@@ -118,7 +118,7 @@ impl Gate {
         let roles = self.roles.load();
         let rights = rights(&roles, verified.as_ref());
         let peer = request.extensions.get::<PeerAddr>().map(|peer| peer.0);
-        let caller = AdmittedCaller::new(verified, tenancy_claim, rights, roles.edition, permit, peer);
+        let caller = AdmittedCaller::new(verified, tenancy_claim, rights, roles.revision, permit, peer);
         if let Some(verb) = requirements.verb {
             let route = request.extensions.get::<Arc<KindRoute>>();
             let kinds: Vec<&str> = match route.and_then(|route| route.entity.as_ref()) {
@@ -172,7 +172,7 @@ impl Gate {
 
 /// The rights of a caller by its token.
 fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
-    let Roles { policy, edition } = roles;
+    let Roles { policy, revision } = roles;
     let policy = policy.as_ref()?;
     let Some(verified) = verified else {
         return Some(Arc::new(policy.rights(Some(caller::SYSTEM), |_| Vec::new())));
@@ -184,9 +184,9 @@ fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
         _ => Vec::new(),
     };
     Some(verified.conclude(
-        |granted: &Granted| granted.edition == *edition && granted.identity.as_ref() == identity,
+        |granted: &Granted| granted.revision == *revision && granted.identity.as_ref() == identity,
         || Granted {
-            edition: *edition,
+            revision: *revision,
             identity: identity.cloned(),
             rights: Arc::new(policy.rights(identity.map(|name| &**name), texts)),
         },
@@ -194,9 +194,9 @@ fn rights(roles: &Roles, verified: Option<&Verified>) -> Option<Arc<Rights>> {
     ))
 }
 
-/// The rights of a token by one edition of the roles. The identity may come from a header beside the token.
+/// The rights of a token by one revision of the roles. The identity may come from a header beside the token.
 struct Granted {
-    edition: u64,
+    revision: u64,
     identity: Option<Arc<str>>,
     rights: Arc<Rights>,
 }

@@ -64,8 +64,8 @@ struct Bucket {
     at: Instant,
 }
 
-/// The address that identifies an anonymous caller. A client network has 2⁶⁴ IPv6 addresses and may use all of them, so only the
-/// network part counts.
+/// The address that identifies an anonymous caller. A client network has 2⁶⁴ IPv6 addresses and may use all of them, so
+/// only the prefix counts.
 pub(crate) fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),

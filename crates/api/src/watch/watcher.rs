@@ -121,7 +121,7 @@ impl Watcher {
             position,
             bookmark_due: Instant::now() + SILENCE,
             until: caller.remaining().and_then(|time| Instant::now().checked_add(time)),
-            roles: caller.roles(&app.gate),
+            roles: caller.role_revisions(&app.gate),
             caller: caller.clone(),
             watching: app.watch_metrics.watching(caller)?,
         })
