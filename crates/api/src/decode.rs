@@ -234,7 +234,7 @@ mod tests {
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
-            base: crate::router::BASE,
+            href_prefix: crate::router::BASE,
         };
         let Value::Object(body) =
             json!({"kind": "User", "name": "me", "spec": {}, "references": {"wif_config": "x"}})

@@ -137,7 +137,7 @@ pub(crate) fn observe(
             Err(panic) => HttpError::from(Error::internal(panic_text(&*panic))).into_response(),
         };
         let mut response = problem::rendered(response, &ids, method.as_str(), &path);
-        ids.mark(&mut response);
+        ids.set_header(&mut response);
         response.headers_mut().insert(VARY, HeaderValue::from_static("Authorization, Accept-Encoding"));
 
         let took = started.elapsed();

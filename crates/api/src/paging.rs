@@ -8,7 +8,7 @@ use crate::gate::AdmittedCaller;
 
 /// Which page of a list is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum PageChoice {
     /// The one that was asked for.
     Page,
     /// The first of its size.
@@ -20,7 +20,7 @@ pub(crate) async fn read<T, F>(
     app: &App,
     caller: &AdmittedCaller,
     number: Option<u64>,
-    read: impl Fn(Wanted, Reservation) -> F,
+    read: impl Fn(PageChoice, Reservation) -> F,
 ) -> Result<(T, Reservation), Error>
 where
     F: Future<Output = Result<T, Error>>,
@@ -28,11 +28,11 @@ where
     let later = number.filter(|number| *number > 1);
     if let Some(number) = later {
         let first = app.reservation(caller);
-        read(Wanted::First, first.clone()).await?;
+        read(PageChoice::First, first.clone()).await?;
         check(&first, number)?;
     }
     let reservation = app.reservation(caller);
-    let found = read(Wanted::Page, reservation.clone()).await?;
+    let found = read(PageChoice::Page, reservation.clone()).await?;
     if let Some(number) = later {
         check(&reservation, number)?;
     }

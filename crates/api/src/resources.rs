@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::gate::{AdmittedCaller, Identified};
 use crate::lookup::{find, owner};
 use crate::page_token::Token;
-use crate::paging::{self, Wanted};
+use crate::paging::{self, PageChoice};
 use crate::precondition::precondition;
 use crate::query::{self, ListParameters, ReadParameters};
 use crate::response::{self, HandlerResult, Headers, about, header, shown};
@@ -102,8 +102,8 @@ async fn page(
     let store = &app.store;
     let read = |wanted, reservation: Reservation| {
         let (start, count) = match wanted {
-            Wanted::Page => (start.clone(), list.count),
-            Wanted::First => (Start::Offset(0), false),
+            PageChoice::Page => (start.clone(), list.count),
+            PageChoice::First => (Start::Offset(0), false),
         };
         let (filter, order) = (filter.clone(), list.order.clone());
         let query = ListQuery { filter, order, start, limit: list.page_size, count };

@@ -222,7 +222,7 @@ pub fn rulebook(config: &Config) -> Result<Rulebook, StartError> {
         contract: config.compatibility.contract,
         legacy_conditions: config.compatibility.legacy_conditions,
         tenancy: config.access.tenancy.is_some(),
-        base: router::BASE,
+        href_prefix: router::BASE,
         report_limits: config.server.limits.reports,
     })
 }

@@ -10,7 +10,7 @@ use hyperfleet_core::{Command, Error, ErrorKind, Intent, Reservation, ResourceId
 use crate::app::App;
 use crate::gate::{AdmittedCaller, Identified};
 use crate::lookup::{not_there, owner};
-use crate::paging::{self, Wanted};
+use crate::paging::{self, PageChoice};
 use crate::query::{self, SliceParameters};
 use crate::response::{HandlerResult, json, page};
 use crate::route::Path;
@@ -30,7 +30,7 @@ pub(crate) async fn list(
     let list = SliceParameters::parse(raw.as_deref(), app.contract(), signer_and_route)?;
     let (store, id) = (&app.store, ResourceId::parse(path.id()));
     let read = |wanted, reservation: Reservation| {
-        let slice = if wanted == Wanted::First { list.slice.first() } else { list.slice.clone() };
+        let slice = if wanted == PageChoice::First { list.slice.first() } else { list.slice.clone() };
         async move {
             let Some(id) = id else { return Ok(None) };
             store.reports(scope, id, &slice, &reservation).await

@@ -7,7 +7,7 @@ use hyperfleet_store::{TimelineQuery, TimelineStart};
 use crate::app::App;
 use crate::gate::AdmittedCaller;
 use crate::history::named;
-use crate::paging::{self, Wanted};
+use crate::paging::{self, PageChoice};
 use crate::query::{TimelineParameters, TimelineToken};
 use crate::render;
 use crate::response::{HandlerResult, page};
@@ -27,8 +27,8 @@ pub(crate) async fn list(
     let (store, id, limit) = (&app.store, ResourceId::parse(path.id()), list.page_size);
     let read = |wanted, reservation: Reservation| {
         let query = match wanted {
-            Wanted::Page => TimelineQuery { start: list.start, limit, count: list.count },
-            Wanted::First => TimelineQuery { start: TimelineStart::Offset(0), limit, count: false },
+            PageChoice::Page => TimelineQuery { start: list.start, limit, count: list.count },
+            PageChoice::First => TimelineQuery { start: TimelineStart::Offset(0), limit, count: false },
         };
         async move {
             let Some(id) = id else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The version of a resource that a caller expects. Only strong tags match, because a version is exact.
+//! The version of a resource that a caller expects. Only exact versions match.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub enum ExpectedVersion {
     Any,
     /// A list of tags, as sent.
     Tags {
-        /// The strong tags' contents.
+        /// The strong tags' contents: exact versions.
         strong: Vec<String>,
         /// The weak tags' contents.
         weak: Vec<String>,

@@ -60,7 +60,7 @@ enum Selection {
 pub struct Projection(BTreeMap<String, Selection>);
 
 /// How a member is to be printed.
-pub(crate) enum Wanted<'a> {
+pub(crate) enum MemberSelection<'a> {
     /// Not at all.
     No,
     /// As it is.
@@ -108,11 +108,11 @@ impl Projection {
     }
 
     /// How `member` is wanted.
-    pub(crate) fn wants(&self, member: &str) -> Wanted<'_> {
+    pub(crate) fn wants(&self, member: &str) -> MemberSelection<'_> {
         match self.0.get(member) {
-            None => Wanted::No,
-            Some(Selection::Whole) => Wanted::Whole,
-            Some(Selection::Parts(parts)) => Wanted::Parts(parts),
+            None => MemberSelection::No,
+            Some(Selection::Whole) => MemberSelection::Whole,
+            Some(Selection::Parts(parts)) => MemberSelection::Parts(parts),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::{Projection, Wanted, project};
+use crate::fields::{MemberSelection, Projection, project};
 use crate::json::write_string;
 use crate::{Catalog, Contract, Entity, Error, Phase, RawJson, References, Resource, ResourceId};
 
@@ -17,7 +17,7 @@ pub struct View<'a> {
     /// Whether tenancy is enabled, so that resources show their tenant.
     pub tenancy: bool,
     /// The prefix of every `href`, which is a member of a resource that can be searched for.
-    pub base: &'a str,
+    pub href_prefix: &'a str,
 }
 
 impl View<'_> {
@@ -33,7 +33,7 @@ impl View<'_> {
 
     fn href_below(&self, kind: &str, ancestors: &[ResourceId], id: ResourceId) -> String {
         let mut path = String::with_capacity(96);
-        path.push_str(self.base);
+        path.push_str(self.href_prefix);
         let mut step = |plural: &str, id: ResourceId| {
             for part in ["/", plural, "/", id.written(&mut [0; 36])] {
                 path.push_str(part);
@@ -137,8 +137,8 @@ struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    fn wanted(&self, name: &str) -> Wanted<'a> {
-        self.fields.map_or(Wanted::Whole, |fields| fields.wants(name))
+    fn wanted(&self, name: &str) -> MemberSelection<'a> {
+        self.fields.map_or(MemberSelection::Whole, |fields| fields.wants(name))
     }
 
     fn key(&mut self, name: &str) {
@@ -151,7 +151,7 @@ impl<'a> Object<'a> {
 
     /// A text that needs no escaping.
     fn quoted(&mut self, name: &str, text: &[u8]) {
-        if !matches!(self.wanted(name), Wanted::No) {
+        if !matches!(self.wanted(name), MemberSelection::No) {
             self.key(name);
             self.out.push(b'"');
             self.out.extend_from_slice(text);
@@ -160,14 +160,14 @@ impl<'a> Object<'a> {
     }
 
     fn number(&mut self, name: &str, number: i64) {
-        if !matches!(self.wanted(name), Wanted::No) {
+        if !matches!(self.wanted(name), MemberSelection::No) {
             self.key(name);
             self.out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
     }
 
     fn text(&mut self, name: &str, value: &str) {
-        if !matches!(self.wanted(name), Wanted::No) {
+        if !matches!(self.wanted(name), MemberSelection::No) {
             self.key(name);
             write_string(value, self.out);
         }
@@ -176,12 +176,12 @@ impl<'a> Object<'a> {
     /// A value that is JSON already.
     fn json(&mut self, name: &str, value: &str) -> Result<(), Error> {
         match self.wanted(name) {
-            Wanted::No => {}
-            Wanted::Whole => {
+            MemberSelection::No => {}
+            MemberSelection::Whole => {
                 self.key(name);
                 self.out.extend_from_slice(value.as_bytes());
             }
-            Wanted::Parts(paths) => {
+            MemberSelection::Parts(paths) => {
                 let paths: Vec<&[String]> = paths.iter().map(Vec::as_slice).collect();
                 let value: Value = serde_json::from_str(value).map_err(Error::internal)?;
                 if let Some(part) = project(&value, &paths) {
@@ -195,9 +195,9 @@ impl<'a> Object<'a> {
 
     fn status(&mut self, conditions: &str) -> Result<(), Error> {
         match self.wanted("status") {
-            Wanted::No => {}
-            Wanted::Parts(_) => self.json("status", &format!("{{\"conditions\":{conditions}}}"))?,
-            Wanted::Whole => {
+            MemberSelection::No => {}
+            MemberSelection::Parts(_) => self.json("status", &format!("{{\"conditions\":{conditions}}}"))?,
+            MemberSelection::Whole => {
                 self.key("status");
                 self.out.extend_from_slice(b"{\"conditions\":");
                 self.out.extend_from_slice(conditions.as_bytes());

@@ -50,11 +50,11 @@ impl MessageDecision {
             }
         };
         let script = Script::compile(&params, &result, &[RESOURCE, NOW, CONDITION]).map_err(|found| {
-            let told = found.into_iter().map(|fault| match fault.name {
+            let messages = found.into_iter().map(|fault| match fault.name {
                 Some(name) => format!("params.{name}: {}", fault.message),
                 None => format!("result: {}", fault.message),
             });
-            told.collect::<Vec<_>>()
+            messages.collect::<Vec<_>>()
         });
         match script {
             Ok(script) if faults.is_empty() => Ok(Self { script }),

@@ -28,6 +28,6 @@ async fn observe(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = problem::rendered(next.run(request).await, &ids, method.as_str(), &path);
     response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    ids.mark(&mut response);
+    ids.set_header(&mut response);
     response
 }

@@ -42,7 +42,7 @@ impl RequestIds {
     }
 
     /// Puts the request id on an answer.
-    pub fn mark(&self, response: &mut Response) {
+    pub fn set_header(&self, response: &mut Response) {
         if let Ok(id) = HeaderValue::from_str(&self.request_id) {
             response.headers_mut().insert(X_REQUEST_ID, id);
         }

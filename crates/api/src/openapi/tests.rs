@@ -28,7 +28,7 @@ fn document(kinds: Vec<EntityDescriptor>) -> Value {
             catalog: &catalog,
             contract: Contract::Documented,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         })
         .json,
     )
@@ -234,7 +234,7 @@ fn json_and_yaml_are_the_same_document() {
             catalog: &Catalog::new(kinds).unwrap(),
             contract: Contract::Documented,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         });
         let json: Value = serde_json::from_slice(&document.json).unwrap();
         let yaml: Value = serde_saphyr::from_str(std::str::from_utf8(&document.yaml()).unwrap()).unwrap();
@@ -298,7 +298,7 @@ async fn the_document_and_its_page_are_served_and_revalidated() {
             catalog: &Catalog::new(Catalog::default_descriptors()).unwrap(),
             contract: Contract::Documented,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         })
     });
     let app = Router::new()

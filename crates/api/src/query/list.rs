@@ -52,7 +52,7 @@ pub(crate) struct Criteria {
 }
 
 /// The criteria of a request.
-struct Given {
+struct RequestedCriteria {
     search: Option<String>,
     order: Option<Order>,
     show_deleted: Option<bool>,
@@ -84,7 +84,8 @@ impl ListParameters {
         let count = query.word("total", &[("exact", true), ("none", false)]).unwrap_or(true);
         let referring_to = referring_to(&mut query);
         let kind = if any_kind { kind(&mut query, catalog) } else { None };
-        let given = Given { search: query.take("search"), order, show_deleted, referring_to, kind };
+        let given =
+            RequestedCriteria { search: query.take("search"), order, show_deleted, referring_to, kind };
         let token = query.token(page, signer_and_route, |token: &Token| {
             token.after.fits(&parse_order(&token.criteria.order))
         });
@@ -122,7 +123,7 @@ impl ListParameters {
     }
 }
 
-impl Given {
+impl RequestedCriteria {
     fn criteria(self, contract: Contract) -> Criteria {
         let newest_first = || vec![(SortField::Time(TimeColumn::CreatedTime), Direction::Descending)];
         Criteria {

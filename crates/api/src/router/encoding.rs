@@ -43,7 +43,7 @@ impl<S> Encoded<S> {
 
 /// A permit for a compressor, among the extensions of a response that is to be compressed.
 #[derive(Clone)]
-struct Permit(#[expect(dead_code, reason = "held while it compresses")] Arc<OwnedSemaphorePermit>);
+struct CompressorPermit(#[expect(dead_code, reason = "held while it compresses")] Arc<OwnedSemaphorePermit>);
 
 /// Compresses what has a permit.
 #[derive(Clone, Copy)]
@@ -51,7 +51,7 @@ pub(super) struct HasPermit;
 
 impl Predicate for HasPermit {
     fn should_compress<B: HttpBody>(&self, response: &http::Response<B>) -> bool {
-        response.extensions().get::<Permit>().is_some()
+        response.extensions().get::<CompressorPermit>().is_some()
     }
 }
 
@@ -80,7 +80,7 @@ where
             if worthwhile().should_compress(&response)
                 && let Ok(permit) = compressors.try_acquire_owned()
             {
-                response.extensions_mut().insert(Permit(Arc::new(permit)));
+                response.extensions_mut().insert(CompressorPermit(Arc::new(permit)));
             }
             response
         };
@@ -113,7 +113,7 @@ type Compressing<S> = ResponseFuture<<Permitted<S> as Service<Request>>::Future,
 
 /// The permit is given back with the body.
 fn while_permitted(mut response: Compressed) -> Response {
-    let permit = response.extensions_mut().remove::<Permit>();
+    let permit = response.extensions_mut().remove::<CompressorPermit>();
     response.map(|body| match permit {
         Some(permit) => Body::new(body.map_frame(move |frame| {
             let _held = &permit;

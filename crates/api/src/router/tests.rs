@@ -30,7 +30,7 @@ async fn app(kinds: Vec<EntityDescriptor>) -> App {
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
-        base: BASE,
+        href_prefix: BASE,
     });
     let options = Options {
         backend: Backend::Sqlite { path: None },

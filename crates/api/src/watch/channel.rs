@@ -93,20 +93,20 @@ impl Chunk {
     fn new(
         format: Format,
         after: Version,
-        told: &[Arc<EncodedEvent>],
+        encoded: &[Arc<EncodedEvent>],
         mut through: Version,
         responses: &ResponseBudget,
     ) -> Self {
         let (mut bytes, mut events) = (Vec::new(), 0);
-        for event in told {
+        for event in encoded {
             if bytes.len() >= CHUNK_BYTES {
-                through = told[events - 1].position.version;
+                through = encoded[events - 1].position.version;
                 break;
             }
             format.write(&mut bytes, event.position, &event.json);
             events += 1;
         }
-        let since = told.first().and_then(|oldest| oldest.at);
+        let since = encoded.first().and_then(|oldest| oldest.at);
         Self { format, after, through, since, events, bytes: response_body::held(bytes, responses) }
     }
 }
@@ -156,8 +156,10 @@ impl Channel {
         if let Some(chunk) = newest.chunks.iter().find(fits) {
             return Some(Arc::clone(chunk));
         }
-        let Buffered::Items(told, through) = newest.ring.after(position, CHUNK_EVENTS) else { return None };
-        let chunk = Arc::new(Chunk::new(format, position, &told, through, &self.responses));
+        let Buffered::Items(encoded, through) = newest.ring.after(position, CHUNK_EVENTS) else {
+            return None;
+        };
+        let chunk = Arc::new(Chunk::new(format, position, &encoded, through, &self.responses));
         // An empty chunk is not kept, because events may follow soon.
         if chunk.events > 0 {
             newest.chunks.truncate(SHARED_CHUNKS - 1);
@@ -190,22 +192,22 @@ impl Channel {
             // In slices, so that a fast watcher can keep up with a large commit.
             let (mut slice, mut bytes, slice_bytes) = (Vec::new(), 0, self.newest().ring.slice_bytes());
             for event in &batch.events {
-                let told = EncodedEvent::new(app.rulebook.view(), fields, self.epoch, event)?;
-                bytes += told.size();
-                slice.push(told);
+                let encoded = EncodedEvent::new(app.rulebook.view(), fields, self.epoch, event)?;
+                bytes += encoded.size();
+                slice.push(encoded);
                 if bytes > slice_bytes {
-                    self.tell(std::mem::take(&mut slice), event.version);
+                    self.push(std::mem::take(&mut slice), event.version);
                     bytes = 0;
                     tokio::task::yield_now().await;
                 }
             }
-            self.tell(slice, batch.through);
+            self.push(slice, batch.through);
             tokio::time::sleep(pace(self.head.receiver_count())).await;
         }
     }
 
-    fn tell(&self, told: Vec<EncodedEvent>, through: Version) {
-        self.newest().ring.extend(told, through);
+    fn push(&self, encoded: Vec<EncodedEvent>, through: Version) {
+        self.newest().ring.extend(encoded, through);
         self.head.send_replace(through);
     }
 

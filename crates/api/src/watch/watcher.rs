@@ -136,7 +136,7 @@ impl Watcher {
             Some(until) => tokio::time::sleep_until(until).await,
             None => pending().await,
         };
-        let told = self.sent_version();
+        let sent_version = self.sent_version();
         let app = self.app.clone();
         let mut roles = self.roles.clone();
         let advanced = tokio::select! {
@@ -149,7 +149,7 @@ impl Watcher {
         let advanced = match advanced {
             // A token whose key was withdrawn ends the watch; a caller with a new token can resume.
             Ok(_) if !app.gate.still_accepts(&self.caller) => {
-                (self.position, self.through) = (told, told);
+                (self.position, self.through) = (sent_version, sent_version);
                 self.backlog.clear();
                 Err(End::ComeAgain)
             }
@@ -244,11 +244,12 @@ impl Watcher {
         while out.len() < CHUNK_BYTES
             && let Some(event) = self.backlog.pop_front()
         {
-            let told = EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), self.epoch, &event)
-                .map_err(End::Failed)?;
-            self.watching.sent(1, told.at, self.app.store.now());
-            self.format.write(&mut out, told.position, &told.json);
-            self.position = told.position.version;
+            let encoded =
+                EncodedEvent::new(self.app.rulebook.view(), self.fields.as_ref(), self.epoch, &event)
+                    .map_err(End::Failed)?;
+            self.watching.sent(1, encoded.at, self.app.store.now());
+            self.format.write(&mut out, encoded.position, &encoded.json);
+            self.position = encoded.position.version;
         }
         if self.backlog.is_empty() {
             self.reservation.hold(0);

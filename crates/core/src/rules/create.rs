@@ -54,8 +54,8 @@ pub(super) fn decide(
         let holder = Some(holder).filter(|_| caller.scope.rights().is_none());
         return Err(Error::name_taken(&create.kind, &create.name, holder));
     }
-    let known = AggregationInput::nothing(now);
-    let failures = aggregate::recompute_conditions(rulebook, entity, &mut resource, &known)?.failures;
+    let input = AggregationInput::nothing(now);
+    let failures = aggregate::recompute_conditions(rulebook, entity, &mut resource, &input)?.failures;
 
     let mut changes = vec![FieldChange { path: "spec".into(), from: None, to: Some(create.spec.clone()) }];
     for (path, raw) in [("labels", &resource.labels), ("references", &resource.references)] {

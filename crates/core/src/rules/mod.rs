@@ -61,13 +61,18 @@ pub struct Rulebook {
     /// Whether tenants are isolated from each other.
     pub tenancy: bool,
     /// The prefix of every `href`.
-    pub base: &'static str,
+    pub href_prefix: &'static str,
 }
 
 impl Rulebook {
     /// How the API shows resources.
     pub fn view(&self) -> View<'_> {
-        View { catalog: &self.catalog, contract: self.contract, tenancy: self.tenancy, base: self.base }
+        View {
+            catalog: &self.catalog,
+            contract: self.contract,
+            tenancy: self.tenancy,
+            href_prefix: self.href_prefix,
+        }
     }
 
     /// A text that changes whenever the configuration computes the conditions of a kind differently.

@@ -89,8 +89,8 @@ pub(super) fn decide(
     caller.scope.permit(Verb::Write, &resource)?;
     caller.scope.permit_relabelling(current, &resource)?;
     let children = set.child_counts(current.id);
-    let known = AggregationInput::of(set, current, &children, now);
-    let recomputed = aggregate::recompute_conditions(rulebook, entity, &mut resource, &known)?;
+    let input = AggregationInput::of(set, current, &children, now);
+    let recomputed = aggregate::recompute_conditions(rulebook, entity, &mut resource, &input)?;
     let entries = [entries, recomputed.transitions].concat();
     let write = Write { resource, kind: WriteKind::Changed, entries, failures: recomputed.failures };
     Ok(Decision::new(vec![write], DecisionResult::Write(0)))

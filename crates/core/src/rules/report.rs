@@ -221,9 +221,9 @@ fn changes_of_one(before: &ReportedCondition, after: &ReportedCondition) -> Vec<
 }
 
 fn condition_value(condition: &ReportedCondition) -> Value {
-    let mut said = serde_json::Map::new();
-    said.insert("status".into(), condition.status.name().into());
-    said.extend(condition.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
-    said.extend(condition.message.as_deref().map(|message| ("message".into(), message.into())));
-    Value::Object(said)
+    let mut members = serde_json::Map::new();
+    members.insert("status".into(), condition.status.name().into());
+    members.extend(condition.reason.as_deref().map(|reason| ("reason".into(), reason.into())));
+    members.extend(condition.message.as_deref().map(|message| ("message".into(), message.into())));
+    Value::Object(members)
 }

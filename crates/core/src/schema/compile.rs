@@ -12,7 +12,7 @@ use super::node::{
     Additional, Bound, Contains, Divisor, Enum, Items, Keyword, Node, NodeId, Properties, Side, Types,
 };
 use super::pattern::Pattern;
-use super::reference::Place;
+use super::reference::SchemaLocation;
 use crate::{Decimal, echo};
 
 /// The keywords of OpenAPI 3.0 and 3.1, in the order in which violations of one value are reported: cheap ones first.
@@ -76,7 +76,7 @@ pub(super) struct Compiler<'d> {
     openapi_3_0: bool,
     nodes: Vec<Node>,
     /// The places of the nodes, and how many schemas refer to each.
-    places: Vec<(Place<'d>, usize)>,
+    places: Vec<(SchemaLocation<'d>, usize)>,
     /// The nodes by the addresses of their values in the document.
     by_address: HashMap<*const Value, NodeId>,
     faults: Vec<String>,
@@ -96,7 +96,7 @@ impl<'d> Compiler<'d> {
     }
 
     /// Compiles the schema at this place and all that it refers to. The error lists every fault that is new.
-    pub(super) fn compile(&mut self, root: Place<'d>) -> Result<NodeId, Vec<String>> {
+    pub(super) fn compile(&mut self, root: SchemaLocation<'d>) -> Result<NodeId, Vec<String>> {
         let first = self.nodes.len();
         let root = self.node(root);
         let mut next = first;
@@ -117,12 +117,12 @@ impl<'d> Compiler<'d> {
         self.nodes
     }
 
-    fn fault(&mut self, place: &Place<'_>, what: &str) {
+    fn fault(&mut self, place: &SchemaLocation<'_>, what: &str) {
         self.faults.push(format!("{}: {what}", place.pointer));
     }
 
     /// The node of a schema; it is compiled later. A schema that is only a reference has the node that it leads to.
-    fn node(&mut self, mut place: Place<'d>) -> NodeId {
+    fn node(&mut self, mut place: SchemaLocation<'d>) -> NodeId {
         for _ in 0..MAX_ALIASES {
             let Value::Object(members) = place.value else { break };
             let Some(Value::String(reference)) = members.get("$ref") else { break };
@@ -137,7 +137,7 @@ impl<'d> Compiler<'d> {
         self.node_at(place)
     }
 
-    fn node_at(&mut self, place: Place<'d>) -> NodeId {
+    fn node_at(&mut self, place: SchemaLocation<'d>) -> NodeId {
         let next = self.nodes.len() as NodeId;
         let id = *self.by_address.entry(std::ptr::from_ref(place.value)).or_insert(next);
         if id == next {
@@ -148,7 +148,7 @@ impl<'d> Compiler<'d> {
         id
     }
 
-    fn keywords(&mut self, place: &Place<'d>) -> Vec<Keyword> {
+    fn keywords(&mut self, place: &SchemaLocation<'d>) -> Vec<Keyword> {
         match place.value {
             Value::Bool(true) => Vec::new(),
             Value::Bool(false) => vec![Keyword::Never],
@@ -178,8 +178,8 @@ impl<'d> Compiler<'d> {
         &mut self,
         name: &str,
         members: &Map<String, Value>,
-        schema: &Place<'d>,
-        at: &Place<'d>,
+        schema: &SchemaLocation<'d>,
+        at: &SchemaLocation<'d>,
     ) -> Result<Vec<Keyword>, String> {
         let value = at.value;
         let present = |names: &[&str]| names.iter().any(|name| members.contains_key(*name));
@@ -296,7 +296,7 @@ impl<'d> Compiler<'d> {
         Ok(Bound { side, exclusive, limit: value.clone(), exact, whole: limit.as_i64() })
     }
 
-    fn properties(&mut self, schema: &Place<'d>) -> Result<Properties, String> {
+    fn properties(&mut self, schema: &SchemaLocation<'d>) -> Result<Properties, String> {
         let named = match schema.child("properties") {
             Some(at) => self.named(&at)?.into_iter().collect(),
             None => HashMap::default(),
@@ -313,7 +313,7 @@ impl<'d> Compiler<'d> {
         Ok(Properties { named, patterns, additional })
     }
 
-    fn additional(&mut self, at: Option<Place<'d>>) -> Additional {
+    fn additional(&mut self, at: Option<SchemaLocation<'d>>) -> Additional {
         match at {
             None => Additional::Unchecked,
             Some(at) => match at.value {
@@ -324,7 +324,7 @@ impl<'d> Compiler<'d> {
         }
     }
 
-    fn items(&mut self, schema: &Place<'d>) -> Result<Items, String> {
+    fn items(&mut self, schema: &SchemaLocation<'d>) -> Result<Items, String> {
         let (items, prefix) = (schema.child("items"), schema.child("prefixItems"));
         let by_place = if self.openapi_3_0 { items.clone().filter(|at| at.value.is_array()) } else { prefix };
         let (prefix, rest) = match by_place {
@@ -337,11 +337,15 @@ impl<'d> Compiler<'d> {
         Ok(Items { prefix, rest })
     }
 
-    fn rest(&mut self, at: Option<Place<'d>>) -> Additional {
+    fn rest(&mut self, at: Option<SchemaLocation<'d>>) -> Additional {
         at.map_or(Additional::Unchecked, |at| Additional::Schema(self.node(at)))
     }
 
-    fn contains(&mut self, at: &Place<'d>, members: &Map<String, Value>) -> Result<Contains, String> {
+    fn contains(
+        &mut self,
+        at: &SchemaLocation<'d>,
+        members: &Map<String, Value>,
+    ) -> Result<Contains, String> {
         let bound = |name: &str| match members.get(name) {
             None => Ok(None),
             Some(value) => count(value).map(Some).map_err(|what| format!("{name} {what}")),
@@ -351,7 +355,7 @@ impl<'d> Compiler<'d> {
     }
 
     /// `dependencies` names members or a schema.
-    fn dependencies(&mut self, at: &Place<'d>) -> Result<Vec<Keyword>, String> {
+    fn dependencies(&mut self, at: &SchemaLocation<'d>) -> Result<Vec<Keyword>, String> {
         let members = at.value.as_object().ok_or("must be an object")?;
         let (mut required, mut schemas) = (Vec::new(), Vec::new());
         for (name, dependency) in members {
@@ -365,7 +369,7 @@ impl<'d> Compiler<'d> {
     }
 
     /// The schemas of a list.
-    fn list(&mut self, at: &Place<'d>) -> Result<Vec<NodeId>, String> {
+    fn list(&mut self, at: &SchemaLocation<'d>) -> Result<Vec<NodeId>, String> {
         if !at.value.is_array() {
             return Err("must be a list of schemas".to_owned());
         }
@@ -373,7 +377,7 @@ impl<'d> Compiler<'d> {
     }
 
     /// The schemas of an object by name.
-    fn named(&mut self, at: &Place<'d>) -> Result<Vec<(Box<str>, NodeId)>, String> {
+    fn named(&mut self, at: &SchemaLocation<'d>) -> Result<Vec<(Box<str>, NodeId)>, String> {
         let members = at.value.as_object().ok_or("must be an object of schemas")?;
         let nodes = at.children().into_iter().map(|place| self.node(place));
         Ok(members.keys().map(|name| name.as_str().into()).zip(nodes).collect())

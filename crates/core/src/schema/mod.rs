@@ -28,7 +28,7 @@ use check::Check;
 use compile::Compiler;
 use explain::MAX_VIOLATIONS;
 use node::{Node, NodeId};
-use reference::Place;
+use reference::SchemaLocation;
 
 /// The steps of one check: some tenths of a second, and several steps for each value of a spec of 1 MiB.
 const STEPS: u64 = 10_000_000;
@@ -106,8 +106,8 @@ impl SpecSchemas {
 }
 
 /// The place of a component of an OpenAPI document.
-fn component<'d>(document: &'d Value, name: &str) -> Option<Place<'d>> {
-    Place::document(document).child("components")?.child("schemas")?.child(name)
+fn component<'d>(document: &'d Value, name: &str) -> Option<SchemaLocation<'d>> {
+    SchemaLocation::document(document).child("components")?.child("schemas")?.child(name)
 }
 
 fn faults<'i>(check: &mut Check<'_, 'i>, root: NodeId, spec: &'i Value) -> Result<Vec<Fault>, Spent> {

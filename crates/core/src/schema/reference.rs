@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A value of the document.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'d> {
+pub(super) struct SchemaLocation<'d> {
     pub(super) value: &'d Value,
     /// Where it stands, for messages: `#/components/schemas/Cluster`.
     pub(super) pointer: String,
@@ -13,7 +13,7 @@ pub(super) struct Place<'d> {
     resource: (&'d Value, String),
 }
 
-impl<'d> Place<'d> {
+impl<'d> SchemaLocation<'d> {
     /// The whole document.
     pub(super) fn document(document: &'d Value) -> Self {
         Self { value: document, pointer: "#".to_owned(), resource: (document, "#".to_owned()) }

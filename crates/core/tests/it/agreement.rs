@@ -44,7 +44,7 @@ fn rulebook(kinds: &Kinds, legacy_conditions: bool) -> Rulebook {
         contract: Contract::Documented,
         legacy_conditions,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     }
 }
 

@@ -25,7 +25,7 @@ static RULEBOOK: LazyLock<Rulebook> = LazyLock::new(|| {
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     }
 });
 

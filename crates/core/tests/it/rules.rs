@@ -22,7 +22,7 @@ use hyperfleet_core::{
     Stamp, Timestamp,
 };
 use kinds::{descriptors, kind};
-use model::{Model, Thing};
+use model::{Model, ModelResource};
 use proptest::prelude::*;
 use request::Request;
 use serde_json::Value;
@@ -57,7 +57,7 @@ fn empty_database() -> Database {
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     }))
 }
 
@@ -212,7 +212,7 @@ impl World {
     }
 }
 
-fn assert_same(stored: &Resource, thing: &Thing) {
+fn assert_same(stored: &Resource, thing: &ModelResource) {
     let stamp = |stamp: &Stamp| (stamp.at, stamp.by.clone());
     let deleted = match &stored.phase {
         Phase::Active => None,

@@ -26,7 +26,7 @@ fn catalog() -> Catalog {
 }
 
 fn view(catalog: &Catalog) -> View<'_> {
-    View { catalog, contract: Contract::Documented, tenancy: false, base: "/api/hyperfleet/v1" }
+    View { catalog, contract: Contract::Documented, tenancy: false, href_prefix: "/api/hyperfleet/v1" }
 }
 
 fn time(text: &str) -> Timestamp {

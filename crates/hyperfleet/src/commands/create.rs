@@ -17,7 +17,7 @@ use crate::remote::Session;
 use crate::remote::documents::{self, Document, Pointer};
 use crate::remote::kinds::singular;
 use crate::remote::resources::print_outcome;
-use crate::remote::target::{self, Wanted, Within};
+use crate::remote::target::{self, NamedTarget, Within};
 
 /// Create a resource
 #[derive(Debug, Args)]
@@ -83,7 +83,7 @@ impl Create {
         if !self.words.is_empty() {
             let kinds = session.kinds().await?;
             let wanted = target::parse(kinds, &self.words)?;
-            let [Wanted { kind, path }] = wanted.as_slice() else {
+            let [NamedTarget { kind, path }] = wanted.as_slice() else {
                 return Err(Failure::usage("create takes one resource; use apply for several"));
             };
             let Some((name, owners)) = path.split_last() else {

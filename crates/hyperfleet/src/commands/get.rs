@@ -15,7 +15,7 @@ use crate::output::paint::Tone;
 use crate::output::table::{Cell, Table};
 use crate::remote::owners::Owners;
 use crate::remote::resources::{self, Columns, TableOptions};
-use crate::remote::target::{self, FoundResource, Prefer, Wanted, Within};
+use crate::remote::target::{self, FoundResource, NamedTarget, Prefer, Within};
 use crate::remote::{Session, selector};
 
 /// The largest page that the server gives.
@@ -180,7 +180,7 @@ impl Get {
 /// Resources by their names. A missing one is reported, and does not hide the others.
 async fn named(
     session: &Session,
-    wanted: &[Wanted],
+    wanted: &[NamedTarget],
     within: &Within,
 ) -> Result<(Vec<FoundResource>, Vec<u8>), Failure> {
     let owner = within.find(session).await?;

@@ -15,7 +15,7 @@ pub(crate) use find::{lists_below, looks_like_an_id, pattern, quoted, resolve};
 
 /// A kind, and the names that lead to one of it; without names all of it.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct NamedTarget {
     pub(crate) kind: Kind,
     /// Owners first, the own name last.
     pub(crate) path: Vec<String>,
@@ -90,7 +90,7 @@ impl Within {
 }
 
 /// The meaning of the words.
-pub(crate) fn parse(kinds: &Kinds, words: &[String]) -> Result<Vec<Wanted>, Failure> {
+pub(crate) fn parse(kinds: &Kinds, words: &[String]) -> Result<Vec<NamedTarget>, Failure> {
     let Some((first, names)) = words.split_first() else {
         return Err(Failure::usage("specify a kind and a name"));
     };
@@ -99,7 +99,7 @@ pub(crate) fn parse(kinds: &Kinds, words: &[String]) -> Result<Vec<Wanted>, Fail
     }
     if names.is_empty() {
         let kinds = first.split(',').map(|word| kinds.find(word));
-        return kinds.map(|kind| Ok(Wanted { kind: kind?.clone(), path: Vec::new() })).collect();
+        return kinds.map(|kind| Ok(NamedTarget { kind: kind?.clone(), path: Vec::new() })).collect();
     }
     let kind = kinds.find(first)?;
     names
@@ -108,20 +108,20 @@ pub(crate) fn parse(kinds: &Kinds, words: &[String]) -> Result<Vec<Wanted>, Fail
             path if path.iter().any(String::is_empty) => {
                 Err(Failure::usage(format!("{name:?} is not a name")))
             }
-            path => Ok(Wanted { kind: kind.clone(), path }),
+            path => Ok(NamedTarget { kind: kind.clone(), path }),
         })
         .collect()
 }
 
 /// `KIND/NAME`, `KIND/OWNER/NAME`.
-pub(crate) fn slashed(kinds: &Kinds, word: &str) -> Result<Wanted, Failure> {
+pub(crate) fn slashed(kinds: &Kinds, word: &str) -> Result<NamedTarget, Failure> {
     let mut parts = word.split('/');
     let kind = kinds.find(parts.next().unwrap_or_default())?.clone();
     let path: Vec<String> = parts.map(str::to_owned).collect();
     if path.is_empty() || path.iter().any(String::is_empty) {
         return Err(Failure::usage(format!("{word:?} is not written as KIND/NAME")));
     }
-    Ok(Wanted { kind, path })
+    Ok(NamedTarget { kind, path })
 }
 
 /// The resources that words name.

@@ -43,14 +43,14 @@ impl WorkerThreads {
 
 /// Starts a thread that runs a runtime until `end`.
 fn start_thread(name: String, end: CancellationToken) -> io::Result<Handle> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let serve = move || match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
-            let _ = tell.send(Ok(runtime.handle().clone()));
+            let _ = sender.send(Ok(runtime.handle().clone()));
             runtime.block_on(end.cancelled());
         }
-        Err(error) => drop(tell.send(Err(error))),
+        Err(error) => drop(sender.send(Err(error))),
     };
     std::thread::Builder::new().name(name).spawn(serve)?;
-    told.recv().map_err(io::Error::other)?
+    receiver.recv().map_err(io::Error::other)?
 }

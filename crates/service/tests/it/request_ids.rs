@@ -32,7 +32,7 @@ proptest! {
         prop_assert_eq!(ids.request_id.as_bytes() == given, harmless);
         prop_assert!(harmless || ids.request_id == ids.trace_id);
         let mut response = Response::default();
-        ids.mark(&mut response);
+        ids.set_header(&mut response);
         prop_assert_eq!(response.headers()["x-request-id"].as_bytes(), ids.request_id.as_bytes());
     }
 }

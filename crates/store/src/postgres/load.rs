@@ -171,9 +171,9 @@ pub(super) async fn load(
         if let Some(entity) = catalog.get(found.try_get("kind")?) {
             let owner: Option<Uuid> = found.try_get("owner_id")?;
             let tenant = found.try_get::<_, Option<&str>>("tenancy")?.map(Tenant::from_stored);
-            let place = owner.map_or(NameScope::Root(tenant), |owner| NameScope::Below(owner.into()));
+            let scope = owner.map_or(NameScope::Root(tenant), |owner| NameScope::Below(owner.into()));
             let holder: Uuid = found.try_get("id")?;
-            set.load_name(entity.kind.clone(), place, found.try_get("name")?, holder.into());
+            set.load_name(entity.kind.clone(), scope, found.try_get("name")?, holder.into());
         }
     }
 

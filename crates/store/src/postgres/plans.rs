@@ -41,7 +41,7 @@ async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_
         catalog: &catalog,
         contract: Contract::Documented,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     };
     let connection = store.lists.take().await.unwrap();
     for daily in daily() {
@@ -130,7 +130,7 @@ async fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
         catalog: &catalog,
         contract: Contract::Documented,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     };
     let scope = Scope { kinds: vec!["Cluster".into()], owner: None, finalizing: true, referring_to: None };
     let clusters = ListQuery {

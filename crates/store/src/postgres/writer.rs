@@ -217,7 +217,7 @@ mod tests {
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
-            base: "",
+            href_prefix: "",
         };
         let (feed, metrics, health) = (Feed::default(), Metrics::default(), DatabaseHealth::default());
         let opened =

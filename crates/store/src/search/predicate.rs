@@ -114,7 +114,7 @@ impl Builder<'_> {
     /// owners are joined by one.
     fn href(&self, view: View<'_>, kind: &str) -> Option<String> {
         let entity = view.catalog.get(kind)?;
-        let mut parts = vec![quoted(view.base)];
+        let mut parts = vec![quoted(view.href_prefix)];
         if view.contract.nests_children() {
             let lineage = view.catalog.lineage(entity);
             for (level, owner) in lineage[..lineage.len() - 1].iter().enumerate() {

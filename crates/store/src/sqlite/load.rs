@@ -176,11 +176,11 @@ fn load_names(connection: &Connection, plan: &LoadPlan, set: &mut WorkingSet) ->
         "select id from resources
          where kind = ?1 and coalesce(owner_id, tenancy, '') = ?2 and name = ?3 and deleted_time is null",
     )?;
-    for (kind, place, name) in &plan.names {
+    for (kind, scope, name) in &plan.names {
         let holder: Option<String> =
-            statement.query_row((&**kind, place.to_string(), name), |row| row.get(0)).optional()?;
+            statement.query_row((&**kind, scope.to_string(), name), |row| row.get(0)).optional()?;
         if let Some(holder) = holder {
-            set.load_name(kind.clone(), place.clone(), name.clone(), row::id(&holder)?);
+            set.load_name(kind.clone(), scope.clone(), name.clone(), row::id(&holder)?);
         }
     }
     Ok(())

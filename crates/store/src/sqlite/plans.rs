@@ -31,7 +31,7 @@ fn a_page_of_a_frequent_query_is_found_by_its_index() {
         catalog: &catalog,
         contract: Contract::Documented,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     };
     let steps = count_steps(&mut connection);
     for daily in daily() {

@@ -99,7 +99,7 @@ impl Stage {
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         });
         let writer = Scripted { script, sizes: sizes.clone(), is_pending: false, notified: notified.clone() };
         let committer = Committer::start(

@@ -54,7 +54,7 @@ impl Embedded {
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         });
         let (metrics, mut registry) = (Metrics::default(), Registry::default());
         metrics.register(&mut registry);

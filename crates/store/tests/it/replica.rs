@@ -67,7 +67,7 @@ impl Replica {
             contract: Contract::Documented,
             legacy_conditions: false,
             tenancy: false,
-            base: "/api/hyperfleet/v1",
+            href_prefix: "/api/hyperfleet/v1",
         });
         Self { store: Store::open(&options, rulebook, Metrics::default()).await.unwrap() }
     }

@@ -10,11 +10,11 @@ use crate::rules::reconciled;
 use crate::{Condition, Error, IdMap, Phase, Resource, ResourceId, Timestamp};
 
 /// The remaining resources below, by owner, ordered by deletion time.
-struct Left<'a>(IdMap<Vec<&'a Resource>>);
+struct RemainingByOwner<'a>(IdMap<Vec<&'a Resource>>);
 
 /// The children of a finalizing resource.
 pub(super) fn blockers(context: &ExplainContext<'_>) -> Result<Vec<RankedBlocker>, Error> {
-    let left = Left::of(&context.related.below);
+    let left = RemainingByOwner::of(&context.related.below);
     let shown = left.owned_by(context.related.resource.id).iter().take(NAMED);
     let mut others = context.related.children.clone();
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn blockers(context: &ExplainContext<'_>) -> Result<Vec<RankedBlocker
     Ok(found)
 }
 
-impl<'a> Left<'a> {
+impl<'a> RemainingByOwner<'a> {
     fn of(below: &'a [Resource]) -> Self {
         let mut owned: IdMap<Vec<&Resource>> = IdMap::default();
         for resource in below {
@@ -64,7 +64,11 @@ fn deleted(resource: &Resource) -> Option<Timestamp> {
 }
 
 /// A named child, with the deepest blocker below it.
-fn one(context: &ExplainContext<'_>, left: &Left<'_>, child: &Resource) -> Result<RankedBlocker, Error> {
+fn one(
+    context: &ExplainContext<'_>,
+    left: &RemainingByOwner<'_>,
+    child: &Resource,
+) -> Result<RankedBlocker, Error> {
     let mut bottom = child;
     let mut path = named(child);
     while let Some(next) = left.owned_by(bottom.id).first() {

@@ -99,7 +99,8 @@ fn cluster(generation: i64, deleted: Option<i64>, reports: Vec<Report>) -> Relat
 
 fn explained(related: &RelatedResources, minute: i64) -> Explanation {
     let catalog = catalog();
-    let view = View { catalog: &catalog, contract: Contract::Documented, tenancy: false, base: "/base" };
+    let view =
+        View { catalog: &catalog, contract: Contract::Documented, tenancy: false, href_prefix: "/base" };
     explain(view, request, related, at(minute), STUCK_AFTER).unwrap()
 }
 

@@ -9,7 +9,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use super::kinds::{KINDS, Kind, kind};
-use super::model::{Model, Thing};
+use super::model::{Model, ModelResource};
 use super::request::{Request, Tag};
 
 const NAMES: [&str; 3] = ["one", "two", "three"];
@@ -313,8 +313,8 @@ impl Step {
     }
 
     fn aim(&self, model: &Model, version: impl Fn(ResourceId) -> i64) -> (ResourcePath, Tag, &'static Kind) {
-        let all: Vec<&Thing> = model.things.values().collect();
-        let ghosts: Vec<&Thing> = model.gone.values().collect();
+        let all: Vec<&ModelResource> = model.things.values().collect();
+        let ghosts: Vec<&ModelResource> = model.gone.values().collect();
         let unknown =
             || ResourcePath { kind: Some("Zone".into()), id: ghost().to_string(), ancestors: Vec::new() };
         if all.is_empty() {
@@ -365,7 +365,7 @@ impl Step {
     /// The path below which a new thing is posted.
     fn new_path(&self, model: &Model, kind: &Kind) -> Vec<(&'static str, String)> {
         let Some((parent, _)) = kind.parent else { return Vec::new() };
-        let owners: Vec<&Thing> = model.things.values().filter(|t| t.kind == parent).collect();
+        let owners: Vec<&ModelResource> = model.things.values().filter(|t| t.kind == parent).collect();
         if owners.is_empty() || matches!(self.path, Path::UnknownId) {
             return vec![(parent, ghost().to_string())];
         }

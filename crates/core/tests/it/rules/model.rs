@@ -13,7 +13,7 @@ use crate::naive;
 
 /// A resource as the model has it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Thing {
+pub(crate) struct ModelResource {
     pub(crate) id: ResourceId,
     pub(crate) kind: &'static str,
     pub(crate) name: String,
@@ -25,13 +25,13 @@ pub(crate) struct Thing {
     pub(crate) created: (Timestamp, String),
     pub(crate) updated: (Timestamp, String),
     pub(crate) deleted: Option<(Timestamp, String)>,
-    pub(crate) reconciled: Option<Claim>,
-    pub(crate) last_known: Option<Claim>,
+    pub(crate) reconciled: Option<ModelCondition>,
+    pub(crate) last_known: Option<ModelCondition>,
 }
 
 /// One condition.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Claim {
+pub(crate) struct ModelCondition {
     status: bool,
     reason: &'static str,
     message: String,
@@ -41,7 +41,7 @@ pub(crate) struct Claim {
     flipped: Timestamp,
 }
 
-impl Claim {
+impl ModelCondition {
     fn json(&self, name: &str) -> Value {
         json!({
             "type": name, "status": if self.status { "True" } else { "False" }, "reason": self.reason,
@@ -52,7 +52,7 @@ impl Claim {
     }
 }
 
-impl Thing {
+impl ModelResource {
     pub(crate) fn conditions(&self) -> Value {
         json!([
             self.reconciled.as_ref().unwrap().json("Reconciled"),
@@ -64,8 +64,8 @@ impl Thing {
 /// Everything there is, and the last state of what is gone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
-    pub(crate) things: BTreeMap<ResourceId, Thing>,
-    pub(crate) gone: BTreeMap<ResourceId, Thing>,
+    pub(crate) things: BTreeMap<ResourceId, ModelResource>,
+    pub(crate) gone: BTreeMap<ResourceId, ModelResource>,
 }
 
 impl Model {
@@ -156,12 +156,13 @@ impl Model {
             return Err(STATE);
         }
         self.check_targets(kind, references, &References::new())?;
-        let taken =
-            |t: &Thing| t.kind == kind.name && t.owner == owner && t.name == name && t.deleted.is_none();
+        let taken = |t: &ModelResource| {
+            t.kind == kind.name && t.owner == owner && t.name == name && t.deleted.is_none()
+        };
         if self.things.values().any(taken) {
             return Err("HYPERFLEET-CNF-001");
         }
-        let thing = Thing {
+        let thing = ModelResource {
             id,
             kind: kind.name,
             name: name.to_owned(),
@@ -250,7 +251,7 @@ impl Model {
         Ok(())
     }
 
-    pub(crate) fn children(&self, id: ResourceId) -> Vec<Thing> {
+    pub(crate) fn children(&self, id: ResourceId) -> Vec<ModelResource> {
         self.things.values().filter(|t| t.owner == Some(id)).cloned().collect()
     }
 
@@ -368,7 +369,7 @@ impl Model {
             ),
         };
         let before = thing.reconciled.take();
-        thing.reconciled = Some(Claim {
+        thing.reconciled = Some(ModelCondition {
             status,
             reason,
             message,
@@ -378,7 +379,7 @@ impl Model {
             flipped: before.filter(|b| b.status == status).map_or(changed, |b| b.flipped),
         });
         thing.last_known = Some(if adapters.is_empty() {
-            Claim {
+            ModelCondition {
                 status: true,
                 reason: "NoRequiredAdapters",
                 message: "No adapters are required for this kind".to_owned(),
@@ -388,7 +389,7 @@ impl Model {
                 flipped: thing.created.0,
             }
         } else {
-            Claim {
+            ModelCondition {
                 status: false,
                 reason: "AdaptersMissingReports",
                 message: "Required adapters have not yet reported status".to_owned(),

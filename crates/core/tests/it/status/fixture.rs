@@ -50,7 +50,7 @@ pub(super) fn rulebook(kinds: &[EntityDescriptor]) -> Rulebook {
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: false,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     }
 }
 

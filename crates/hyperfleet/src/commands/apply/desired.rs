@@ -10,7 +10,7 @@ use super::plan::{Lookup, Lookups, Step};
 use crate::commands::{Exit, Failure};
 use crate::output;
 use crate::remote::Session;
-use crate::remote::target::{self, Prefer, Wanted, display_name};
+use crate::remote::target::{self, NamedTarget, Prefer, display_name};
 
 /// The desired state of a document, with references by id.
 pub(crate) struct Desired {
@@ -102,7 +102,7 @@ pub(super) async fn lookup(
     if let Some(failure) = lookups.borrow().failure(kind, path) {
         return Err(failure.clone());
     }
-    let wanted = Wanted { kind: kind.clone(), path: path.to_vec() };
+    let wanted = NamedTarget { kind: kind.clone(), path: path.to_vec() };
     let lookup = match target::resolve(session, &wanted, None, Prefer::Active).await {
         Ok(found) => Lookup::FoundResource(Box::new(found)),
         Err(failure) if session.prints_curl() && failure.code == u8::from(Exit::NotFound) => {

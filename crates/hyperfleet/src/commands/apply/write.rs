@@ -12,7 +12,7 @@ use super::plan::{Lookup, Lookups, Step};
 use crate::commands::{Exit, Failure};
 use crate::remote::Session;
 use crate::remote::change::{self, Changed, present};
-use crate::remote::target::{self, FoundResource, Prefer, Wanted, quoted};
+use crate::remote::target::{self, FoundResource, NamedTarget, Prefer, quoted};
 
 /// A search may be 4096 bytes long; this leaves space for the rest of the query.
 const MAX_SEARCH: usize = 3_400;
@@ -191,7 +191,7 @@ async fn attempt(
         }
         // The resource was created since the lookup, so it is changed like any other.
         Err(error) if error.problem().is_some_and(|problem| problem.code == NAME_TAKEN) => {
-            let wanted = Wanted { kind: step.kind.clone(), path: vec![step.document.name.clone()] };
+            let wanted = NamedTarget { kind: step.kind.clone(), path: vec![step.document.name.clone()] };
             let owner = match &owner {
                 Some(Lookup::FoundResource(found)) => Some(&**found),
                 _ => None,

@@ -125,11 +125,11 @@ pub(super) fn version(answer: &Response) -> Check {
     let Ok(metadata) = answer.json::<Metadata>() else {
         return Check::warn("version", "the server did not return its version", "check the address");
     };
-    let told = format!("server {}, this program {}", metadata.version, BUILD.version);
+    let message = format!("server {}, this program {}", metadata.version, BUILD.version);
     match metadata.version == BUILD.version {
-        true => Check::fine("version", told),
+        true => Check::fine("version", message),
         false => {
-            Check::warn("version", told, "use the release of the server, or bring the server up to date")
+            Check::warn("version", message, "use the release of the server, or bring the server up to date")
         }
     }
 }
@@ -142,14 +142,14 @@ pub(super) fn clock(answer: &Response, now: Timestamp) -> Option<Check> {
 }
 
 fn drift(apart: i64) -> Check {
-    let told = format!("{} apart", age::span(std::time::Duration::from_secs(apart.unsigned_abs())));
+    let message = format!("{} apart", age::span(std::time::Duration::from_secs(apart.unsigned_abs())));
     const FIX: &str = "synchronize both clocks by NTP";
     if apart <= CLOCK_WARN_SECONDS {
-        Check::fine("clock", told)
+        Check::fine("clock", message)
     } else if apart <= CLOCK_FAIL_SECONDS {
-        Check::warn("clock", told, FIX)
+        Check::warn("clock", message, FIX)
     } else {
-        Check::fail("clock", Exit::Failed, told, FIX)
+        Check::fail("clock", Exit::Failed, message, FIX)
     }
 }
 

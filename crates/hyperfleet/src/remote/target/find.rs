@@ -2,7 +2,7 @@
 
 use hyperfleet_client::{Collection, Kind, ListQuery, Page, Request, Resource};
 
-use super::{FoundResource, Prefer, Wanted, display_name};
+use super::{FoundResource, NamedTarget, Prefer, display_name};
 use crate::commands::{Exit, Failure};
 use crate::output::text::clean;
 use crate::remote::Session;
@@ -57,7 +57,7 @@ fn misfit(kind: &Kind, owner: &Kind) -> Failure {
 /// The resource that names lead to.
 pub(crate) async fn resolve(
     session: &Session,
-    wanted: &Wanted,
+    wanted: &NamedTarget,
     owner: Option<&FoundResource>,
     prefer: Prefer,
 ) -> Result<FoundResource, Failure> {

@@ -152,7 +152,7 @@ async fn open(database: &Database) -> Store {
         contract: Contract::Documented,
         legacy_conditions: false,
         tenancy: true,
-        base: "/api/hyperfleet/v1",
+        href_prefix: "/api/hyperfleet/v1",
     });
     Store::open(&options, rulebook, Metrics::default()).await.unwrap()
 }

@@ -71,7 +71,7 @@ impl Fleet {
                 contract,
                 legacy_conditions: true,
                 tenancy: false,
-                base: "/api/hyperfleet/v1",
+                href_prefix: "/api/hyperfleet/v1",
             });
             let store = Store::open(&options, rulebook.clone(), Metrics::default()).await.unwrap();
             stores.push(OpenStore { store, rulebook });
