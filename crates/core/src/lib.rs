@@ -9,7 +9,7 @@ mod access_scope;
 mod authorization;
 mod change;
 mod command;
-mod compact_json;
+mod compact_diff;
 mod condition;
 mod contract;
 mod decimal;

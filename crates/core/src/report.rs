@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::compact_json::compact_diff;
+use crate::compact_diff::compact_diff;
 use crate::diff::diff;
 use crate::json::{same, write_string};
 use crate::{Error, FieldChange, RawJson, Timestamp};

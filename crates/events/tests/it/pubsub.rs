@@ -1,4 +1,4 @@
-//! Google Pub/Sub: the suite against the stand-in or an emulator, and what is special to it.
+//! Google Pub/Sub: the suite against our emulator or Google's, and what is special to it.
 
 use hyperfleet_events::BrokerError;
 
@@ -15,7 +15,7 @@ async fn world(makes: bool) -> World {
         ("broker.googlepubsub.create_topic_if_missing", makes.as_str()),
         ("broker.googlepubsub.create_subscription_if_missing", makes.as_str()),
     ];
-    World::of(&settings, Some(hyperfleet_pubsub_stand_in::host())).await
+    World::of(&settings, Some(hyperfleet_pubsub_emulator::host())).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

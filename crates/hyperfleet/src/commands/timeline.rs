@@ -39,7 +39,7 @@ impl Timeline {
         let item = match self.target.find(session, Prefer::Active).await {
             Ok(found) => found.item(),
             // The timeline of a removed resource can be read by id.
-            Err(failure) => gone(session, &self.target.words).await?.ok_or(failure)?,
+            Err(failure) => path_of_removed(session, &self.target.words).await?.ok_or(failure)?,
         };
         let query = TimelineQuery { page_size: Some(self.limit.min(PAGE)), ..TimelineQuery::default() };
         let request = Request::timeline(&item, &query);
@@ -64,7 +64,10 @@ impl Timeline {
     }
 }
 
-async fn gone(session: &Session, words: &[String]) -> Result<Option<hyperfleet_client::ItemPath>, Failure> {
+async fn path_of_removed(
+    session: &Session,
+    words: &[String],
+) -> Result<Option<hyperfleet_client::ItemPath>, Failure> {
     let wanted = target::parse(session.kinds().await?, words)?;
     Ok(match wanted.as_slice() {
         [one] => match one.path.as_slice() {

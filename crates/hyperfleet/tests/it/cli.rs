@@ -32,7 +32,7 @@ use crate::support::{App, redacted_text};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_hyperfleet");
 
-/// Met only when something is broken.
+/// Exceeded only by a failing test.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The command line, configured for one server.

@@ -31,7 +31,7 @@ use super::stream_timeout::{StreamExecutor, StreamTimer};
 use super::timeouts::{Limits, TimedOut, Timeouts};
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A request head: room for a long search and a big token, not for filling the memory.
+/// The longest request head: fits a long search and a large token.
 const MAX_HEAD_BYTES: u32 = 64 * 1024;
 const MAX_CONCURRENT_STREAMS: u32 = 128;
 /// How much the system takes of a response before it begins to send it.

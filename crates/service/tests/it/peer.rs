@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-/// Met only when something is broken.
+/// Exceeded only by a failing test.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Awaits what must happen.

@@ -1,4 +1,4 @@
-//! How the conditions of a resource lie in their column: as JSON in which a control character stands for each of the
+//! The stored form of conditions: JSON in which a control character stands for each of the
 //! texts below, more than half of the whole. JSON holds no bare control character. The column is not compressed, because
 //! searches read it; PostgreSQL's `conditions_json` has the same list.
 

@@ -1,4 +1,4 @@
-//! How values lie in their columns, the same for both stores.
+//! The stored form of values, the same for both stores.
 
 pub(crate) mod ancestors;
 pub(crate) mod columns;

@@ -1,4 +1,4 @@
-//! How a report lies in its columns, the same for both stores.
+//! The stored form of a report, the same for both stores.
 
 use hyperfleet_core::{RawJson, Report, ReportSummary, ReportedStatus, Timestamp};
 

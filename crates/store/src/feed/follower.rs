@@ -22,7 +22,7 @@ use crate::Store;
 /// Roughly the most bytes of events in a batch.
 const MAX_BYTES: usize = 4 << 20;
 
-/// As good as no deadline.
+/// Longer than any process runs.
 const LONG: Duration = Duration::from_secs(24 * 3600);
 
 /// What a change means for a result.
@@ -69,7 +69,7 @@ pub struct EventPage {
     pub through: Version,
 }
 
-/// See the module.
+/// A reader of the feed with a scope and a filter.
 pub struct Follower {
     store: Store,
     head: watch::Receiver<Version>,

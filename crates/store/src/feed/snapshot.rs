@@ -13,7 +13,7 @@ use crate::Store;
 const MAX_CHUNK: usize = 100;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// See the module.
+/// The stream of a snapshot.
 pub struct FeedSnapshot {
     store: Store,
     tenant: Option<Tenant>,

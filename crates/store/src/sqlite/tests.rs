@@ -18,7 +18,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::{Backend, Options};
 
 const LONG: Duration = Duration::from_secs(3600);
-/// Met only when something is broken.
+/// Exceeded only by a failing test.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn store() -> Arc<Sqlite> {

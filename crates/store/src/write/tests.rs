@@ -20,7 +20,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 
-/// Met only when something is broken.
+/// Exceeded only by a failing test.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// What becomes of a transaction.

@@ -110,7 +110,7 @@ tracing_enabled: true
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sentinel_works_over_pub_sub() {
     let app = App::postgres(DEFAULT).await;
-    every_change_of_desired_state_is_an_event(&app, googlepubsub(hyperfleet_pubsub_stand_in::host())).await;
+    every_change_of_desired_state_is_an_event(&app, googlepubsub(hyperfleet_pubsub_emulator::host())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,7 +34,7 @@ const EMULATOR_HOST: &str = "PUBSUB_EMULATOR_HOST";
 /// When it cannot be started.
 pub fn host() -> String {
     static HOST: OnceLock<String> = OnceLock::new();
-    let start = || launch().expect("a stand-in of Pub/Sub must start").to_string();
+    let start = || launch().expect("the emulator of Pub/Sub must start").to_string();
     let named = hyperfleet_service::settings::environment().remove(EMULATOR_HOST);
     HOST.get_or_init(|| named.filter(|host| !host.is_empty()).unwrap_or_else(start)).clone()
 }
