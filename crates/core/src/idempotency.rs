@@ -30,5 +30,5 @@ pub struct IdempotencyRecord {
     /// When the request was executed.
     pub at: Timestamp,
     /// The resource in the response.
-    pub answer: Box<Snapshot>,
+    pub response: Box<Snapshot>,
 }

@@ -174,8 +174,8 @@ impl WorkingSet {
     }
 
     /// Adds the recorded response of an idempotency key.
-    pub fn load_idempotency_record(&mut self, key: Fingerprint, answer: IdempotencyRecord) {
-        self.idempotency_records.insert(key, answer);
+    pub fn load_idempotency_record(&mut self, key: Fingerprint, record: IdempotencyRecord) {
+        self.idempotency_records.insert(key, record);
     }
 
     /// The recorded response of a request, if it was executed before. The caller's rights are not checked here.
@@ -190,15 +190,15 @@ impl WorkingSet {
             let fault = Fault::new(FaultKind::Value, idempotency.field, message.as_str()).rule("unique");
             return Some(Err(Error::new(ErrorKind::Unprocessable, message).with_faults(vec![fault])));
         }
-        record.answer.as_ref().clone().into_resource(catalog).map(Ok)
+        record.response.as_ref().clone().into_resource(catalog).map(Ok)
     }
 
     /// Records the response of a request that has an idempotency key.
     pub fn record_idempotency(&mut self, idempotency: &Idempotency, outcome: &Outcome, at: Timestamp) {
         if let Outcome::Resource(resource) = outcome {
-            let answer = Box::new(Snapshot::of(resource));
+            let response = Box::new(Snapshot::of(resource));
             self.idempotency_records
-                .insert(idempotency.key, IdempotencyRecord { body: idempotency.body, at, answer });
+                .insert(idempotency.key, IdempotencyRecord { body: idempotency.body, at, response });
             self.new_idempotency_records.push(idempotency.key);
         }
     }

@@ -36,7 +36,8 @@ pub(crate) const KIND_COUNT: &str =
 pub(crate) const CHANGE: &str = "version bigint, resource_id uuid, kind text, changed_time timestamptz, actor text, \
      request_id text, body bytea, entry_count integer, tenancy text, touched_parts integer";
 
-pub(crate) const IDEMPOTENCY_RECORD: &str = "key bytea, request bytea, created_time timestamptz, answer text";
+pub(crate) const IDEMPOTENCY_RECORD: &str =
+    "key bytea, request bytea, created_time timestamptz, response text";
 
 /// What is read of a resource `r` with its status `s`.
 pub(crate) const READ_RESOURCE: &str = "r.id, r.kind, r.name, r.ancestors, r.generation, r.spec, r.labels, r.refs, \

@@ -9,11 +9,11 @@ pub(crate) fn record(
     key: &[u8],
     request: &[u8],
     at: Timestamp,
-    answer: &str,
+    response: &str,
 ) -> Result<(Fingerprint, IdempotencyRecord), Failure> {
     let defect =
         |what: &str| Failure::new(FailureKind::Defect, format!("an idempotency record has no good {what}"));
     let fingerprint = |bytes: &[u8], what| Fingerprint::try_from(bytes).map_err(|_| defect(what));
-    let answer = serde_json::from_str(answer).map_err(|_| defect("answer"))?;
-    Ok((fingerprint(key, "key")?, IdempotencyRecord { body: fingerprint(request, "request")?, at, answer }))
+    let response = serde_json::from_str(response).map_err(|_| defect("response"))?;
+    Ok((fingerprint(key, "key")?, IdempotencyRecord { body: fingerprint(request, "request")?, at, response }))
 }

@@ -92,7 +92,7 @@ statements! {
     ),
     owners: format!("{OWNERS} {}", resources(READ_RESOURCE, "in (select id from above)")),
     owners_child_counts: child_counts(OWNERS, "above"),
-    idempotency_records: "select key, request, created_time, answer from idempotency_records
+    idempotency_records: "select key, request, created_time, response from idempotency_records
                           where key = any($1) and created_time > now() - make_interval(secs => $2)".to_owned(),
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn load(
             found.try_get("key")?,
             found.try_get("request")?,
             created.into(),
-            found.try_get("answer")?,
+            found.try_get("response")?,
         )?;
         set.load_idempotency_record(key, record);
     }

@@ -193,13 +193,13 @@ impl<'a> BatchRows<'a> {
                 c.touched(),
             ),
             TableWrite::IdempotencyRecords => {
-                let answers: Vec<_> = self.set.new_idempotency_records().collect();
+                let records: Vec<_> = self.set.new_idempotency_records().collect();
                 rows!(
-                    &answers,
+                    &records,
                     row => row.0.as_slice(),
                     row.1.body.as_slice(),
                     row.1.at.utc(),
-                    json_text(&row.1.answer),
+                    json_text(&row.1.response),
                 )
             }
         })

@@ -117,7 +117,7 @@ impl TableWrite {
             // A record that is there has expired.
             IdempotencyRecords => format!(
                 "{} on conflict (key) do update
-                 set request = excluded.request, created_time = excluded.created_time, answer = excluded.answer",
+                 set request = excluded.request, created_time = excluded.created_time, response = excluded.response",
                 insert("idempotency_records", columns::IDEMPOTENCY_RECORD)
             ),
         }

@@ -153,7 +153,7 @@ fn load_idempotency_records(
     set: &mut WorkingSet,
 ) -> Result<(), Failure> {
     let mut statement =
-        connection.prepare_cached("select key, request, created_time, answer from idempotency_records where key = ?1 and created_time > ?2")?;
+        connection.prepare_cached("select key, request, created_time, response from idempotency_records where key = ?1 and created_time > ?2")?;
     let kept_since = clock.expired(IDEMPOTENCY_RETENTION).micros();
     for key in &plan.idempotency_keys {
         let mut rows = statement.query((key, kept_since))?;
@@ -162,7 +162,7 @@ fn load_idempotency_records(
                 row::bytes(found, "key")?,
                 row::bytes(found, "request")?,
                 row::time(found, "created_time")?,
-                row::text(found, "answer")?,
+                row::text(found, "response")?,
             )?;
             set.load_idempotency_record(key, record);
         }

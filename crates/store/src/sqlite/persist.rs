@@ -289,7 +289,7 @@ fn record(connection: &Connection, set: &WorkingSet) -> Result<(), Failure> {
             key,
             record.body,
             record.at.micros(),
-            json_text(&record.answer)
+            json_text(&record.response)
         ])?;
     }
     connection

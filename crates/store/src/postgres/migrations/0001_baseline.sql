@@ -163,7 +163,7 @@ create table idempotency_records (
     key bytea primary key,
     request bytea not null,
     created_time timestamptz not null,
-    answer text not null
+    response text not null
 );
 -- Pruning.
 create index idempotency_records_by_age on idempotency_records (created_time);

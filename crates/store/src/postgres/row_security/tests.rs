@@ -358,7 +358,7 @@ async fn a_tenants_transaction_reads_only_granted_tables_and_writes_nothing() {
     for (statement, refusal) in [
         ("select name from secrets", "permission denied for table secrets"),
         ("select kind from aggregations", "permission denied for table aggregations"),
-        ("select answer from idempotency_records", "permission denied for table idempotency_records"),
+        ("select response from idempotency_records", "permission denied for table idempotency_records"),
         ("select active::text from kind_counts", "permission denied for table kind_counts"),
         ("delete from changes returning kind", "cannot execute DELETE in a read-only transaction"),
         ("select (1 / (version - version))::text from feed", "division by zero"),

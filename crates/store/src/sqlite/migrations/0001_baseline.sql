@@ -143,7 +143,7 @@ create table idempotency_records (
     key blob primary key,
     request blob not null,
     created_time integer not null,
-    answer text not null
+    response text not null
 ) without rowid;
 -- Pruning.
 create index idempotency_records_by_age on idempotency_records (created_time);
