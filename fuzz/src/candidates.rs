@@ -58,8 +58,12 @@ static CLUSTER: LazyLock<Resource> = LazyLock::new(|| Resource {
 });
 
 static CANDIDATES: LazyLock<[Candidate<'static>; 2]> = LazyLock::new(|| {
-    let view =
-        View { catalog: &CATALOG, contract: Contract::Documented, tenancy: true, base: "/api/hyperfleet/v1" };
+    let view = View {
+        catalog: &CATALOG,
+        contract: Contract::Documented,
+        tenancy: true,
+        href_prefix: "/api/hyperfleet/v1",
+    };
     [Candidate::new(view, &POOL), Candidate::new(view, &CLUSTER)]
 });
 

@@ -7,7 +7,7 @@ use hyperfleet_core::{Error, RawJson, Report, ReportSummary, Resource, ResourceI
 use uuid::Uuid;
 
 use crate::codec::compression::decompress;
-use crate::codec::{ancestors, conditions, report};
+use crate::codec::{conditions, parse_ancestors, report};
 use crate::failure::{Failure, FailureKind};
 use crate::feed::StoredChange;
 use crate::maintenance::migrations::{Applied, OpenError};
@@ -77,7 +77,7 @@ impl Inspector {
 
 /// The owners of a resource, from the column `ancestors`.
 pub fn ancestors_of(text: &str) -> Result<Vec<ResourceId>, String> {
-    ancestors::parse(text).map_err(|failure| failure.chain())
+    parse_ancestors(text).map_err(|failure| failure.chain())
 }
 
 /// Conditions with their times, from the columns `conditions` and `last_updated_times`.

@@ -19,7 +19,7 @@ use super::session::{Session, set_idle_timeout};
 use super::statements::statements;
 use super::{row, seconds};
 use crate::codec::columns::{READ_REPORT, READ_RESOURCE, READ_STATUS, READ_SUMMARY, read_reports};
-use crate::codec::idempotency;
+use crate::codec::idempotency_record;
 use crate::failure::Failure;
 
 /// The ids of the trees: everything below, and the owners above.
@@ -179,7 +179,7 @@ pub(super) async fn load(
 
     for found in &records {
         let created: DateTime<Utc> = found.try_get("created_time")?;
-        let (key, record) = idempotency::record(
+        let (key, record) = idempotency_record(
             found.try_get("key")?,
             found.try_get("request")?,
             created.into(),

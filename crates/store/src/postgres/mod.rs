@@ -12,7 +12,6 @@ mod leases;
 mod listen;
 mod load;
 mod migrate;
-mod notify;
 mod persist;
 #[cfg(test)]
 mod plans;

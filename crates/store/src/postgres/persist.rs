@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 
 use super::session::{Session, idle_timeout_while_sending, set_idle_timeout};
 use super::write_statements::{ALL_WRITES, TableWrite};
-use crate::codec::{ancestors, conditions, report};
+use crate::codec::{conditions, print_ancestors, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::{Differences, ReportTimes, updated_after_of};
@@ -116,7 +116,7 @@ impl<'a> BatchRows<'a> {
                 &*r.kind,
                 r.name.as_str(),
                 r.owner().map(ResourceId::uuid),
-                ancestors::print(r),
+                print_ancestors(r),
                 r.generation,
                 r.spec.as_str(),
                 r.labels.as_str(),

@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use uuid::Uuid;
 
-use crate::codec::{ancestors, conditions, report};
+use crate::codec::{conditions, parse_ancestors, report};
 use crate::failure::{Failure, FailureKind};
 use crate::search::Value;
 
@@ -31,7 +31,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row) -> Result<Option<Resource>,
         kind: entity.kind.clone(),
         name: row.try_get("name")?,
         tenancy: row.try_get::<_, Option<&str>>("tenancy")?.map(Tenant::from_stored),
-        ancestors: ancestors::parse(row.try_get("ancestors")?)?,
+        ancestors: parse_ancestors(row.try_get("ancestors")?)?,
         generation: row.try_get("generation")?,
         spec: json("spec")?,
         labels: json("labels")?,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Rows};
 use super::{feed, read, row};
 use crate::clock::Clock;
 use crate::codec::columns::{READ_REPORT, READ_SUMMARY, read_reports};
-use crate::codec::idempotency;
+use crate::codec::idempotency_record;
 use crate::failure::Failure;
 
 /// A resource and its owners up to the root.
@@ -158,7 +158,7 @@ fn load_idempotency_records(
     for key in &plan.idempotency_keys {
         let mut rows = statement.query((key, kept_since))?;
         if let Some(found) = rows.next()? {
-            let (key, record) = idempotency::record(
+            let (key, record) = idempotency_record(
                 row::bytes(found, "key")?,
                 row::bytes(found, "request")?,
                 row::time(found, "created_time")?,

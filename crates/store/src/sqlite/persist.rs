@@ -9,7 +9,7 @@ use rusqlite::{Connection, Statement, params};
 
 use super::row;
 use crate::codec::columns::{self, names, typed};
-use crate::codec::{ancestors, conditions, report};
+use crate::codec::{conditions, print_ancestors, report};
 use crate::failure::Failure;
 use crate::history;
 use crate::write::facets::FacetDifferences;
@@ -129,7 +129,7 @@ fn insert_resources(connection: &Connection, resources: &[&Resource]) -> Result<
             &*r.kind,
             r.name,
             r.owner().map(|owner| owner.to_string()),
-            ancestors::print(r),
+            print_ancestors(r),
             r.generation,
             r.spec.as_str(),
             r.labels.as_str(),

@@ -6,7 +6,7 @@ use hyperfleet_core::{
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Row, RowIndex, ToSql};
 
-use crate::codec::{ancestors, conditions, report};
+use crate::codec::{conditions, parse_ancestors, report};
 use crate::failure::{Failure, FailureKind};
 use crate::search::Value;
 
@@ -23,7 +23,7 @@ pub(super) fn resource(catalog: &Catalog, row: &Row<'_>) -> Result<Option<Resour
         kind: entity.kind.clone(),
         name: row.get("name")?,
         tenancy: row.get::<_, Option<String>>("tenancy")?.as_deref().map(Tenant::from_stored),
-        ancestors: ancestors::parse(text(row, "ancestors")?)?,
+        ancestors: parse_ancestors(text(row, "ancestors")?)?,
         generation: row.get("generation")?,
         spec: json("spec")?,
         labels: json("labels")?,
