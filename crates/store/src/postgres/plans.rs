@@ -18,7 +18,9 @@ use super::row_security::TenantScope;
 use crate::database_health::DatabaseHealth;
 use crate::feed::Feed;
 use crate::metrics::Metrics;
-use crate::search::plans::{Daily, Index, LARGE, SIZE, Spelling, daily, fill};
+use crate::search::plans::{
+    FixtureDialect, FrequentQuery, Index, LARGE_TENANT, SIZE, fill, frequent_queries,
+};
 use crate::search::{Dialect, Driver, Plan, Value};
 use crate::{Backend, ListQuery, Options, SslMode, Start};
 
@@ -30,7 +32,7 @@ const ROWS_EACH_DUE: f64 = 15.0;
 const ROWS_EACH_FOR_TENANTS: f64 = 2.0;
 
 /// Tables with few rows.
-const SMALL: [&str; 4] = ["feed", "history", "kind_counts", "facet_counts"];
+const SMALL_TABLES: [&str; 4] = ["feed", "history", "kind_counts", "facet_counts"];
 
 #[tokio::test]
 async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_plans() {
@@ -44,19 +46,20 @@ async fn a_page_of_a_frequent_query_is_found_by_its_index_in_custom_and_generic_
         href_prefix: "/api/hyperfleet/v1",
     };
     let connection = store.lists.take().await.unwrap();
-    for daily in daily() {
+    for frequent in frequent_queries() {
         // Policies must not keep a tenant's queries from their indexes.
-        for tenant_scope in [Some(None), daily.tenant.as_ref().map(|tenant| store.tenant_scope(Some(tenant)))]
-            .into_iter()
-            .flatten()
+        for tenant_scope in
+            [Some(None), frequent.tenant.as_ref().map(|tenant| store.tenant_scope(Some(tenant)))]
+                .into_iter()
+                .flatten()
         {
             let page =
-                read::list(connection.client(), tenant_scope, view, &daily.query, &Reservation::default())
+                read::list(connection.client(), tenant_scope, view, &frequent.query, &Reservation::default())
                     .await
                     .unwrap();
             let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
-            assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
-            check(connection.client(), tenant_scope, view, &daily).await;
+            assert_eq!((ids, page.total), (frequent.ids.clone(), frequent.total), "{}", frequent.name);
+            check(connection.client(), tenant_scope, view, &frequent).await;
         }
     }
     connection.give_back();
@@ -69,7 +72,7 @@ async fn descendants_of_a_resource_are_found_by_the_index_of_owners() {
     let connection = store.lists.take().await.unwrap();
     // The owner of the most.
     let owner = ResourceId::parse("019b7600-0000-7000-8000-000000000001").unwrap();
-    for tenant_scope in [None, store.tenant_scope(Some(&Tenant::from_stored(LARGE)))] {
+    for tenant_scope in [None, store.tenant_scope(Some(&Tenant::from_stored(LARGE_TENANT)))] {
         if let Some(tenant_scope) = tenant_scope {
             confine(connection.client(), tenant_scope).await;
         }
@@ -145,7 +148,7 @@ async fn what_a_watch_reads_does_not_grow_with_the_history_of_a_resource() {
         let store = empty(&database).await;
         let connection = store.catch_up.take().await.unwrap();
         let client = connection.client();
-        let tenant = Tenant::from_stored(LARGE);
+        let tenant = Tenant::from_stored(LARGE_TENANT);
         let tenant_scope = store.tenant_scope(Some(&tenant)).unwrap();
         client.batch_execute(&changes(1, few)).await.unwrap();
         if with_statistics {
@@ -190,7 +193,7 @@ fn changes(first: i64, last: i64) -> String {
         "insert into changes (version, resource_id, kind, changed_time, actor, request_id, body, entry_count,
                               touched_parts, tenancy)
          select n, cast('019b7600-0000-7000-8000-' || lpad(owner::text, 12, '0') as uuid),
-                'Cluster', now(), 'ann', 'r', '', 1, 36, '{LARGE}'
+                'Cluster', now(), 'ann', 'r', '', 1, 36, '{LARGE_TENANT}'
          from (
              select n, case when n % 2 = 0 then 1 else n % 2000 + 2 end as owner
              from generate_series({first}, {last}) n
@@ -224,22 +227,27 @@ const LONG_HISTORY: &str = "
     ) numbered";
 
 /// Checks the plans of every statement of a list.
-async fn check(client: &Client, tenant_scope: Option<TenantScope<'_>>, view: View<'_>, daily: &Daily) {
-    let mut plan = Plan::of(&daily.query);
+async fn check(
+    client: &Client,
+    tenant_scope: Option<TenantScope<'_>>,
+    view: View<'_>,
+    frequent: &FrequentQuery,
+) {
+    let mut plan = Plan::of(&frequent.query);
     let driver = match plan.needs_numbers() {
         false => plan.begin(),
         true => {
             let (text, values) = read::numbers_statement(&plan);
-            let first = Work::of(client, &text, &values, "force_custom_plan").await.little(daily, 1.0);
-            let later = Work::of(client, &text, &values, "force_generic_plan").await.little(daily, 1.0);
+            let first = Work::of(client, &text, &values, "force_custom_plan").await.little(frequent, 1.0);
+            let later = Work::of(client, &text, &values, "force_generic_plan").await.little(frequent, 1.0);
             match read::begin(client, &mut plan).await.unwrap() {
                 Begin::With(driver) => driver,
-                Begin::NothingAt(_) => return [first, later].iter().for_each(|by| found_by(daily, by)),
+                Begin::NothingAt(_) => return [first, later].iter().for_each(|by| found_by(frequent, by)),
             }
         }
     };
     let ListStatement { text, values, is_lasting } =
-        read::list_statement(&plan, driver, view, &daily.query, 1 << 24);
+        read::list_statement(&plan, driver, view, &frequent.query, 1 << 24);
     let mut rows_each = 1.0;
     if let Some(tenant_scope) = tenant_scope {
         confine(client, tenant_scope).await;
@@ -247,13 +255,13 @@ async fn check(client: &Client, tenant_scope: Option<TenantScope<'_>>, view: Vie
     }
     // A statement that lasts is planned for its values first, and for any values later.
     for mode in ["force_custom_plan", "force_generic_plan"].into_iter().take(1 + usize::from(is_lasting)) {
-        found_by(daily, &Work::of(client, &text, &values, mode).await.little(daily, rows_each));
+        found_by(frequent, &Work::of(client, &text, &values, mode).await.little(frequent, rows_each));
     }
     client.batch_execute("reset role").await.unwrap();
 }
 
-fn found_by(daily: &Daily, indexes: &BTreeSet<String>) {
-    let wanted: &[&str] = match daily.by {
+fn found_by(frequent: &FrequentQuery, indexes: &BTreeSet<String>) {
+    let wanted: &[&str] = match frequent.by {
         Index::Id => &["resources_pkey"],
         Index::Name => &["resources_by_name"],
         Index::Owner => &["resources_by_owner"],
@@ -265,7 +273,7 @@ fn found_by(daily: &Daily, indexes: &BTreeSet<String>) {
         Index::Confirmed => &["resource_status_stale"],
         Index::Reference => &["resource_references_by_target"],
     };
-    assert!(wanted.iter().any(|index| indexes.contains(*index)), "{} by {indexes:?}", daily.name);
+    assert!(wanted.iter().any(|index| indexes.contains(*index)), "{} by {indexes:?}", frequent.name);
 }
 
 /// The work of a statement.
@@ -318,7 +326,7 @@ impl Work {
         if !text("Index Name").is_empty() {
             self.indexes.insert(text("Index Name").to_owned());
         }
-        if text("Node Type") == "Seq Scan" && !SMALL.contains(&text("Relation Name")) {
+        if text("Node Type") == "Seq Scan" && !SMALL_TABLES.contains(&text("Relation Name")) {
             self.whole.insert(text("Relation Name").to_owned());
         }
         self.workers += number("Workers Launched");
@@ -337,12 +345,12 @@ impl Work {
     }
 
     /// Asserts that the work is small, and returns the indexes.
-    fn little(self, daily: &Daily, rows_each: f64) -> BTreeSet<String> {
+    fn little(self, frequent: &FrequentQuery, rows_each: f64) -> BTreeSet<String> {
         let Self { indexes, whole, rows, workers, plan, buffers: _ } = self;
-        assert!(whole.is_empty(), "{} reads the whole of {whole:?}, {plan}", daily.name);
-        let most = rows_each * (MOST_ROWS + ROWS_EACH_DUE * daily.due as f64);
-        assert!(rows < most, "{} looks at {rows} rows, {plan}", daily.name);
-        assert!(workers < 1.0, "{} starts {workers} workers, {plan}", daily.name);
+        assert!(whole.is_empty(), "{} reads the whole of {whole:?}, {plan}", frequent.name);
+        let most = rows_each * (MOST_ROWS + ROWS_EACH_DUE * frequent.due as f64);
+        assert!(rows < most, "{} looks at {rows} rows, {plan}", frequent.name);
+        assert!(workers < 1.0, "{} starts {workers} workers, {plan}", frequent.name);
         indexes
     }
 }
@@ -386,7 +394,7 @@ async fn empty(database: &Database) -> super::Postgres {
 async fn fleet(database: &Database) -> super::Postgres {
     let store = empty(database).await;
     let connection = store.lists.take().await.unwrap();
-    for statement in fill(&spelling()) {
+    for statement in fill(&dialect()) {
         connection.client().batch_execute(&statement).await.unwrap();
     }
     connection.client().batch_execute("vacuum analyze").await.unwrap();
@@ -394,8 +402,8 @@ async fn fleet(database: &Database) -> super::Postgres {
     store
 }
 
-fn spelling() -> Spelling {
-    Spelling {
+fn dialect() -> FixtureDialect {
+    FixtureDialect {
         numbers: format!("generate_series(1, {SIZE}) n"),
         id: |number| format!("cast('019b7600-0000-7000-8000-' || lpad(to_hex({number}), 12, '0') as uuid)"),
         time: |seconds| format!("to_timestamp({seconds})"),

@@ -1,4 +1,4 @@
-//! The queries that run all day, and a fleet of 100,000 to ask them of. Each store has a test beside it that fills its
+//! The frequent queries, and a fleet of 100,000 to ask them of. Each store has a test beside it that fills its
 //! tables with this fleet and looks at how it answers: by which index, and how much it reads for a page.
 
 use hyperfleet_core::search::{self, Direction, Position, Scope, SortField, SortKey, TimeColumn};
@@ -18,18 +18,18 @@ const CONFIRMED: i64 = CREATED + 30 * 86_400;
 const FEW_DUE: i64 = 900;
 const MANY_DUE: i64 = 5_000;
 /// The tenant of nearly all resources, and that of about a hundred.
-pub(crate) const LARGE: &str = r#"{"org":"large"}"#;
-const SMALL: &str = r#"{"org":"small"}"#;
+pub(crate) const LARGE_TENANT: &str = r#"{"org":"large"}"#;
+const SMALL_TENANT: &str = r#"{"org":"small"}"#;
 /// Stands for the time that is filled in for each resource.
 const BLANK: i64 = 0;
-/// Which resources belong to [`SMALL`], and which few refer to the same resource.
+/// Which resources belong to [`SMALL_TENANT`], and which few refer to the same resource.
 const IS_SMALL: &str = "n % 1009 = 3";
 const IS_REFERRER: &str = "n % 1009 = 5";
 /// How many there are to a page.
 const PAGE: usize = 20;
 
 /// How a store writes what differs in the statements that make the fleet.
-pub(crate) struct Spelling {
+pub(crate) struct FixtureDialect {
     /// A table of the numbers from 1 to [`SIZE`], as `n`.
     pub(crate) numbers: String,
     pub(crate) id: fn(number: &str) -> String,
@@ -40,8 +40,8 @@ pub(crate) struct Spelling {
     pub(crate) tenancy_of_status: Option<&'static str>,
 }
 
-/// A query that runs all day, and its answer.
-pub(crate) struct Daily {
+/// A frequent query, and its answer.
+pub(crate) struct FrequentQuery {
     pub(crate) name: String,
     pub(crate) query: ListQuery,
     /// Whose it is, if it is not a system caller's.
@@ -54,7 +54,7 @@ pub(crate) struct Daily {
     pub(crate) by: Index,
 }
 
-/// The indexes that daily queries are for.
+/// The indexes that frequent queries are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Index {
     Id,
@@ -69,9 +69,9 @@ pub(crate) enum Index {
 }
 
 /// The statements that make the fleet: four fifths clusters, one fifth node pools.
-pub(crate) fn fill(spelling: &Spelling) -> Vec<String> {
-    let Spelling { numbers, id, time, printed_time, facet, tenancy_of_status } = spelling;
-    let tenancy = format!("case when {IS_SMALL} then '{SMALL}' else '{LARGE}' end");
+pub(crate) fn fill(dialect: &FixtureDialect) -> Vec<String> {
+    let FixtureDialect { numbers, id, time, printed_time, facet, tenancy_of_status } = dialect;
+    let tenancy = format!("case when {IS_SMALL} then '{SMALL_TENANT}' else '{LARGE_TENANT}' end");
     let and = |text: &str| tenancy_of_status.map_or_else(String::new, |_| format!(", {text}"));
     let owner = format!("case when n % 5 = 0 then {} end", id("case when n % 100 = 0 then 1 else n - 1 end"));
     let (created, confirmed) = (
@@ -178,7 +178,9 @@ fn facets() -> Vec<(Facet, String)> {
                 facets.push((Facet::label(kind, key, value), format!("{is} and {has}")));
             }
         }
-        for (tenant, has) in [(SMALL, IS_SMALL.to_owned()), (LARGE, format!("not ({IS_SMALL})"))] {
+        for (tenant, has) in
+            [(SMALL_TENANT, IS_SMALL.to_owned()), (LARGE_TENANT, format!("not ({IS_SMALL})"))]
+        {
             let facet = Facet::tenant(kind, &Tenant::from_stored(tenant));
             facets.push((facet, format!("{is} and {has}")));
         }
@@ -197,10 +199,10 @@ fn id(number: i64) -> ResourceId {
 }
 
 /// A search, and the numbers of the resources that match it.
-struct Question {
+struct ExpectedSearch {
     name: &'static str,
     search: String,
-    fits: fn(i64) -> bool,
+    matches: fn(i64) -> bool,
     by: Index,
     finalizing: bool,
     owner: Option<i64>,
@@ -213,12 +215,12 @@ struct Question {
     count: bool,
 }
 
-fn question(name: &'static str, search: &str, by: Index, fits: fn(i64) -> bool) -> Question {
+fn expected_search(name: &'static str, search: &str, by: Index, matches: fn(i64) -> bool) -> ExpectedSearch {
     let search = search.to_owned();
-    Question {
+    ExpectedSearch {
         name,
         search,
-        fits,
+        matches,
         by,
         finalizing: false,
         owner: None,
@@ -230,7 +232,7 @@ fn question(name: &'static str, search: &str, by: Index, fits: fn(i64) -> bool) 
     }
 }
 
-impl Question {
+impl ExpectedSearch {
     fn and_finalizing(self) -> Self {
         Self { finalizing: true, ..self }
     }
@@ -251,13 +253,13 @@ impl Question {
     /// them whole.
     fn within_large(self) -> Self {
         let count = self.count && (self.by != Index::Facet || self.search.is_empty());
-        Self { tenant: Some(LARGE), count, ..self }
+        Self { tenant: Some(LARGE_TENANT), count, ..self }
     }
 
     /// The same for a tenant with fewer resources than are due.
     fn within_small(self) -> Self {
         let by = if self.due > 0 { Index::Facet } else { self.by };
-        Self { tenant: Some(SMALL), by, due: 0, ..self }
+        Self { tenant: Some(SMALL_TENANT), by, due: 0, ..self }
     }
 
     fn after(self, number: i64) -> Self {
@@ -268,11 +270,11 @@ impl Question {
         Self { count: false, ..self }
     }
 
-    fn ask(self, kinds: &[&str]) -> Daily {
+    fn ask(self, kinds: &[&str]) -> FrequentQuery {
         let of_kind = |n: i64| kinds.contains(&if n % 5 == 0 { "NodePool" } else { "Cluster" });
-        let at_home = |n: i64| self.tenant.is_none_or(|tenant| (tenant == SMALL) == (n % 1009 == 3));
+        let at_home = |n: i64| self.tenant.is_none_or(|tenant| (tenant == SMALL_TENANT) == (n % 1009 == 3));
         let is_in =
-            |n: &i64| of_kind(*n) && at_home(*n) && (self.fits)(*n) && (self.finalizing || n % 997 != 0);
+            |n: &i64| of_kind(*n) && at_home(*n) && (self.matches)(*n) && (self.finalizing || n % 997 != 0);
         let all: Vec<i64> = (1..=SIZE).rev().filter(is_in).collect();
         let behind = |n: &&i64| self.after.is_none_or(|after| **n < after);
         let search = (!self.search.is_empty())
@@ -289,7 +291,7 @@ impl Question {
             let created = (CREATED + number) * 1_000_000;
             Start::After(Position { keys: vec![Some(SortKey::Number(created))], id: id(number) })
         };
-        Daily {
+        FrequentQuery {
             name: format!("{} of {} in {}", self.name, kinds.join(" and "), self.tenant.unwrap_or("all")),
             query: ListQuery {
                 filter: access.confine(scope.confine(search)).expect("no rights are asked for"),
@@ -307,25 +309,29 @@ impl Question {
     }
 }
 
-/// Every daily query, of one kind and of all, and each of these within a tenant.
-pub(crate) fn daily() -> Vec<Daily> {
+/// Every frequent query, of one kind and of all, and each of these within a tenant.
+pub(crate) fn frequent_queries() -> Vec<FrequentQuery> {
     const BOTH: [&str; 2] = ["Cluster", "NodePool"];
-    let mut daily = Vec::new();
+    let mut frequent = Vec::new();
     for kinds in [&BOTH[..1], &BOTH] {
         let whole = if kinds.len() == 1 { Index::Kind } else { Index::Creation };
-        daily.extend(questions(whole).into_iter().map(|question| question.ask(kinds)));
-        daily.extend(questions(Index::Facet).into_iter().map(|question| question.within_large().ask(kinds)));
-        daily.extend(questions(Index::Facet).into_iter().map(|question| question.within_small().ask(kinds)));
+        frequent.extend(expected_searches(whole).into_iter().map(|search| search.ask(kinds)));
+        frequent.extend(
+            expected_searches(Index::Facet).into_iter().map(|search| search.within_large().ask(kinds)),
+        );
+        frequent.extend(
+            expected_searches(Index::Facet).into_iter().map(|search| search.within_small().ask(kinds)),
+        );
     }
     for kinds in [&BOTH[1..], &BOTH] {
-        daily.extend(children().into_iter().map(|question| question.ask(kinds)));
-        daily.extend(children().into_iter().map(|question| question.within_large().ask(kinds)));
+        frequent.extend(children().into_iter().map(|search| search.ask(kinds)));
+        frequent.extend(children().into_iter().map(|search| search.within_large().ask(kinds)));
     }
-    daily
+    frequent
 }
 
 /// `whole` is what everything is found by.
-fn questions(whole: Index) -> Vec<Question> {
+fn expected_searches(whole: Index) -> Vec<ExpectedSearch> {
     const DONE: &str = "status.conditions.Reconciled = 'True'";
     const NOT_DONE: &str = "status.conditions.Reconciled = 'False'";
     const PRODUCTION: &str = "labels.environment = 'production'";
@@ -336,59 +342,63 @@ fn questions(whole: Index) -> Vec<Question> {
     let both = |one: &str, other: &str| format!("{one} and {other}");
     let due = |when: i64| both(DONE, &stale(when));
     vec![
-        question("everything", "", whole, |_| true),
-        question("everything, deep down", "", whole, |_| true).after(SIZE / 2),
-        question("a name", NAMED, Index::Name, |n| n == 77_777),
-        question("an id", &format!("id = '{}'", id(77_777)), Index::Id, |n| n == 77_777),
-        question("the finalizing", FINALIZING, Index::Finalizing, |n| n % 997 == 0).and_finalizing(),
-        question("a label of many", PRODUCTION, Index::Facet, |n| n % 4 == 1),
-        question("a label of many, deep down", PRODUCTION, Index::Facet, |n| n % 4 == 1).after(SIZE / 2),
-        question("a label of few", "labels.team = 'few'", Index::Facet, |n| n % 5003 == 1),
-        question("a label of the oldest", "labels.era = 'early'", Index::Facet, |n| n <= 10_000),
-        question("two values of a label", "labels.era in ['early', 'late']", Index::Facet, |_| true),
-        question("the done", DONE, Index::Facet, |n| n % 2003 != 0),
-        question("the not done", NOT_DONE, Index::Facet, |n| n % 2003 == 0),
-        question("the not done with a label", &both(PRODUCTION, NOT_DONE), Index::Facet, |n| {
+        expected_search("everything", "", whole, |_| true),
+        expected_search("everything, deep down", "", whole, |_| true).after(SIZE / 2),
+        expected_search("a name", NAMED, Index::Name, |n| n == 77_777),
+        expected_search("an id", &format!("id = '{}'", id(77_777)), Index::Id, |n| n == 77_777),
+        expected_search("the finalizing", FINALIZING, Index::Finalizing, |n| n % 997 == 0).and_finalizing(),
+        expected_search("a label of many", PRODUCTION, Index::Facet, |n| n % 4 == 1),
+        expected_search("a label of many, deep down", PRODUCTION, Index::Facet, |n| n % 4 == 1)
+            .after(SIZE / 2),
+        expected_search("a label of few", "labels.team = 'few'", Index::Facet, |n| n % 5003 == 1),
+        expected_search("a label of the oldest", "labels.era = 'early'", Index::Facet, |n| n <= 10_000),
+        expected_search("two values of a label", "labels.era in ['early', 'late']", Index::Facet, |_| true),
+        expected_search("the done", DONE, Index::Facet, |n| n % 2003 != 0),
+        expected_search("the not done", NOT_DONE, Index::Facet, |n| n % 2003 == 0),
+        expected_search("the not done with a label", &both(PRODUCTION, NOT_DONE), Index::Facet, |n| {
             n % 4 == 1 && n % 2003 == 0
         }),
         // To count two lists of many that overlap is to read one of them.
-        question("the done with a label", &both(DONE, PRODUCTION), Index::Facet, |n| {
+        expected_search("the done with a label", &both(DONE, PRODUCTION), Index::Facet, |n| {
             n % 4 == 1 && n % 2003 != 0
         })
         .uncounted(),
-        question("either of two", &format!("labels.team = 'few' or {NOT_DONE}"), Index::Facet, |n| {
+        expected_search("either of two", &format!("labels.team = 'few' or {NOT_DONE}"), Index::Facet, |n| {
             n % 5003 == 1 || n % 2003 == 0
         }),
-        question("either of two of many", &format!("{PRODUCTION} or {DONE}"), Index::Facet, |n| {
+        expected_search("either of two of many", &format!("{PRODUCTION} or {DONE}"), Index::Facet, |n| {
             n % 4 == 1 || n % 2003 != 0
         })
         .uncounted(),
-        question("a name with a label", &both(PRODUCTION, NAMED), Index::Name, |n| n == 77_777),
-        question("the finalizing with a label", &both(PRODUCTION, FINALIZING), Index::Finalizing, |n| {
-            n % 4 == 1 && n % 997 == 0
-        })
+        expected_search("a name with a label", &both(PRODUCTION, NAMED), Index::Name, |n| n == 77_777),
+        expected_search(
+            "the finalizing with a label",
+            &both(PRODUCTION, FINALIZING),
+            Index::Finalizing,
+            |n| n % 4 == 1 && n % 997 == 0,
+        )
         .and_finalizing(),
-        question("the referrers", "", Index::Reference, is_referrer).referring_to(7),
-        question("the referrers with a label", PRODUCTION, Index::Reference, |n| {
+        expected_search("the referrers", "", Index::Reference, is_referrer).referring_to(7),
+        expected_search("the referrers with a label", PRODUCTION, Index::Reference, |n| {
             n % 4 == 1 && is_referrer(n)
         })
         .referring_to(7),
-        question("nothing due", &due(-200_000), Index::Confirmed, |_| false).and_finalizing(),
-        question("few due, the oldest", &due(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
+        expected_search("nothing due", &due(-200_000), Index::Confirmed, |_| false).and_finalizing(),
+        expected_search("few due, the oldest", &due(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
             .with_due(FEW_DUE)
             .and_finalizing(),
-        question("the stale, all of them old", &stale(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
+        expected_search("the stale, all of them old", &stale(-80_000), Index::Confirmed, |n| n <= FEW_DUE)
             .with_due(FEW_DUE),
-        question("many due, the oldest", &due(-3_600), Index::Confirmed, is_among_many_due)
+        expected_search("many due, the oldest", &due(-3_600), Index::Confirmed, is_among_many_due)
             .with_due(MANY_DUE)
             .and_finalizing(),
-        question("many due, the oldest, uncounted", &due(-3_600), Index::Confirmed, is_among_many_due)
+        expected_search("many due, the oldest, uncounted", &due(-3_600), Index::Confirmed, is_among_many_due)
             .with_due(MANY_DUE)
             .and_finalizing()
             .uncounted(),
-        question("many stale", &stale(-3_600), Index::Confirmed, |n| n <= MANY_DUE).with_due(MANY_DUE),
+        expected_search("many stale", &stale(-3_600), Index::Confirmed, |n| n <= MANY_DUE).with_due(MANY_DUE),
         // To count them is to look at them all. That it is more than a tenth is counted.
-        question("everything due", &due(200_000), Index::Facet, |n| n % 2003 != 0)
+        expected_search("everything due", &due(200_000), Index::Facet, |n| n % 2003 != 0)
             .with_due(SIZE / 10)
             .and_finalizing()
             .uncounted(),
@@ -406,10 +416,10 @@ fn is_referrer(n: i64) -> bool {
 const FINALIZING: &str = "deleted_time is not null";
 const NAMED: &str = "name = 'resource-77777'";
 
-fn children() -> Vec<Question> {
+fn children() -> Vec<ExpectedSearch> {
     let is_child = |n| n % 100 == 0;
     vec![
-        question("the children", "", Index::Owner, is_child).below(1),
-        question("an owner", &format!("owner_id = '{}'", id(1)), Index::Owner, is_child),
+        expected_search("the children", "", Index::Owner, is_child).below(1),
+        expected_search("an owner", &format!("owner_id = '{}'", id(1)), Index::Owner, is_child),
     ]
 }

@@ -13,7 +13,7 @@ use super::feed::{BOUNDS, PAGE, STATES};
 use super::read::{self, ListStatements};
 use super::{Location, history, migrate};
 use crate::codec::compression::compress;
-use crate::search::plans::{Daily, Index, SIZE, Spelling, daily, fill};
+use crate::search::plans::{FixtureDialect, FrequentQuery, Index, SIZE, fill, frequent_queries};
 use crate::{TimelineQuery, TimelineStart};
 
 /// More steps of SQLite's machine than this are never taken for a page of twenty, but for what is overdue. To read a
@@ -34,18 +34,18 @@ fn a_page_of_a_frequent_query_is_found_by_its_index() {
         href_prefix: "/api/hyperfleet/v1",
     };
     let steps = count_steps(&mut connection);
-    for daily in daily() {
+    for frequent in frequent_queries() {
         steps.store(0, Ordering::Relaxed);
-        let page = read::list(&connection, view, &daily.query, &Reservation::default()).unwrap();
+        let page = read::list(&connection, view, &frequent.query, &Reservation::default()).unwrap();
         let taken = steps.load(Ordering::Relaxed);
         let ids: Vec<_> = page.items.iter().map(|item| item.id).collect();
-        assert_eq!((ids, page.total), (daily.ids.clone(), daily.total), "{}", daily.name);
+        assert_eq!((ids, page.total), (frequent.ids.clone(), frequent.total), "{}", frequent.name);
         let ListStatements { ids, total, values } =
-            read::list_statements(&connection, view, &daily.query).unwrap();
+            read::list_statements(&connection, view, &frequent.query).unwrap();
         let plan = [&ids, &total].map(|statement| explain(&connection, statement, &values)).concat();
-        let most = MOST_STEPS + STEPS_EACH_DUE * daily.due as u64;
-        assert!(taken < most, "{} takes {taken} steps: {plan:#?}", daily.name);
-        found_by(&daily, &plan);
+        let most = MOST_STEPS + STEPS_EACH_DUE * frequent.due as u64;
+        assert!(taken < most, "{} takes {taken} steps: {plan:#?}", frequent.name);
+        found_by(&frequent, &plan);
     }
 }
 
@@ -135,8 +135,8 @@ const LONG_HISTORY: &str = "
            'Cluster', n, 'ann', 'r', '', 1, 1
     from numbers";
 
-fn found_by(daily: &Daily, plan: &[String]) {
-    let wanted = match daily.by {
+fn found_by(frequent: &FrequentQuery, plan: &[String]) {
+    let wanted = match frequent.by {
         Index::Id => "r USING INDEX sqlite_autoindex_resources_1 (id=?",
         Index::Name => "r USING INDEX resources_by_name (kind=? AND name=?",
         Index::Owner => "r USING INDEX resources_by_owner (owner_id=? AND kind=?",
@@ -149,7 +149,7 @@ fn found_by(daily: &Daily, plan: &[String]) {
             "resource_references USING INDEX resource_references_by_target (target_id=? AND ref_type=?"
         }
     };
-    assert!(plan.iter().any(|line| line.contains(wanted)), "{}: {plan:#?}", daily.name);
+    assert!(plan.iter().any(|line| line.contains(wanted)), "{}: {plan:#?}", frequent.name);
 }
 
 /// Counts what the connection does, in a number that can be set back.
@@ -179,14 +179,14 @@ fn explain(connection: &Connection, statement: &str, values: &[crate::search::Va
 fn fleet() -> Connection {
     let mut connection = Location::new(None).connect().unwrap();
     migrate::run(&mut connection, true).unwrap();
-    for statement in fill(&spelling()) {
+    for statement in fill(&dialect()) {
         connection.execute_batch(&statement).unwrap();
     }
     connection
 }
 
-fn spelling() -> Spelling {
-    Spelling {
+fn dialect() -> FixtureDialect {
+    FixtureDialect {
         numbers: format!(
             "(with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < {SIZE})
               select n from numbers)"
