@@ -14,6 +14,7 @@ mod load;
 mod migrate;
 mod persist;
 #[cfg(test)]
+#[path = "../tests/plans/postgres.rs"]
 mod plans;
 mod point_reads;
 mod pooled_connection;

@@ -5,6 +5,7 @@ mod dialect;
 mod order;
 mod plan;
 #[cfg(test)]
+#[path = "../tests/plans/fleet.rs"]
 pub(crate) mod plans;
 mod predicate;
 mod select;

@@ -14,6 +14,7 @@ mod load;
 mod migrate;
 mod persist;
 #[cfg(test)]
+#[path = "../tests/plans/sqlite.rs"]
 mod plans;
 mod read;
 mod readers;
