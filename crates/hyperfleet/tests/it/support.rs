@@ -30,6 +30,23 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 /// Where the API lives; paths given to [`App`] may leave it out.
 pub(crate) const BASE: &str = "/api/hyperfleet/v1";
 
+/// What lists can be ordered by.
+pub(crate) const SORTABLE_FIELDS: [&str; 13] = [
+    "id",
+    "name",
+    "kind",
+    "href",
+    "created_by",
+    "updated_by",
+    "deleted_by",
+    "owner_id",
+    "owner_kind",
+    "generation",
+    "created_time",
+    "updated_time",
+    "deleted_time",
+];
+
 /// Cluster and NodePool, as without any configuration.
 pub(crate) const DEFAULT: &str = "{}";
 

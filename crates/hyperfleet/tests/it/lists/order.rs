@@ -6,22 +6,6 @@ use serde_json::{Value, json};
 
 use crate::support::*;
 
-const SORTABLE: [&str; 13] = [
-    "id",
-    "name",
-    "kind",
-    "href",
-    "created_by",
-    "updated_by",
-    "deleted_by",
-    "owner_id",
-    "owner_kind",
-    "generation",
-    "created_time",
-    "updated_time",
-    "deleted_time",
-];
-
 /// Several kinds, active and finalizing, with equal and different names and generations.
 async fn filled(app: &App) {
     for name in ["ab", "a0", "a-b", "a", "z9", "a-0", "0a"] {
@@ -91,7 +75,7 @@ async fn every_sortable_field_orders_any_kinds_both_ways(app: &App) {
     filled(app).await;
     let all = items(app, "").await;
     assert!(all.iter().any(|item| item.get("deleted_time").is_some()) && all.len() > 15);
-    for field in SORTABLE {
+    for field in SORTABLE_FIELDS {
         for (query, descending) in [
             (format!("orderBy={field}"), false),
             (format!("orderBy={field}%20asc&order=desc"), false),

@@ -11,22 +11,6 @@ use serde_json::{Value, json};
 use crate::search::{encoded, searched};
 use crate::support::*;
 
-const SORTABLE: [&str; 13] = [
-    "id",
-    "name",
-    "kind",
-    "href",
-    "created_by",
-    "updated_by",
-    "deleted_by",
-    "owner_id",
-    "owner_kind",
-    "generation",
-    "created_time",
-    "updated_time",
-    "deleted_time",
-];
-
 /// Three kinds, two of them one below the other, active and finalizing, with equal names and generations.
 async fn filled(app: &App) {
     for name in ["ab", "a0", "a-b", "a", "z9"] {
@@ -91,7 +75,7 @@ async fn whole(app: &App, path: &str, size: usize) {
 
 async fn pages_add_up_to_the_list_in_every_order(app: &App) {
     filled(app).await;
-    for field in SORTABLE {
+    for field in SORTABLE_FIELDS {
         for way in ["asc", "desc"] {
             whole(app, &format!("/resources?showDeleted=true&orderBy={field}%20{way}"), 4).await;
         }
