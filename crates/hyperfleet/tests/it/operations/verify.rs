@@ -197,7 +197,7 @@ async fn every_kind_of_damage_is_named(installation: &Installation) {
             ["rows", "resources", &pool],
         ),
         (
-            format!("update reports set body = 'broken' where adapter = 'extra'"),
+            "update reports set body = 'broken' where adapter = 'extra'".to_owned(),
             ["rows", "reports", &extra],
         ),
         (
@@ -399,7 +399,7 @@ async fn the_database_must_be_there_and_have_the_schema(installation: &Installat
             assert!(!directory.path().join("hyperfleet.db").exists(), "it must not be made");
         }
         Installation::Postgres(_) => {
-            assert!(absent.stderr.contains("run `hyperfleet migrate`"), "{absent:?}")
+            assert!(absent.stderr.contains("run `hyperfleet migrate`"), "{absent:?}");
         }
     }
 }
