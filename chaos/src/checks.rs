@@ -118,6 +118,15 @@ impl Findings {
     }
 }
 
+/// How many changes of a feed are those of another one, from the beginning: what a backup has kept.
+pub(crate) fn common(before: &[Change], after: &[Change]) -> u64 {
+    let is_same = |(one, other): &(&Change, &Change)| {
+        (one.version, one.kind, one.resource, one.digest)
+            == (other.version, other.kind, other.resource, other.digest)
+    };
+    before.iter().zip(after).take_while(is_same).last().map_or(0, |(change, _)| change.version)
+}
+
 /// Applies every check.
 pub(crate) fn check(evidence: &Evidence, findings: &mut Findings) {
     let replay = replay::replay(evidence, findings);

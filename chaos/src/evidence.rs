@@ -8,7 +8,7 @@ use hyperfleet_testkit::Client;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::checks::{Check, Evidence, Findings, StoredReports};
+use crate::checks::{Check, Evidence, Findings, StoredReports, common};
 use crate::digest::digest;
 use crate::feed::{Change, Collector, id};
 use crate::history::Stream;
@@ -21,8 +21,9 @@ const CATCH_UP: Duration = Duration::from_secs(120);
 const PACE: Duration = Duration::from_millis(200);
 const EVERYTHING: &str = "/resources?showDeleted=true";
 
-/// Stops the load, waits until everything has come to rest, and reads what is there.
-pub(crate) async fn collect(mut load: Load, base: u64, findings: &mut Findings) -> Result<Evidence> {
+/// Stops the load, waits until everything has come to rest, and reads what is there. After a restore, what the feed has
+/// in common with the one before it came with the backup.
+pub(crate) async fn collect(mut load: Load, before: &[Change], findings: &mut Findings) -> Result<Evidence> {
     load.stop().await?;
     let replicas = load.shared.replicas.clone();
     let first = &replicas[0];
@@ -40,7 +41,7 @@ pub(crate) async fn collect(mut load: Load, base: u64, findings: &mut Findings) 
     for stream in &history.streams {
         stored.push(reports(first, stream).await?);
     }
-    Ok(Evidence { base, feed, history, states, stored })
+    Ok(Evidence { base: common(before, &feed), feed, history, states, stored })
 }
 
 /// Waits until nothing is finalizing or unreconciled and nothing changes any more; the version then. When the deadline

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-pub(crate) use inject::{Injector, Timing};
-pub(crate) use schedule::Schedule;
+pub(crate) use inject::Injector;
+pub(crate) use schedule::{Planned, Schedule};
 
 /// A kind of fault, by its name on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -38,6 +38,8 @@ pub(crate) enum Kind {
     Clock,
     /// The disk of PostgreSQL is full for seconds; needs root
     DiskFull,
+    /// A backup replaces the database, and what was written after it is gone
+    Restore,
 }
 
 impl Kind {
@@ -47,7 +49,7 @@ impl Kind {
             Self::Kill | Self::Listen | Self::Broker => Some(Duration::from_millis(500)),
             Self::Freeze | Self::PartitionDatabase | Self::PartitionClients => Some(Duration::from_secs(2)),
             Self::PostgresFast | Self::PostgresImmediate => Some(Duration::from_secs(1)),
-            Self::Sentinel | Self::Adapter | Self::Clock | Self::DiskFull => None,
+            Self::Sentinel | Self::Adapter | Self::Clock | Self::DiskFull | Self::Restore => None,
         }
     }
 
@@ -86,6 +88,7 @@ impl fmt::Display for Fault {
             Kind::Clock => write!(out, "{name} {which} by {:+} s for {hold:.1} s", self.offset),
             Kind::DiskFull => write!(out, "{name} for {hold:.1} s"),
             Kind::Broker => write!(out, "{name}, back after {hold:.1} s"),
+            Kind::Restore => write!(out, "{name} of a backup from {hold:.1} s before"),
             Kind::Listen | Kind::PostgresFast | Kind::PostgresImmediate => write!(out, "{name}"),
         }
     }

@@ -6,9 +6,11 @@ pub(crate) mod proxy;
 pub(crate) mod replica;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Context as _, Result};
-use hyperfleet_testkit::{Client, Nats, Postgres, Process};
+use anyhow::{Context as _, Result, ensure};
+use hyperfleet_testkit::{Client, Nats, Postgres, Process, without_settings};
+use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
 use disk::SmallDisk;
@@ -42,6 +44,8 @@ pub(crate) struct Installation {
     pub(crate) postgres: Postgres,
     /// What the tables lie on, where this process may mount it. It goes after PostgreSQL.
     pub(crate) disk: Option<SmallDisk>,
+    binary: PathBuf,
+    backup: TempDir,
 }
 
 impl Installation {
@@ -54,8 +58,7 @@ impl Installation {
             execute(&postgres.url("postgres"), &format!("create tablespace small location '{directory}'"))
                 .await?;
         }
-        let tablespace = if disk.is_some() { " tablespace small" } else { "" };
-        execute(&postgres.url("postgres"), &format!("create database {DATABASE}{tablespace}")).await?;
+        create_database(&postgres, disk.as_ref()).await?;
 
         let mut replicas = Vec::new();
         for _ in 0..REPLICAS {
@@ -73,6 +76,8 @@ impl Installation {
             nats,
             postgres,
             disk,
+            binary: binary.to_owned(),
+            backup: tempfile::tempdir()?,
         })
     }
 
@@ -82,8 +87,40 @@ impl Installation {
     }
 
     /// What `hyperfleet verify` finds.
-    pub(crate) fn verify(&self, binary: &Path) -> Result<Vec<String>> {
-        programs::verify(binary, KINDS, &self.postgres.url(DATABASE))
+    pub(crate) fn verify(&self) -> Result<Vec<String>> {
+        programs::verify(&self.binary, KINDS, &self.postgres.url(DATABASE))
+    }
+
+    /// Backs up the database while it is in use.
+    pub(crate) async fn back_up(&self) -> Result<()> {
+        let mut dump = Command::new(self.postgres.program("pg_dump"));
+        dump.arg("--format=custom").arg("--file").arg(self.backup_file()).arg(self.postgres.url(DATABASE));
+        succeed(dump).await
+    }
+
+    /// Stops all replicas, puts the backup in the place of the database, and starts them again. Simulated adapters
+    /// remember what they have reported, so they begin anew too.
+    pub(crate) async fn restore(&mut self) -> Result<()> {
+        self.replicas.iter_mut().for_each(Replica::kill);
+        self.adapters.iter().for_each(Process::kill);
+        let url = self.postgres.url(DATABASE);
+        execute(&self.postgres.url("postgres"), &format!("drop database {DATABASE} with (force)")).await?;
+        create_database(&self.postgres, self.disk.as_ref()).await?;
+        let mut restore = Command::new(self.postgres.program("pg_restore"));
+        restore.args(["--exit-on-error", "--dbname", &url]).arg(self.backup_file());
+        succeed(restore).await?;
+        let mut migrate = Command::new(&self.binary);
+        without_settings(&mut migrate);
+        migrate.args(["migrate", "--new-epoch", "--database-url", &url]);
+        succeed(migrate).await?;
+        for replica in &mut self.replicas {
+            replica.start_again().await?;
+        }
+        self.adapters.iter().try_for_each(|adapter| adapter.start(|| true))
+    }
+
+    fn backup_file(&self) -> PathBuf {
+        self.backup.path().join("backup")
     }
 
     /// Ends the connections that listen for notifications of commits.
@@ -91,6 +128,21 @@ impl Installation {
         let statement = "select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%'";
         execute(&self.postgres.url(DATABASE), statement).await
     }
+}
+
+async fn create_database(postgres: &Postgres, disk: Option<&SmallDisk>) -> Result<()> {
+    let tablespace = if disk.is_some() { " tablespace small" } else { "" };
+    execute(&postgres.url("postgres"), &format!("create database {DATABASE}{tablespace}")).await
+}
+
+/// Runs a command to its end.
+async fn succeed(mut command: Command) -> Result<()> {
+    tokio::task::spawn_blocking(move || {
+        let output = command.output().with_context(|| format!("{command:?}"))?;
+        ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    })
+    .await?
 }
 
 async fn execute(url: &str, statement: &str) -> Result<()> {

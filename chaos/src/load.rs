@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use hyperfleet_testkit::Client;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use caller::{Caller, PATIENCE, Shared, Target};
 pub(crate) use lists::{pages, present_version};
@@ -38,14 +39,23 @@ pub(crate) struct Load {
     pub(crate) shared: Arc<Shared>,
     clients: JoinSet<()>,
     watchers: JoinSet<()>,
+    /// The number of the last client.
+    pub(crate) last_client: u16,
 }
 
 impl Load {
-    /// Creates the counters and starts all clients.
-    pub(crate) async fn start(replicas: Vec<Client>, rate: u32, seed: u64) -> Result<Self> {
-        let shared = Arc::new(Shared::new(replicas, rate));
-        let mut random = fastrand::Rng::with_seed(seed);
-        let mut client = 0;
+    /// Creates the counters and starts all clients, with numbers after those of an earlier load. Times count from
+    /// `began`.
+    pub(crate) async fn start(
+        replicas: Vec<Client>,
+        began: Instant,
+        rate: u32,
+        seed: u64,
+        last_client: u16,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::new(replicas, began, rate));
+        let mut random = fastrand::Rng::with_seed(seed.wrapping_add(last_client.into()));
+        let mut client = last_client;
         let mut caller = || {
             client += 1;
             Caller::new(&shared, client, random.fork())
@@ -80,7 +90,7 @@ impl Load {
         {
             watchers.spawn(watchers::follow(caller(), view, since));
         }
-        Ok(Self { shared: Arc::clone(&shared), clients, watchers })
+        Ok(Self { shared: Arc::clone(&shared), clients, watchers, last_client: client })
     }
 
     /// Stops all clients but the watchers, which stay for what is still to come.

@@ -15,6 +15,7 @@ mod installation;
 mod load;
 mod options;
 mod report;
+mod restored;
 mod run;
 
 use std::fs;

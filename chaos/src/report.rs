@@ -1,9 +1,10 @@
 //! What a run has found, as text and as JSON.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::availability::{Measured, Row, UNREADY_LIMIT, table};
 use crate::checks::{Check, Findings};
@@ -11,7 +12,7 @@ use crate::faults::Kind;
 use crate::history::{Action, History, Operation, Outcome};
 
 /// The result of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) seed: u64,
     pub(crate) measured: Vec<Measured>,
@@ -34,23 +35,24 @@ pub(crate) struct Counts {
     events: usize,
     walks: usize,
     /// Answers by their status; 0 for those that did not come.
-    answers: Vec<(u16, u64)>,
+    answers: BTreeMap<u16, u64>,
 }
 
 impl Counts {
-    pub(crate) fn of(history: &History, changes: usize) -> Self {
+    /// Adds the history of one load, and the changes that it made.
+    pub(crate) fn add(&mut self, history: &History, changes: usize) {
         let count = |is_so: fn(&Operation) -> bool| history.operations.iter().filter(|it| is_so(it)).count();
-        Self {
-            operations: history.operations.len(),
-            acknowledged: count(Operation::is_acknowledged),
-            unknown: count(|it| it.outcome == Outcome::Unknown),
-            increments: count(|it| matches!(it.action, Action::Increment { .. }) && it.is_acknowledged()),
-            reports: history.reports.len(),
-            changes,
-            watches: history.watches.len(),
-            events: history.watches.iter().map(|watch| watch.events.len()).sum(),
-            walks: history.walks.len(),
-            answers: history.answers.iter().map(|(status, count)| (*status, *count)).collect(),
+        self.operations += history.operations.len();
+        self.acknowledged += count(Operation::is_acknowledged);
+        self.unknown += count(|it| it.outcome == Outcome::Unknown);
+        self.increments += count(|it| matches!(it.action, Action::Increment { .. }) && it.is_acknowledged());
+        self.reports += history.reports.len();
+        self.changes += changes;
+        self.watches += history.watches.len();
+        self.events += history.watches.iter().map(|watch| watch.events.len()).sum::<usize>();
+        self.walks += history.walks.len();
+        for (status, count) in &history.answers {
+            *self.answers.entry(*status).or_default() += count;
         }
     }
 }
@@ -74,7 +76,9 @@ impl Report {
         });
         let checks = Check::ALL.map(|check| (check.promise().to_owned(), self.findings.count(check).into()));
         let violations = self.findings.violations.iter();
+        let violations = violations.map(|(check, what)| json!({"promise": check.promise(), "what": what}));
         let counts = &self.counts;
+        let answers = counts.answers.iter().map(|(status, count)| (status.to_string(), (*count).into()));
         json!({
             "seed": self.seed,
             "operations": counts.operations,
@@ -86,11 +90,11 @@ impl Report {
             "watches": counts.watches,
             "events": counts.events,
             "walks": counts.walks,
-            "answers": counts.answers.iter().map(|(status, count)| (status.to_string(), (*count).into())).collect::<serde_json::Map<_, _>>(),
+            "answers": answers.collect::<Map<_, _>>(),
             "faults": faults.collect::<Vec<_>>(),
             "quiet_seconds": self.quiet.iter().map(Duration::as_secs_f64).collect::<Vec<_>>(),
-            "checks": checks.into_iter().collect::<serde_json::Map<_, _>>(),
-            "violations": violations.map(|(check, what)| json!({"promise": check.promise(), "what": what})).collect::<Vec<_>>(),
+            "checks": checks.into_iter().collect::<Map<_, _>>(),
+            "violations": violations.collect::<Vec<_>>(),
         })
     }
 }

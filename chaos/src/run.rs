@@ -1,19 +1,22 @@
-//! One run: start, faults under load, and the checks of what was recorded.
+//! One run: start, faults under load, and the checks of what was recorded. A restore ends a history: it is checked
+//! before, and another load follows.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::time::{Instant, sleep};
 
 use crate::availability::{Measured, longest_gap};
-use crate::checks::{self, Check, Findings};
+use crate::checks::{self, Check};
 use crate::evidence;
-use crate::faults::{Fault, Injector, Kind, Schedule, Timing};
+use crate::faults::{Fault, Injector, Kind, Planned, Schedule};
 use crate::installation::Installation;
 use crate::installation::disk::SmallDisk;
 use crate::load::Load;
 use crate::options::Options;
-use crate::report::{Counts, Report};
+use crate::report::Report;
+use crate::restored::{Lost, acknowledged};
 
 /// Before the first fault.
 const WARM_UP: Duration = Duration::from_secs(2);
@@ -27,47 +30,113 @@ pub(crate) async fn run(options: &Options) -> Result<Report> {
         kinds.retain(|kind| *kind != Kind::DiskFull);
     }
     ensure!(!kinds.is_empty(), "no fault is left");
-    let injector = Injector::new(&kinds)?;
     println!("seed {seed}, {} s, {}", options.duration().as_secs(), binary.display());
 
-    let mut parts = Installation::start(&binary, kinds.contains(&Kind::DiskFull)).await?;
-    let load = Load::start(parts.clients(), options.rate, seed).await?;
-    tokio::time::sleep(WARM_UP).await;
-    let bar = bar(options.duration());
-    let (mut measured, mut quiet) = (Vec::new(), Vec::new());
+    let mut run = Run {
+        injector: Injector::new(&kinds)?,
+        parts: Installation::start(&binary, kinds.contains(&Kind::DiskFull)).await?,
+        bar: bar(options.duration()),
+        began: Instant::now(),
+        rate: options.rate,
+        lost: None,
+        report: Report { seed, ..Report::default() },
+    };
+    let mut load = run.load(0).await?;
+    sleep(WARM_UP).await;
     let end = Instant::now() + options.duration();
     for planned in Schedule::new(seed, &kinds) {
         let before = load.shared.now();
-        tokio::time::sleep(planned.quiet).await;
+        sleep(planned.quiet).await;
+        let at = load.shared.now();
         if Instant::now() > end {
             break;
         }
-        let at = load.shared.now();
-        quiet.push(longest_gap(&load.shared.history().acknowledged, before, at));
-        bar.set_position(at / 1_000_000);
-        bar.set_message(planned.fault.to_string());
-        let timing = injector.inject(&mut parts, &planned.fault).await?;
-        // What stands still after the end of a fault counts too.
-        tokio::time::sleep(planned.quiet).await;
-        let one = measure(&load, planned.fault, at, timing);
-        let missed = if one.is_missed() { ", MISSED" } else { "" };
-        bar.suspend(|| {
-            println!("{:7.1} s  {}: {:.3} s{missed}", at as f64 / 1e6, one.fault, one.gap.as_secs_f64());
-        });
-        measured.push(one);
+        run.report.quiet.push(longest_gap(&load.shared.history().acknowledged, before, at));
+        load = match planned.fault.kind {
+            Kind::Restore => run.restore(load, planned.fault).await?,
+            _ => run.play(load, planned).await?,
+        };
+    }
+    run.conclude(load).await?;
+    run.bar.set_message("verifying the database");
+    for finding in run.parts.verify()? {
+        run.report.findings.add(Check::Database, || finding);
+    }
+    run.bar.finish_and_clear();
+    Ok(run.report)
+}
+
+struct Run {
+    injector: Injector,
+    parts: Installation,
+    bar: ProgressBar,
+    began: Instant,
+    rate: u32,
+    /// The history that the last restore has ended.
+    lost: Option<Lost>,
+    report: Report,
+}
+
+impl Run {
+    async fn load(&self, last_client: u16) -> Result<Load> {
+        Load::start(self.parts.clients(), self.began, self.rate, self.report.seed, last_client).await
     }
 
-    bar.set_message("waiting until deletions have ended");
-    let mut findings = Findings::default();
-    let evidence = evidence::collect(load, 0, &mut findings).await?;
-    checks::check(&evidence, &mut findings);
-    bar.set_message("verifying the database");
-    for finding in parts.verify(&binary)? {
-        findings.add(Check::Database, || finding);
+    /// Carries out one fault under load.
+    async fn play(&mut self, load: Load, planned: Planned) -> Result<Load> {
+        let fault = planned.fault;
+        self.show(&fault);
+        let at = load.shared.now();
+        let timing = self.injector.inject(&mut self.parts, &fault).await?;
+        // What stands still after the end of a fault counts too.
+        sleep(planned.quiet).await;
+        let gap = longest_gap(&load.shared.history().acknowledged, at, load.shared.now());
+        let limit = fault.kind.limit().map(|limit| limit + timing.restart.unwrap_or_default());
+        let measured = Measured { fault, at, gap, limit, unready: timing.unready };
+        let missed = if measured.is_missed() { ", MISSED" } else { "" };
+        self.tell(at, &format!("{fault}: {:.3} s{missed}", gap.as_secs_f64()));
+        self.report.measured.push(measured);
+        Ok(load)
     }
-    bar.finish_and_clear();
-    let counts = Counts::of(&evidence.history, evidence.feed.len());
-    Ok(Report { seed, measured, quiet, findings, counts })
+
+    /// Restores a backup that was made under load, and lets another load follow.
+    async fn restore(&mut self, load: Load, fault: Fault) -> Result<Load> {
+        self.show(&fault);
+        let (at, last_client) = (load.shared.now(), load.last_client);
+        let backed_up = acknowledged(&load.shared.history());
+        self.parts.back_up().await?;
+        sleep(fault.hold).await;
+        let feed = self.conclude(load).await?;
+        self.lost = Some(Lost::keep(&self.parts.clients()[0], feed, backed_up).await?);
+        self.injector.inject(&mut self.parts, &fault).await?;
+        self.tell(at, &fault.to_string());
+        self.load(last_client).await
+    }
+
+    /// Ends a load and checks what it has recorded; returns all changes.
+    async fn conclude(&mut self, load: Load) -> Result<Vec<crate::feed::Change>> {
+        self.bar.set_message("waiting until deletions have ended");
+        let findings = &mut self.report.findings;
+        let before = self.lost.as_ref().map_or(&[][..], |lost| &lost.feed);
+        let evidence = evidence::collect(load, before, findings).await?;
+        self.bar.set_message("comparing");
+        checks::check(&evidence, findings);
+        if let Some(lost) = &self.lost {
+            lost.check(&self.parts.clients()[0], &evidence, findings).await?;
+        }
+        let changes = evidence.feed.iter().filter(|change| change.version > evidence.base).count();
+        self.report.counts.add(&evidence.history, changes);
+        Ok(evidence.feed)
+    }
+
+    fn show(&self, fault: &Fault) {
+        self.bar.set_position(self.began.elapsed().as_secs());
+        self.bar.set_message(fault.to_string());
+    }
+
+    fn tell(&self, at: u64, what: &str) {
+        self.bar.suspend(|| println!("{:7.1} s  {what}", at as f64 / 1e6));
+    }
 }
 
 /// Drawn on a terminal only.
@@ -77,11 +146,4 @@ fn bar(duration: Duration) -> ProgressBar {
     let bar = ProgressBar::new(duration.as_secs()).with_style(style);
     bar.enable_steady_tick(Duration::from_secs(1));
     bar
-}
-
-fn measure(load: &Load, fault: Fault, at: u64, timing: Timing) -> Measured {
-    let now = load.shared.now();
-    let gap = longest_gap(&load.shared.history().acknowledged, at, now);
-    let limit = fault.kind.limit().map(|limit| limit + timing.restart.unwrap_or_default());
-    Measured { fault, at, gap, limit, unready: timing.unready }
 }

@@ -26,7 +26,8 @@ pub(super) fn check(evidence: &Evidence, findings: &mut Findings) {
             account.check_present(watch, findings);
             begun.push(watch);
         }
-        begun.iter().for_each(|watch| account.check_changes(watch, findings));
+        let end = evidence.feed.last().map_or(0, |change| change.version);
+        begun.iter().for_each(|watch| account.check_changes(watch, end, findings));
     }
 }
 
@@ -70,11 +71,13 @@ impl Account {
         }
     }
 
-    fn check_changes(&self, watch: &Watch, findings: &mut Findings) {
+    /// Compares up to the end of the feed, which a watcher may have passed.
+    fn check_changes(&self, watch: &Watch, end: u64, findings: &mut Findings) {
         let after = |version: u64| self.events.partition_point(|event| event.version <= version);
         let since = watch.beginning.version();
         let expected = &self.events[after(since)..after(watch.upto.max(since))];
-        let received = &watch.events;
+        let received = watch.events.iter().position(|event| event.version > end);
+        let received = &watch.events[..received.unwrap_or(watch.events.len())];
         let places = 0..expected.len().max(received.len());
         let Some(place) = places.into_iter().find(|place| expected.get(*place) != received.get(*place))
         else {

@@ -115,6 +115,7 @@ impl Injector {
                 program.start(|| true)?;
             }
             Kind::Clock => self.shift_clock(replica, fault).await?,
+            Kind::Restore => parts.restore().await?,
             Kind::DiskFull => {
                 let disk = parts.disk.as_ref().context("there is no small disk")?;
                 disk.fill()?;

@@ -49,6 +49,7 @@ impl Iterator for Schedule {
         let which = self.random.usize(..6);
         let hold = match kind {
             Kind::Kill | Kind::Sentinel | Kind::Adapter | Kind::Broker => self.milliseconds(0..2000),
+            Kind::Restore => self.milliseconds(500..3000),
             Kind::Freeze | Kind::PartitionClients | Kind::Clock | Kind::DiskFull => {
                 self.milliseconds(2500..6000)
             }

@@ -45,9 +45,9 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(replicas: Vec<Client>, rate: u32) -> Self {
+    pub(super) fn new(replicas: Vec<Client>, began: Instant, rate: u32) -> Self {
         Self {
-            began: Instant::now(),
+            began,
             replicas,
             history: Mutex::default(),
             targets: Mutex::default(),
