@@ -81,19 +81,19 @@ impl Shared {
     }
 
     /// What an answer means for a write. Codes of `refusals` are what the situation may bring; another refusal of a valid
-    /// request is out of place.
+    /// request is out of place, and so is a 500: no fault of the surroundings is one of the server.
     pub(super) fn outcome(&self, what: &str, answer: Option<&Answer>, refusals: &[&str]) -> Outcome {
         let Some(answer) = answer else { return Outcome::Unknown };
         match answer.status {
             200..300 => Outcome::Acknowledged { version: answer.version() },
-            500.. => Outcome::Unknown,
+            501.. => Outcome::Unknown,
             status => {
                 let code = code(answer);
                 if !refusals.contains(&code.as_str()) {
                     let body = String::from_utf8_lossy(&answer.body);
                     self.unexpected(format!("{what}: {status} {body}"));
                 }
-                Outcome::Refused
+                if status == 500 { Outcome::Unknown } else { Outcome::Refused }
             }
         }
     }

@@ -78,9 +78,11 @@ impl Failure {
                 ErrorKind::DependencyUnavailable,
                 "The database file is damaged, so nothing is written to it. `hyperfleet verify` names what is damaged.",
             ),
-            FailureKind::Conflict | FailureKind::Refused => {
-                (ErrorKind::Database, "The database could not carry out the request.")
-            }
+            FailureKind::Conflict => (
+                ErrorKind::DependencyUnavailable,
+                "The database could not carry out the request at the moment. Please try again later.",
+            ),
+            FailureKind::Refused => (ErrorKind::Database, "The database could not carry out the request."),
             FailureKind::Defect => return Error::internal(self),
         };
         Error::new(kind, detail).because(self)

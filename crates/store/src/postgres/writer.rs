@@ -59,9 +59,13 @@ impl PostgresWriter {
         Ok((session, set, now))
     }
 
-    /// Whether nothing is committed of a transaction whose session broke, so that it can be repeated. The server ends the
-    /// session of a replica that was idle in its transaction for too long.
-    async fn is_rolled_back(&self, set: &WorkingSet) -> bool {
+    /// Whether the session of a transaction broke and nothing is committed of it, so that it can be repeated. The server ends
+    /// the session of a replica that was idle in its transaction for too long.
+    async fn is_rolled_back(&self, session: &Session, set: &WorkingSet) -> bool {
+        if session.client.batch_execute("rollback").await.is_ok() {
+            // The session lives: the server refused a statement, such as without disk space, and would again.
+            return false;
+        }
         let version = async {
             let client = self.address.connect().await?;
             // Waits for the end of the transaction, which holds the lock.
@@ -100,7 +104,7 @@ impl PostgresWriter {
         let notifies = self.pacer.is_due(now);
         let mut written = persist::persist(&session, &self.catalog, &decided.set, notifies).await;
         if matches!(&written, Err(failure) if failure.kind == FailureKind::Unavailable)
-            && self.is_rolled_back(&decided.set).await
+            && self.is_rolled_back(&session, &decided.set).await
         {
             written = Err(Failure::new(FailureKind::Conflict, "the session ended before the commit"));
         }
