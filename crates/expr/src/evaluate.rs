@@ -5,22 +5,25 @@
 //! doubles a text with each link. So every node that is evaluated costs a step, and everything that takes
 //! time or memory in proportion to a value costs steps in proportion, taken before it is done: comparing,
 //! concatenating, searching, printing. Copying a value costs nothing extra because it is constant. What an
-//! evaluation takes is therefore at most [`STEPS`] times a constant, whatever the input is.
+//! evaluation takes is therefore at most the [steps of its dialect](Dialect::steps) times a constant, whatever the
+//! input is.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
+use crate::dialect::Dialect;
+use crate::functions::MAX_ARGS;
+use crate::lists::sorted;
 use crate::operators::{binary, has, index, negate, select};
 use crate::program::{Literal, Loop, Node, Pattern};
 use crate::value::{Key, List, Map, Text, Value};
 
-/// Steps of one evaluation: a few milliseconds at most, because others wait meanwhile. A rule that looks for a
-/// finding takes some dozens.
-pub(crate) const STEPS: u64 = 50_000;
-
 /// Bytes of text that one step reads or writes.
 const BYTES_PER_STEP: usize = 16;
+
+/// What compiling a pattern costs for each of its bytes: a repetition of a class may become a program of many kilobytes.
+const PATTERN_STEPS: u64 = 1_000;
 
 /// Deepest value that is compared or printed. Input is not nested that deep, but expressions can make it so.
 const MAX_VALUE_DEPTH: usize = 256;
@@ -30,8 +33,8 @@ const MAX_VALUE_DEPTH: usize = 256;
 pub(crate) enum Stop {
     /// The evaluation failed here; `||`, `&&`, `exists` and `all` may still have an answer.
     Failed(Cow<'static, str>),
-    /// The evaluation ends.
-    Exhausted,
+    /// The evaluation ends: it may not take more than so many steps.
+    Exhausted(u64),
 }
 
 impl Stop {
@@ -44,31 +47,54 @@ impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Failed(message) => f.write_str(message),
-            Self::Exhausted => write!(f, "takes more than {STEPS} steps"),
+            Self::Exhausted(steps) => write!(f, "takes more than {steps} steps"),
         }
     }
 }
 
 /// One run: the variables, what loops bind above them, and the steps that are left.
 pub(crate) struct Evaluation<'s> {
-    memory: Vec<Value<'s>>,
+    memory: Memory<'s>,
     steps: u64,
+    dialect: Dialect,
+    now: Option<i64>,
 }
 
+/// Variables; the name of one that the scope lacks.
+pub(crate) type Memory<'s> = Vec<Result<Value<'s>, &'s str>>;
+
 impl<'s> Evaluation<'s> {
-    pub(crate) fn new(variables: Vec<Value<'s>>) -> Self {
-        Self { memory: variables, steps: STEPS }
+    pub(crate) fn new(dialect: Dialect, variables: Memory<'s>, now: Option<i64>) -> Self {
+        Self { memory: variables, steps: dialect.steps(), dialect, now }
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The time, the same during one evaluation.
+    pub(crate) fn now(&self) -> Result<i64, Stop> {
+        self.now.ok_or(Stop::Failed(Cow::Borrowed("the time is not known here")))
     }
 
     pub(crate) fn spend(&mut self, steps: u64) -> Result<(), Stop> {
         // Nothing is left after a step too many, so that a failure that was passed over ends the run.
         let left = self.steps.checked_sub(steps);
         self.steps = left.unwrap_or(0);
-        left.map(|_| ()).ok_or(Stop::Exhausted)
+        left.map(|_| ()).ok_or(Stop::Exhausted(self.dialect.steps()))
     }
 
     pub(crate) fn spend_text(&mut self, bytes: usize) -> Result<(), Stop> {
         self.spend((bytes / BYTES_PER_STEP) as u64)
+    }
+
+    /// A result may be as long as this.
+    pub(crate) fn bound_result(&self, bytes: usize) -> Result<(), Stop> {
+        let most = self.dialect.result_bytes();
+        if bytes > most {
+            return Err(Stop::failed(format!("the result is longer than {most} bytes")));
+        }
+        Ok(())
     }
 
     /// A step into a value.
@@ -97,9 +123,11 @@ impl<'s> Evaluation<'s> {
         self.spend(1)?;
         match node {
             Node::Literal(literal) => Ok(literal.value()),
-            Node::Variable(slot) => {
-                self.memory.get(*slot).cloned().ok_or_else(|| Stop::failed("a variable is missing"))
-            }
+            Node::Variable(slot) => match self.memory.get(*slot) {
+                Some(Ok(value)) => Ok(value.clone()),
+                Some(Err(name)) => Err(Stop::failed(format!("nothing is known as {name}"))),
+                None => Err(Stop::failed("a variable is missing")),
+            },
             Node::Select { of, field, optional } => {
                 let of = self.run(of)?;
                 self.spend_keys(field.len())?;
@@ -137,14 +165,27 @@ impl<'s> Evaluation<'s> {
                 binary(self, *operator, &a, &b)
             }
             Node::Call(function, args) => {
-                let mut args = args.iter();
-                let a = args.next().map_or(Ok(Value::Null), |arg| self.run(arg))?;
-                let b = args.next().map_or(Ok(Value::Null), |arg| self.run(arg))?;
-                function.call(self, a, b)
+                let mut values = [const { Value::Null }; MAX_ARGS];
+                for (value, arg) in values.iter_mut().zip(args) {
+                    *value = self.run(arg)?;
+                }
+                function.call(self, values, args.len())
             }
             Node::Matches(of, pattern) => {
                 let of = self.run(of)?;
                 self.matches(&of, pattern).map(Value::Bool)
+            }
+            Node::MatchesAny(sides) => {
+                let [of, pattern] = &**sides;
+                let (of, pattern) = (self.run(of)?, self.run(pattern)?);
+                let Value::Text(pattern) = pattern else {
+                    return Err(Stop::failed(format!("a pattern is text, not {}", pattern.kind())));
+                };
+                self.spend((1 + pattern.len() as u64) * PATTERN_STEPS)?;
+                let compiled = Pattern::compile(&pattern).ok_or(Stop::Failed(Cow::Borrowed(
+                    "the pattern of matches() is not a regular expression, or too large a one",
+                )))?;
+                self.matches(&of, &compiled).map(Value::Bool)
             }
             Node::Else { of, other, unwrap } => match self.run(of)? {
                 Value::Optional(Some(held)) if *unwrap => Ok((*held).clone()),
@@ -165,6 +206,15 @@ impl<'s> Evaluation<'s> {
                 let range = self.run(range)?;
                 self.repeat(*kind, range, body)
             }
+            Node::SortBy(parts) => {
+                let [range, key] = &**parts;
+                let range = self.run(range)?;
+                let mut keyed = Vec::new();
+                for item in self.items(range)? {
+                    keyed.push((self.bind(item.clone(), key)?, item));
+                }
+                sorted(self, "sortBy", keyed)
+            }
             Node::Collect(parts) => {
                 let [range, guard, body] = &**parts;
                 let range = self.run(range)?;
@@ -182,12 +232,12 @@ impl<'s> Evaluation<'s> {
     /// Evaluates a node and keeps its value as the next variable.
     pub(crate) fn keep(&mut self, node: &'s Node) -> Result<(), Stop> {
         let value = self.run(node)?;
-        self.memory.push(value);
+        self.memory.push(Ok(value));
         Ok(())
     }
 
     fn bind(&mut self, value: Value<'s>, body: &'s Node) -> Result<Value<'s>, Stop> {
-        self.memory.push(value);
+        self.memory.push(Ok(value));
         let result = self.run(body);
         self.memory.pop();
         result
@@ -210,7 +260,7 @@ impl<'s> Evaluation<'s> {
             match self.bool(side) {
                 Ok(held) if held == decisive => return Ok(Value::Bool(decisive)),
                 Ok(_) => {}
-                Err(Stop::Exhausted) => return Err(Stop::Exhausted),
+                Err(stop @ Stop::Exhausted(_)) => return Err(stop),
                 Err(stop) => failure = failure.or(Some(stop)),
             }
         }
@@ -239,7 +289,7 @@ impl<'s> Evaluation<'s> {
                     match self.bound_bool(item, body) {
                         Ok(held) if held == decisive => return Ok(Value::Bool(decisive)),
                         Ok(_) => {}
-                        Err(Stop::Exhausted) => return Err(Stop::Exhausted),
+                        Err(stop @ Stop::Exhausted(_)) => return Err(stop),
                         Err(stop) => failure = Some(stop),
                     }
                 }

@@ -3,31 +3,59 @@
 use std::fmt::Write;
 
 use crate::evaluate::{Evaluation, Stop};
-use crate::time;
 use crate::value::{Key, List, Map, Text, Value};
+use crate::{conditions, lists, strings, time};
 
-/// A function on at most two values, a receiver being the first.
+/// Most values that a function takes, its receiver counted.
+pub(crate) const MAX_ARGS: usize = 4;
+
+/// A function, a receiver being the first of its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Bool,
+    CharAt,
+    ConditionAge,
+    ConditionStatus,
     Contains,
     Dig,
+    Distinct,
     Double,
     Duration,
     Dyn,
     EndsWith,
+    Flatten,
+    Format,
     HasValue,
+    IndexOf,
     Int,
+    Join,
+    LastIndexOf,
+    LowerAscii,
+    Now,
     OptionalNone,
     OptionalOf,
     OptionalOfNonZero,
+    Part(time::Part),
+    Quote,
+    Range,
+    Replace,
+    Reverse,
     Size,
+    Slice,
+    Sort,
+    Split,
+    StableFor,
     StartsWith,
+    StatusFeedbackValue,
     String,
+    Substring,
     Timestamp,
     ToJson,
+    TriState,
+    Trim,
     Type,
     UInt,
+    UpperAscii,
     Value,
 }
 
@@ -39,27 +67,78 @@ pub(crate) enum Style {
 }
 
 /// Every function with its style and the number of its values, a receiver counted.
-pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 21] = [
+pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 72] = [
     ("bool", Style::Global, 1, Function::Bool),
+    ("charAt", Style::Member, 2, Function::CharAt),
+    ("conditionAge", Style::Global, 2, Function::ConditionAge),
+    ("conditionStatus", Style::Global, 2, Function::ConditionStatus),
     ("contains", Style::Member, 2, Function::Contains),
     ("dig", Style::Global, 2, Function::Dig),
+    ("distinct", Style::Member, 1, Function::Distinct),
     ("double", Style::Global, 1, Function::Double),
     ("duration", Style::Global, 1, Function::Duration),
     ("dyn", Style::Global, 1, Function::Dyn),
     ("endsWith", Style::Member, 2, Function::EndsWith),
+    ("flatten", Style::Member, 1, Function::Flatten),
+    ("flatten", Style::Member, 2, Function::Flatten),
+    ("format", Style::Member, 2, Function::Format),
+    ("getDate", Style::Member, 1, Function::Part(time::Part::Date)),
+    ("getDate", Style::Member, 2, Function::Part(time::Part::Date)),
+    ("getDayOfMonth", Style::Member, 1, Function::Part(time::Part::DayOfMonth)),
+    ("getDayOfMonth", Style::Member, 2, Function::Part(time::Part::DayOfMonth)),
+    ("getDayOfWeek", Style::Member, 1, Function::Part(time::Part::DayOfWeek)),
+    ("getDayOfWeek", Style::Member, 2, Function::Part(time::Part::DayOfWeek)),
+    ("getDayOfYear", Style::Member, 1, Function::Part(time::Part::DayOfYear)),
+    ("getDayOfYear", Style::Member, 2, Function::Part(time::Part::DayOfYear)),
+    ("getFullYear", Style::Member, 1, Function::Part(time::Part::FullYear)),
+    ("getFullYear", Style::Member, 2, Function::Part(time::Part::FullYear)),
+    ("getHours", Style::Member, 1, Function::Part(time::Part::Hours)),
+    ("getHours", Style::Member, 2, Function::Part(time::Part::Hours)),
+    ("getMilliseconds", Style::Member, 1, Function::Part(time::Part::Milliseconds)),
+    ("getMilliseconds", Style::Member, 2, Function::Part(time::Part::Milliseconds)),
+    ("getMinutes", Style::Member, 1, Function::Part(time::Part::Minutes)),
+    ("getMinutes", Style::Member, 2, Function::Part(time::Part::Minutes)),
+    ("getMonth", Style::Member, 1, Function::Part(time::Part::Month)),
+    ("getMonth", Style::Member, 2, Function::Part(time::Part::Month)),
+    ("getSeconds", Style::Member, 1, Function::Part(time::Part::Seconds)),
+    ("getSeconds", Style::Member, 2, Function::Part(time::Part::Seconds)),
     ("hasValue", Style::Member, 1, Function::HasValue),
+    ("indexOf", Style::Member, 2, Function::IndexOf),
+    ("indexOf", Style::Member, 3, Function::IndexOf),
     ("int", Style::Global, 1, Function::Int),
+    ("join", Style::Member, 1, Function::Join),
+    ("join", Style::Member, 2, Function::Join),
+    ("lastIndexOf", Style::Member, 2, Function::LastIndexOf),
+    ("lastIndexOf", Style::Member, 3, Function::LastIndexOf),
+    ("lists.range", Style::Global, 1, Function::Range),
+    ("lowerAscii", Style::Member, 1, Function::LowerAscii),
+    ("now", Style::Global, 0, Function::Now),
     ("optional.none", Style::Global, 0, Function::OptionalNone),
     ("optional.of", Style::Global, 1, Function::OptionalOf),
     ("optional.ofNonZeroValue", Style::Global, 1, Function::OptionalOfNonZero),
+    ("replace", Style::Member, 3, Function::Replace),
+    ("replace", Style::Member, 4, Function::Replace),
+    ("reverse", Style::Member, 1, Function::Reverse),
     ("size", Style::Global, 1, Function::Size),
     ("size", Style::Member, 1, Function::Size),
+    ("slice", Style::Member, 3, Function::Slice),
+    ("sort", Style::Member, 1, Function::Sort),
+    ("split", Style::Member, 2, Function::Split),
+    ("split", Style::Member, 3, Function::Split),
+    ("stableFor", Style::Global, 3, Function::StableFor),
     ("startsWith", Style::Member, 2, Function::StartsWith),
+    ("statusFeedbackValue", Style::Global, 2, Function::StatusFeedbackValue),
     ("string", Style::Global, 1, Function::String),
+    ("strings.quote", Style::Global, 1, Function::Quote),
+    ("substring", Style::Member, 2, Function::Substring),
+    ("substring", Style::Member, 3, Function::Substring),
     ("timestamp", Style::Global, 1, Function::Timestamp),
     ("toJson", Style::Global, 1, Function::ToJson),
+    ("triState", Style::Global, 2, Function::TriState),
+    ("trim", Style::Member, 1, Function::Trim),
     ("type", Style::Global, 1, Function::Type),
     ("uint", Style::Global, 1, Function::UInt),
+    ("upperAscii", Style::Member, 1, Function::UpperAscii),
     ("value", Style::Member, 1, Function::Value),
 ];
 
@@ -68,13 +147,25 @@ impl Function {
         FUNCTIONS.iter().find(|(_, _, _, function)| *function == self).map_or("", |(name, ..)| name)
     }
 
-    /// Calls it; a value that it does not take is null.
+    /// Whether its value depends on when it is called.
+    pub(crate) fn needs_clock(self) -> bool {
+        matches!(self, Self::Now | Self::ConditionAge | Self::StableFor)
+    }
+
+    /// Calls it with so many values; the others are null.
     pub(crate) fn call<'s>(
         self,
         run: &mut Evaluation<'s>,
-        a: Value<'s>,
-        b: Value<'s>,
+        args: [Value<'s>; MAX_ARGS],
+        given: usize,
     ) -> Result<Value<'s>, Stop> {
+        for library in [strings::call, lists::call, conditions::call, time::call] {
+            if let Some(value) = library(self, run, &args)? {
+                return Ok(value);
+            }
+        }
+        let kinds = args.each_ref().map(Value::kind);
+        let [a, b, ..] = args;
         Ok(match (self, a, b) {
             (Self::Dyn, a, _) => a,
             (Self::Type, a, _) => Value::Type(a.kind()),
@@ -125,12 +216,8 @@ impl Function {
                 convert(self, a)
                     .ok_or_else(|| Stop::failed(format!("this {from} does not convert to {}", self.name())))?
             }
-            (_, a, b) => {
-                let kinds = if matches!(b, Value::Null) {
-                    a.kind().to_owned()
-                } else {
-                    format!("{}, {}", a.kind(), b.kind())
-                };
+            _ => {
+                let kinds = kinds[..given].join(", ");
                 return Err(Stop::failed(format!("{}() does not take {kinds}", self.name())));
             }
         })
@@ -215,6 +302,7 @@ pub(crate) fn write_json<'s>(
     depth: usize,
 ) -> Result<(), Stop> {
     run.spend_level(depth)?;
+    run.bound_result(json.len())?;
     match value {
         Value::Null | Value::Optional(None) => json.push_str("null"),
         Value::Bool(held) => json.push_str(if *held { "true" } else { "false" }),
@@ -274,6 +362,7 @@ fn write_map<'s>(
 
 fn write_text(run: &mut Evaluation<'_>, text: &str, json: &mut String) -> Result<(), Stop> {
     run.spend_text(text.len())?;
+    run.bound_result(json.len().saturating_add(text.len()))?;
     json.push_str(&serde_json::Value::from(text).to_string());
     Ok(())
 }

@@ -6,30 +6,40 @@
 //! with messages that repeat nothing of the input.
 #![forbid(unsafe_code)]
 
+mod conditions;
+mod dialect;
 mod evaluate;
+mod fault;
+mod format;
 mod functions;
+mod lists;
 mod lower;
 mod names;
 mod operators;
 mod parse;
 mod program;
+mod reads;
 mod scope;
 mod script;
+mod strings;
 mod time;
 mod value;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use names::edits;
+pub use fault::Fault;
+pub use names::{Name, edits, hint, unknown};
 pub use scope::{REDACTED, Scope};
 pub use script::{Script, ScriptFault};
 
-use evaluate::Evaluation;
+use dialect::Dialect;
+use evaluate::{Evaluation, Memory};
+use parse::{Parsed, parse};
 use program::Node;
 use value::Value;
 
-/// Longest source in bytes.
+/// Longest source of a rule in bytes; one in a task file may be four times as long.
 pub const MAX_SOURCE_BYTES: usize = 4096;
 
 /// Longest message of a failure in characters.
@@ -38,8 +48,10 @@ const MAX_MESSAGE_CHARS: usize = 256;
 /// A checked expression. Two are equal when their source and variables are.
 #[derive(Clone)]
 pub struct Expression {
+    dialect: Dialect,
     source: Box<str>,
     variables: Box<[Box<str>]>,
+    names: Arc<[Name]>,
     root: Arc<Node>,
 }
 
@@ -60,17 +72,33 @@ impl Expression {
     /// first of the list. The error is one line that says what is
     /// wrong and where.
     pub fn compile(source: &str, variables: &[&str]) -> Result<Self, String> {
-        let root = parse::parse(source, variables).map_err(|message| cut(&message))?;
-        Ok(Self {
-            source: source.into(),
-            variables: variables.iter().map(|name| Box::from(*name)).collect(),
-            root: Arc::new(root),
-        })
+        let parsed =
+            parse(Dialect::Rule, source, Some(variables)).map_err(|fault| cut(&fault.to_string()))?;
+        Ok(Self::of(Dialect::Rule, source, parsed))
+    }
+
+    /// Compiles an expression of a task file, which may read any variable: what an execution knows at a step depends on
+    /// the steps before it. Reading one that the scope lacks is a failure of the evaluation; [`unknown`] tells before.
+    /// Beside what rules have, it knows the time, patterns that are no literals and calculations of whole with real
+    /// numbers, and may be longer, take longer and result in at most 1 MiB.
+    pub fn task(source: &str) -> Result<Self, Fault> {
+        Ok(Self::of(Dialect::Task, source, parse(Dialect::Task, source, None)?))
+    }
+
+    fn of(dialect: Dialect, source: &str, parsed: Parsed) -> Self {
+        let Parsed { root, names, variables } = parsed;
+        let (names, root) = (names.into(), Arc::new(root));
+        Self { dialect, source: source.into(), variables: variables.into(), names, root }
+    }
+
+    /// What an expression of a task file reads from its scope, in the order of the source.
+    pub fn names(&self) -> &[Name] {
+        &self.names
     }
 
     /// Whether it reads no variable but these.
     pub fn needs_only(&self, variables: &[&str]) -> bool {
-        parse::parse(&self.source, variables).is_ok()
+        parse(self.dialect, &self.source, Some(variables)).is_ok()
     }
 
     /// Its source text.
@@ -80,17 +108,25 @@ impl Expression {
 
     /// Evaluates it to a JSON value; times and durations become text.
     pub fn evaluate_json(&self, scope: &Scope<'_>) -> Result<serde_json::Value, String> {
-        let mut run = Evaluation::new(self.memory(scope)?);
+        let mut run = self.run(scope);
         let mut json = String::new();
         run.run(&self.root)
             .and_then(|value| functions::write_json(&mut run, &value, &mut json, 0))
+            .and_then(|()| run.bound_result(json.len()))
             .map_err(|stop| cut(&stop.to_string()))?;
         serde_json::from_str(&json).map_err(|_| "has no value in JSON".to_owned())
     }
 
     /// Evaluates it. The error is one short line without anything of the scope's values in it.
     pub fn evaluate(&self, scope: &Scope<'_>) -> Result<Outcome, String> {
-        match Evaluation::new(self.memory(scope)?).run(&self.root) {
+        let mut run = self.run(scope);
+        let value = run.run(&self.root).and_then(|value| {
+            if let Value::Text(text) = &value {
+                run.bound_result(text.len())?;
+            }
+            Ok(value)
+        });
+        match value {
             Ok(Value::Bool(held)) => Ok(Outcome::Bool(held)),
             Ok(Value::Text(text)) => Ok(Outcome::Text(text.to_string())),
             Ok(other) => Ok(Outcome::Other(other.kind())),
@@ -98,15 +134,14 @@ impl Expression {
         }
     }
 
-    fn memory<'s>(&self, scope: &Scope<'s>) -> Result<Vec<Value<'s>>, String> {
-        memory(&self.variables, scope)
+    fn run<'s>(&'s self, scope: &Scope<'s>) -> Evaluation<'s> {
+        Evaluation::new(self.dialect, memory(&self.variables, scope), scope.now())
     }
 }
 
 /// The variables of a scope in the order of their names.
-fn memory<'s>(names: &[Box<str>], scope: &Scope<'s>) -> Result<Vec<Value<'s>>, String> {
-    let get = |name: &str| scope.get(name).ok_or_else(|| cut(&format!("nothing is known as {name}")));
-    names.iter().map(|name| get(name)).collect()
+fn memory<'s>(names: &'s [Box<str>], scope: &Scope<'s>) -> Memory<'s> {
+    names.iter().map(|name| scope.get(name).ok_or(&**name)).collect()
 }
 
 fn cut(message: &str) -> String {
@@ -115,7 +150,7 @@ fn cut(message: &str) -> String {
 
 impl PartialEq for Expression {
     fn eq(&self, other: &Self) -> bool {
-        self.source == other.source && self.variables == other.variables
+        self.dialect == other.dialect && self.source == other.source && self.variables == other.variables
     }
 }
 

@@ -5,7 +5,8 @@
 use cel::IdedExpr;
 use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue, operators};
 
-use crate::functions::{FUNCTIONS, Style};
+use crate::dialect::Dialect;
+use crate::functions::{FUNCTIONS, Function, Style};
 use crate::names::hint;
 use crate::program::{Literal, Loop, Node, Operator, Pattern};
 use crate::value::TYPES;
@@ -14,7 +15,7 @@ use crate::value::TYPES;
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// Calls that the program itself knows, for hints.
-const MACROS: [&str; 12] = [
+const MACROS: [&str; 13] = [
     "all",
     "exists",
     "exists_one",
@@ -27,36 +28,38 @@ const MACROS: [&str; 12] = [
     "optMap",
     "or",
     "orValue",
+    "sortBy",
 ];
 
 /// What is wrong, with which node, and how far before its token: a call's is the parenthesis.
-pub(crate) struct Fault {
+pub(crate) struct Wrong {
     pub(crate) at: u64,
     pub(crate) back: usize,
     pub(crate) message: String,
 }
 
-fn fault<T>(at: &IdedExpr, message: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { at: at.id, back: 0, message: message.into() })
+fn fault<T>(at: &IdedExpr, message: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { at: at.id, back: 0, message: message.into() })
 }
 
-fn fault_of_call<T>(at: &IdedExpr, name: &str, message: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { at: at.id, back: name.len(), message: message.into() })
+fn fault_of_call<T>(at: &IdedExpr, name: &str, message: impl Into<String>) -> Result<T, Wrong> {
+    Err(Wrong { at: at.id, back: name.len(), message: message.into() })
 }
 
 /// Turns a tree into a program. The variables come first in an evaluation's memory, then what the
 /// surrounding loops bind.
 pub(crate) struct Lowering {
+    dialect: Dialect,
     names: Vec<String>,
     depth: usize,
 }
 
 impl Lowering {
-    pub(crate) fn new(variables: &[&str]) -> Self {
-        Self { names: variables.iter().map(|name| (*name).to_owned()).collect(), depth: 0 }
+    pub(crate) fn new(dialect: Dialect, variables: &[Box<str>]) -> Self {
+        Self { dialect, names: variables.iter().map(|name| name.to_string()).collect(), depth: 0 }
     }
 
-    pub(crate) fn lower(&mut self, tree: &IdedExpr) -> Result<Node, Fault> {
+    pub(crate) fn lower(&mut self, tree: &IdedExpr) -> Result<Node, Wrong> {
         if self.depth == MAX_DEPTH {
             return fault(tree, format!("nested deeper than {MAX_DEPTH} levels"));
         }
@@ -66,15 +69,15 @@ impl Lowering {
         node
     }
 
-    fn boxed(&mut self, tree: &IdedExpr) -> Result<Box<Node>, Fault> {
+    fn boxed(&mut self, tree: &IdedExpr) -> Result<Box<Node>, Wrong> {
         self.lower(tree).map(Box::new)
     }
 
-    fn pair(&mut self, a: &IdedExpr, b: &IdedExpr) -> Result<Box<[Node; 2]>, Fault> {
+    fn pair(&mut self, a: &IdedExpr, b: &IdedExpr) -> Result<Box<[Node; 2]>, Wrong> {
         Ok(Box::new([self.lower(a)?, self.lower(b)?]))
     }
 
-    fn lower_node(&mut self, tree: &IdedExpr) -> Result<Node, Fault> {
+    fn lower_node(&mut self, tree: &IdedExpr) -> Result<Node, Wrong> {
         Ok(match &tree.expr {
             Expr::Literal(literal) => Node::Literal(self.literal(tree, literal)?),
             Expr::Ident(name) => self.name(tree, name)?,
@@ -106,7 +109,7 @@ impl Lowering {
         })
     }
 
-    fn literal(&self, tree: &IdedExpr, literal: &LiteralValue) -> Result<Literal, Fault> {
+    fn literal(&self, tree: &IdedExpr, literal: &LiteralValue) -> Result<Literal, Wrong> {
         Ok(match literal {
             LiteralValue::Null => Literal::Null,
             LiteralValue::Boolean(held) => Literal::Bool(*held.inner()),
@@ -118,7 +121,7 @@ impl Lowering {
         })
     }
 
-    fn name(&self, tree: &IdedExpr, name: &str) -> Result<Node, Fault> {
+    fn name(&self, tree: &IdedExpr, name: &str) -> Result<Node, Wrong> {
         if let Some(slot) = self.names.iter().rposition(|known| known == name) {
             return Ok(Node::Variable(slot));
         }
@@ -129,21 +132,20 @@ impl Lowering {
         fault(tree, format!("unknown name '{name}'{hint}"))
     }
 
-    fn call(&mut self, tree: &IdedExpr, call: &CallExpr) -> Result<Node, Fault> {
+    fn call(&mut self, tree: &IdedExpr, call: &CallExpr) -> Result<Node, Wrong> {
         match (&call.target, call.args.as_slice()) {
             (None, args) if !is_plain(&call.func_name) => self.operation(tree, &call.func_name, args),
             (None, args) => self.global(tree, &call.func_name, args),
             (Some(target), args) => match &target.expr {
-                // A namespace looks like a variable that does not exist.
-                Expr::Ident(space) if space == "optional" && !self.names.contains(space) => {
-                    self.global(tree, &format!("optional.{}", call.func_name), args)
+                Expr::Ident(space) if is_namespace(space) && !self.names.contains(space) => {
+                    self.global(tree, &format!("{space}.{}", call.func_name), args)
                 }
                 _ => self.member(tree, &call.func_name, target, args),
             },
         }
     }
 
-    fn operation(&mut self, tree: &IdedExpr, name: &str, args: &[IdedExpr]) -> Result<Node, Fault> {
+    fn operation(&mut self, tree: &IdedExpr, name: &str, args: &[IdedExpr]) -> Result<Node, Wrong> {
         Ok(match (name, args) {
             (operators::CONDITIONAL, [a, b, c]) => {
                 Node::If(Box::new([self.lower(a)?, self.lower(b)?, self.lower(c)?]))
@@ -167,7 +169,7 @@ impl Lowering {
         })
     }
 
-    fn global(&mut self, tree: &IdedExpr, name: &str, args: &[IdedExpr]) -> Result<Node, Fault> {
+    fn global(&mut self, tree: &IdedExpr, name: &str, args: &[IdedExpr]) -> Result<Node, Wrong> {
         match (name, args) {
             ("has", [arg]) => match &arg.expr {
                 Expr::Select(select) => {
@@ -188,7 +190,7 @@ impl Lowering {
         name: &str,
         target: &IdedExpr,
         args: &[IdedExpr],
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, Wrong> {
         let kind = match name {
             "all" => Loop::All,
             "exists" => Loop::Exists,
@@ -222,7 +224,7 @@ impl Lowering {
         name: &str,
         target: &IdedExpr,
         args: &[IdedExpr],
-    ) -> Result<Node, Fault> {
+    ) -> Result<Node, Wrong> {
         match (name, args) {
             ("or" | "orValue", [other]) => Ok(Node::Else {
                 of: self.boxed(target)?,
@@ -238,6 +240,11 @@ impl Lowering {
                 fault_of_call(tree, name, format!("{name}() does not take {} arguments", args.len()))
             }
             ("matches", [pattern]) => self.matches(target, pattern),
+            ("sortBy", [variable, key]) => {
+                let of = self.lower(target)?;
+                let key = self.bound(name, variable, |lowering| lowering.lower(key))?;
+                Ok(Node::SortBy(Box::new([of, key])))
+            }
             _ => self.function(tree, name, Style::Member, std::iter::once(target).chain(args).collect()),
         }
     }
@@ -248,29 +255,35 @@ impl Lowering {
         name: &str,
         style: Style,
         args: Vec<&IdedExpr>,
-    ) -> Result<Node, Fault> {
-        let known: Vec<_> = FUNCTIONS.iter().filter(|(known, ..)| *known == name).collect();
-        match known.iter().find(|(_, known, ..)| *known == style) {
-            Some((_, _, count, function)) if *count == args.len() => {
-                let args = args.into_iter().map(|arg| self.lower(arg)).collect::<Result<_, _>>()?;
-                Ok(Node::Call(*function, args))
-            }
-            Some((_, _, count, _)) => {
-                let receiver = usize::from(style == Style::Member);
-                let (takes, given) = (count - receiver, args.len() - receiver);
-                let plural = if takes == 1 { "" } else { "s" };
-                fault_of_call(tree, name, format!("{name}() takes {takes} argument{plural}, not {given}"))
-            }
-            None if known.is_empty() => {
-                let own = self.names.iter().filter_map(|known| known.strip_suffix("()"));
-                let all = FUNCTIONS.iter().map(|(name, ..)| *name).chain(MACROS).chain(own);
-                fault_of_call(tree, name, format!("unknown function '{name}'{}", hint(name, all)))
-            }
-            None if style == Style::Global => {
-                fault_of_call(tree, name, format!("{name}() is called on a value, as in x.{name}(…)"))
-            }
-            None => fault_of_call(tree, name, format!("{name}() stands alone, as in {name}(…)")),
+    ) -> Result<Node, Wrong> {
+        let known: Vec<_> = FUNCTIONS
+            .iter()
+            .filter(|(known, _, _, function)| *known == name && self.knows(*function))
+            .collect();
+        let styled = || known.iter().filter(|(_, known, ..)| *known == style);
+        if let Some((.., function)) = styled().find(|(_, _, count, _)| *count == args.len()) {
+            let args = args.into_iter().map(|arg| self.lower(arg)).collect::<Result<_, _>>()?;
+            return Ok(Node::Call(*function, args));
         }
+        let receiver = usize::from(style == Style::Member);
+        let counts: Vec<_> = styled().map(|(_, _, count, _)| (count - receiver).to_string()).collect();
+        let wrong = if !counts.is_empty() {
+            let plural = if counts == ["1"] { "" } else { "s" };
+            format!("{name}() takes {} argument{plural}, not {}", counts.join(" or "), args.len() - receiver)
+        } else if known.is_empty() {
+            let own = self.names.iter().filter_map(|known| known.strip_suffix("()"));
+            let all = FUNCTIONS.iter().filter(|(.., function)| self.knows(*function)).map(|(name, ..)| *name);
+            format!("unknown function '{name}'{}", hint(name, all.chain(MACROS).chain(own)))
+        } else if style == Style::Global {
+            format!("{name}() is called on a value, as in x.{name}(…)")
+        } else {
+            format!("{name}() stands alone, as in {name}(…)")
+        };
+        fault_of_call(tree, name, wrong)
+    }
+
+    fn knows(&self, function: Function) -> bool {
+        self.dialect == Dialect::Task || !function.needs_clock()
     }
 
     /// The list behind a function of the scope.
@@ -279,7 +292,7 @@ impl Lowering {
     }
 
     /// What has this type in a list, or else the list's first.
-    fn find(&mut self, list: usize, of: &IdedExpr) -> Result<Node, Fault> {
+    fn find(&mut self, list: usize, of: &IdedExpr) -> Result<Node, Wrong> {
         let item = self.names.len();
         self.names.push(String::new());
         let of = self.lower(of);
@@ -299,8 +312,8 @@ impl Lowering {
         &mut self,
         name: &str,
         variable: &IdedExpr,
-        lower: impl FnOnce(&mut Self) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
+        lower: impl FnOnce(&mut Self) -> Result<T, Wrong>,
+    ) -> Result<T, Wrong> {
         let Expr::Ident(variable_name) = &variable.expr else {
             return fault(variable, format!("{name}() takes the name of a variable first"));
         };
@@ -310,9 +323,12 @@ impl Lowering {
         lowered
     }
 
-    /// A pattern must be a literal: compiled once, and not for others to choose.
-    fn matches(&mut self, of: &IdedExpr, pattern: &IdedExpr) -> Result<Node, Fault> {
+    /// The pattern of a rule must be a literal: compiled once, and not for others to choose.
+    fn matches(&mut self, of: &IdedExpr, pattern: &IdedExpr) -> Result<Node, Wrong> {
         let Some(source) = text(pattern) else {
+            if self.dialect == Dialect::Task {
+                return Ok(Node::MatchesAny(self.pair(of, pattern)?));
+            }
             return fault(pattern, "the pattern of matches() must be a literal text");
         };
         let Some(compiled) = Pattern::compile(source) else {
@@ -330,7 +346,12 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with(['_', '!', '-', '@']) || name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-fn text(tree: &IdedExpr) -> Option<&str> {
+/// Namespaces look like variables that do not exist.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    FUNCTIONS.iter().any(|(known, ..)| known.split_once('.').is_some_and(|(space, _)| space == name))
+}
+
+pub(crate) fn text(tree: &IdedExpr) -> Option<&str> {
     match &tree.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
         _ => None,

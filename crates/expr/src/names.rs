@@ -1,7 +1,30 @@
-//! Suggests the known name that is nearest to an unknown one.
+//! The names that a source reads from its scope, and the known name that is nearest to an unknown one.
+
+use crate::fault::Fault;
+
+/// What a source reads from its scope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// The variable, then its members as far as the source relies on them: `a.b.?c.d` relies on `a` and its `b`.
+    pub path: Vec<String>,
+    /// The line in the source, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+}
+
+/// A fault for each name whose variable is not among the known.
+pub fn unknown(names: &[Name], known: &[&str]) -> Vec<Fault> {
+    let fault = |name: &Name| {
+        let root = name.path.first().filter(|root| !known.contains(&root.as_str()))?;
+        let message = format!("unknown name '{root}'{}", hint(root, known.iter().copied()));
+        Some(Fault::new((name.line, name.column), &message))
+    };
+    names.iter().filter_map(fault).collect()
+}
 
 /// `; did you mean …?` with the nearest candidate, or nothing when none is near.
-pub(crate) fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+pub fn hint<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = candidates
         .into_iter()
         .map(|candidate| (edits(name, candidate), candidate))

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use crate::dialect::Dialect;
 use crate::evaluate::{Evaluation, Stop};
 use crate::program::Operator;
 use crate::value::{Key, List, Text, Value};
@@ -30,9 +31,9 @@ pub(crate) fn binary<'s>(
                 run.spend((a.len() + b.len()) as u64)?;
                 Ok(Value::List(List::Made(a.iter().chain(b.iter()).collect())))
             }
-            _ => arithmetic(operator, a, b),
+            _ => calculate(run, operator, a, b),
         },
-        _ => arithmetic(operator, a, b),
+        _ => calculate(run, operator, a, b),
     }
 }
 
@@ -58,7 +59,12 @@ fn compare<'s>(
     Ok(Value::Bool(order.is_some_and(holds)))
 }
 
-fn equal<'s>(run: &mut Evaluation<'s>, a: &Value<'s>, b: &Value<'s>, depth: usize) -> Result<bool, Stop> {
+pub(crate) fn equal<'s>(
+    run: &mut Evaluation<'s>,
+    a: &Value<'s>,
+    b: &Value<'s>,
+    depth: usize,
+) -> Result<bool, Stop> {
     run.spend_level(depth)?;
     Ok(match (a, b) {
         (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
@@ -189,6 +195,36 @@ pub(crate) fn negate<'s>(of: &Value<'s>) -> Result<Value<'s>, Stop> {
         Value::Int(whole) => whole.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(real) => Ok(Value::Double(-real)),
         other => Err(Stop::failed(format!("no such operation: -{}", other.kind()))),
+    }
+}
+
+/// In task files a whole number beside a real one counts as real: they were written for a runtime that reads every
+/// number of a document as real, so that `x.count * 1.5` has a value there.
+fn calculate<'s>(
+    run: &Evaluation<'s>,
+    operator: Operator,
+    a: &Value<'s>,
+    b: &Value<'s>,
+) -> Result<Value<'s>, Stop> {
+    let real = |value: &Value<'_>| match value {
+        Value::Int(whole) => Some(*whole as f64),
+        Value::UInt(whole) => Some(*whole as f64),
+        _ => None,
+    };
+    match (a, b) {
+        (Value::Double(_), b)
+            if run.dialect() == Dialect::Task
+                && let Some(b) = real(b) =>
+        {
+            arithmetic(operator, a, &Value::Double(b))
+        }
+        (a, Value::Double(_))
+            if run.dialect() == Dialect::Task
+                && let Some(a) = real(a) =>
+        {
+            arithmetic(operator, &Value::Double(a), b)
+        }
+        _ => arithmetic(operator, a, b),
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) enum Node {
     Binary(Operator, Box<[Node; 2]>),
     Call(Function, Vec<Node>),
     Matches(Box<Node>, Box<Pattern>),
+    /// With a pattern that is no literal.
+    MatchesAny(Box<[Node; 2]>),
     /// `or` and `orValue`: the second is looked at only when the first is empty.
     Else {
         of: Box<Node>,
@@ -49,6 +51,8 @@ pub(crate) enum Node {
         flat: bool,
     },
     Loop(Loop, Box<[Node; 2]>),
+    /// A list in the order of a key of each item.
+    SortBy(Box<[Node; 2]>),
     /// `map` with a filter.
     Collect(Box<[Node; 3]>),
 }

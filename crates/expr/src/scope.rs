@@ -38,16 +38,35 @@ const SECRET_WORDS: [&str; 23] = [
     "jwt",
 ];
 
+/// Words for what may be known of a secret.
+const TELLING_WORDS: [&str; 10] =
+    ["kind", "name", "namespace", "phase", "reason", "ref", "state", "status", "type", "version"];
+
 /// A longer key is masked without searching it for words.
 const MAX_KEY_BYTES: usize = 320;
 
 /// A number that is written in more bytes is none to expressions.
 const MAX_NUMBER_BYTES: usize = 1024;
 
+/// What of a document is masked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Mask {
+    /// Any value under a key that looks like a secret.
+    #[default]
+    Values,
+    /// Only texts, and none under a key that tells of a secret without being one: expressions of task files walk
+    /// objects with members such as `certificate` or `secretName`.
+    Texts,
+    /// Nothing: manifests are rendered with what they are given.
+    Nothing,
+}
+
 /// The variables of an evaluation.
 #[derive(Clone, Default)]
 pub struct Scope<'a> {
     variables: Vec<(&'a str, Given<'a>)>,
+    mask: Mask,
+    now: Option<i64>,
 }
 
 #[derive(Clone, Copy)]
@@ -60,6 +79,12 @@ impl<'a> Scope<'a> {
     /// A scope without variables.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A scope without variables for expressions of a task file: they know the time, given in microseconds since 1970,
+    /// and what is masked for them is text.
+    pub fn task(now: i64) -> Self {
+        Self { mask: Mask::Texts, now: Some(now), ..Self::default() }
     }
 
     /// Adds a variable.
@@ -79,15 +104,19 @@ impl<'a> Scope<'a> {
     pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
         let (_, value) = self.variables.iter().rev().find(|(known, _)| *known == name)?;
         Some(match value {
-            Given::Json(value) => seen(value),
+            Given::Json(value) => seen(value, self.mask),
             Given::Time(micros) => Value::Time(*micros),
         })
+    }
+
+    pub(crate) fn now(&self) -> Option<i64> {
+        self.now
     }
 }
 
 /// The members of a JSON object, secrets masked.
 #[derive(Clone, Copy)]
-pub(crate) struct Members<'s>(&'s serde_json::Map<String, Json>);
+pub(crate) struct Members<'s>(pub(crate) &'s serde_json::Map<String, Json>, pub(crate) Mask);
 
 impl<'s> Members<'s> {
     pub(crate) fn len(self) -> usize {
@@ -99,7 +128,7 @@ impl<'s> Members<'s> {
     }
 
     pub(crate) fn get(self, key: &str) -> Option<Value<'s>> {
-        self.0.get(key).map(|value| seen_under(key, value))
+        self.0.get(key).map(|value| seen_under(key, value, self.1))
     }
 
     /// By name, so that the order of a document's members has no effect.
@@ -110,12 +139,25 @@ impl<'s> Members<'s> {
     }
 }
 
-fn seen_under<'s>(key: &str, value: &'s Json) -> Value<'s> {
-    if is_secret(key) { Value::Text(Text::Given(REDACTED)) } else { seen(value) }
+fn seen_under<'s>(key: &str, value: &'s Json, mask: Mask) -> Value<'s> {
+    let masked = match mask {
+        Mask::Values => is_secret(key),
+        Mask::Texts => value.is_string() && is_secret(key) && !tells_of_a_secret(key),
+        Mask::Nothing => false,
+    };
+    if masked { Value::Text(Text::Given(REDACTED)) } else { seen(value, mask) }
+}
+
+/// Whether a key ends in a word for what may be known of a secret, as in `secretName` and `token_status`.
+fn tells_of_a_secret(key: &str) -> bool {
+    let key = key.as_bytes();
+    TELLING_WORDS.iter().any(|word| {
+        key.len() > word.len() && key[key.len() - word.len()..].eq_ignore_ascii_case(word.as_bytes())
+    })
 }
 
 /// A JSON value as an expression sees it.
-pub(crate) fn seen(json: &Json) -> Value<'_> {
+pub(crate) fn seen(json: &Json, mask: Mask) -> Value<'_> {
     match json {
         Json::Null => Value::Null,
         Json::Bool(held) => Value::Bool(*held),
@@ -127,8 +169,8 @@ pub(crate) fn seen(json: &Json) -> Value<'_> {
             (None, None) => Value::Double(number.as_str().parse().unwrap_or(f64::NAN)),
         },
         Json::String(text) => Value::Text(Text::Given(text)),
-        Json::Array(items) => Value::List(List::Given(items)),
-        Json::Object(members) => Value::Map(Map::Given(Members(members))),
+        Json::Array(items) => Value::List(List::Given(items, mask)),
+        Json::Object(members) => Value::Map(Map::Given(Members(members, mask))),
     }
 }
 

@@ -4,11 +4,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dialect::Dialect;
 use crate::evaluate::Evaluation;
+use crate::parse::parse;
 use crate::program::Node;
 use crate::scope::Scope;
 use crate::value::Value;
-use crate::{cut, memory, parse};
+use crate::{cut, memory};
 
 /// A checked script whose result is a truth value.
 #[derive(Clone)]
@@ -48,7 +50,7 @@ impl Script {
         let mut waiting: Vec<_> = params.iter().collect();
         loop {
             let before = waiting.len();
-            waiting.retain(|(name, source)| match parse::parse(source, &known) {
+            waiting.retain(|(name, source)| match read(source, &known) {
                 Ok(node) => {
                     nodes.push(node);
                     known.push(name);
@@ -63,8 +65,7 @@ impl Script {
         // With every name known, what is left is a fault of its own, or a circle.
         let own = params.iter().map(|(name, _)| name.as_str());
         let all: Vec<_> = variables.iter().copied().chain(own).collect();
-        let faulty =
-            |(name, source): &&(String, String)| Some(fault(name, &parse::parse(source, &all).err()?));
+        let faulty = |(name, source): &&(String, String)| Some(fault(name, &read(source, &all).err()?));
         let own: Vec<_> = waiting.iter().filter_map(faulty).collect();
         if own.is_empty() {
             faults.extend(
@@ -72,7 +73,7 @@ impl Script {
             );
         }
         faults.extend(own);
-        match parse::parse(result, if waiting.is_empty() { &known } else { &all }) {
+        match read(result, if waiting.is_empty() { &known } else { &all }) {
             Ok(node) => nodes.push(node),
             Err(message) => faults.push(ScriptFault { name: None, message: cut(&message) }),
         }
@@ -85,7 +86,7 @@ impl Script {
     /// Whether the result holds. The error is one short line without anything of the scope's values in it.
     pub fn holds(&self, scope: &Scope<'_>) -> Result<bool, String> {
         let Some((result, params)) = self.nodes.split_last() else { return Err("is empty".to_owned()) };
-        let mut run = Evaluation::new(memory(&self.variables, scope)?);
+        let mut run = Evaluation::new(Dialect::Rule, memory(&self.variables, scope), scope.now());
         for param in params {
             run.keep(param).map_err(|stop| cut(&stop.to_string()))?;
         }
@@ -94,6 +95,13 @@ impl Script {
             Ok(other) => Err(format!("came to {} instead of bool", other.kind())),
             Err(stop) => Err(cut(&stop.to_string())),
         }
+    }
+}
+
+fn read(source: &str, variables: &[&str]) -> Result<Node, String> {
+    match parse(Dialect::Rule, source, Some(variables)) {
+        Ok(parsed) => Ok(parsed.root),
+        Err(fault) => Err(cut(&fault.to_string())),
     }
 }
 

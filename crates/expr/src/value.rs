@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use serde_json::Value as Json;
 
-use crate::scope::{Members, seen};
+use crate::scope::{Mask, Members, seen};
 
 /// A value, valid as long as the scope and the expression it came from.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ pub(crate) enum Text<'s> {
 
 #[derive(Clone)]
 pub(crate) enum List<'s> {
-    Given(&'s [Json]),
+    Given(&'s [Json], Mask),
     Made(Rc<[Value<'s>]>),
 }
 
@@ -155,14 +155,14 @@ impl Ord for Text<'_> {
 impl<'s> List<'s> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Given(items) => items.len(),
+            Self::Given(items, _) => items.len(),
             Self::Made(items) => items.len(),
         }
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<Value<'s>> {
         match self {
-            Self::Given(items) => items.get(at).map(seen),
+            Self::Given(items, mask) => items.get(at).map(|item| seen(item, *mask)),
             Self::Made(items) => items.get(at).cloned(),
         }
     }
@@ -234,6 +234,14 @@ pub(crate) enum Number {
 }
 
 impl Number {
+    /// The nearest real number.
+    pub(crate) fn real(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Real(real) => real,
+        }
+    }
+
     /// The order of two numbers by value; none with a NaN.
     pub(crate) fn compare(self, other: Self) -> Option<Ordering> {
         match (self, other) {
