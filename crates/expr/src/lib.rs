@@ -22,6 +22,7 @@ mod reads;
 mod scope;
 mod script;
 mod strings;
+mod template;
 mod time;
 mod value;
 
@@ -32,6 +33,7 @@ pub use fault::Fault;
 pub use names::{Name, edits, hint, unknown};
 pub use scope::{REDACTED, Scope};
 pub use script::{Script, ScriptFault};
+pub use template::Template;
 
 use dialect::Dialect;
 use evaluate::{Evaluation, Memory};
