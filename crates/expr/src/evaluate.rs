@@ -58,6 +58,8 @@ pub(crate) struct Evaluation<'s> {
     steps: u64,
     dialect: Dialect,
     now: Option<i64>,
+    /// The last that was no literal: in a loop it is mostly the same.
+    pattern: Option<(Text<'s>, Rc<Pattern>)>,
 }
 
 /// Variables; the name of one that the scope lacks.
@@ -65,7 +67,7 @@ pub(crate) type Memory<'s> = Vec<Result<Value<'s>, &'s str>>;
 
 impl<'s> Evaluation<'s> {
     pub(crate) fn new(dialect: Dialect, variables: Memory<'s>, now: Option<i64>) -> Self {
-        Self { memory: variables, steps: dialect.steps(), dialect, now }
+        Self { memory: variables, steps: dialect.steps(), dialect, now, pattern: None }
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -181,10 +183,7 @@ impl<'s> Evaluation<'s> {
                 let Value::Text(pattern) = pattern else {
                     return Err(Stop::failed(format!("a pattern is text, not {}", pattern.kind())));
                 };
-                self.spend((1 + pattern.len() as u64) * PATTERN_STEPS)?;
-                let compiled = Pattern::compile(&pattern).ok_or(Stop::Failed(Cow::Borrowed(
-                    "the pattern of matches() is not a regular expression, or too large a one",
-                )))?;
+                let compiled = self.pattern(&pattern)?;
                 self.matches(&of, &compiled).map(Value::Bool)
             }
             Node::Else { of, other, unwrap } => match self.run(of)? {
@@ -344,6 +343,20 @@ impl<'s> Evaluation<'s> {
             return Err(Stop::failed("a key of a map is repeated"));
         }
         Ok(Value::Map(Map::Made(made.into())))
+    }
+
+    fn pattern(&mut self, source: &Text<'s>) -> Result<Rc<Pattern>, Stop> {
+        self.spend_text(source.len())?;
+        if let Some((last, compiled)) = &self.pattern
+            && last == source
+        {
+            return Ok(compiled.clone());
+        }
+        self.spend((1 + source.len() as u64) * PATTERN_STEPS)?;
+        let refused = "the pattern of matches() is not a regular expression, or too large a one";
+        let compiled = Rc::new(Pattern::compile(source).ok_or(Stop::Failed(Cow::Borrowed(refused)))?);
+        self.pattern = Some((source.clone(), compiled.clone()));
+        Ok(compiled)
     }
 
     fn matches(&mut self, of: &Value<'s>, pattern: &Pattern) -> Result<bool, Stop> {

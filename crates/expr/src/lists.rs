@@ -135,7 +135,7 @@ fn order(a: &Value<'_>, b: &Value<'_>) -> Ordering {
         (Value::Text(a), Value::Text(b)) => a.cmp(b),
         (Value::Time(a), Value::Time(b)) | (Value::Span(a), Value::Span(b)) => a.cmp(b),
         _ => match (a.number(), b.number()) {
-            (Some(a), Some(b)) => a.compare(b).unwrap_or_else(|| is_number(b).cmp(&is_number(a)).reverse()),
+            (Some(a), Some(b)) => a.compare(b).unwrap_or_else(|| is_number(a).cmp(&is_number(b))),
             _ => Ordering::Equal,
         },
     }

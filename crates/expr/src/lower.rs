@@ -56,7 +56,7 @@ pub(crate) struct Lowering {
 
 impl Lowering {
     pub(crate) fn new(dialect: Dialect, variables: &[Box<str>]) -> Self {
-        Self { dialect, names: variables.iter().map(|name| name.to_string()).collect(), depth: 0 }
+        Self { dialect, names: variables.iter().map(ToString::to_string).collect(), depth: 0 }
     }
 
     pub(crate) fn lower(&mut self, tree: &IdedExpr) -> Result<Node, Wrong> {

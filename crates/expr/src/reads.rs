@@ -26,11 +26,10 @@ impl<'t> Reads<'t> {
     /// Walks what a path of members is read from, the last member first.
     fn walk(&mut self, tree: &'t IdedExpr, members: &mut Vec<&'t str>) {
         match &tree.expr {
+            Expr::Ident(name) if self.bound.contains(&name.as_str()) || TYPES.contains(&name.as_str()) => {}
             Expr::Ident(name) => {
-                if !self.bound.contains(&name.as_str()) && !TYPES.contains(&name.as_str()) {
-                    let members = members.iter().rev().map(|member| (*member).to_owned());
-                    self.found.push((tree.id, std::iter::once(name.clone()).chain(members).collect()));
-                }
+                let members = members.iter().rev().map(|member| (*member).to_owned());
+                self.found.push((tree.id, std::iter::once(name.clone()).chain(members).collect()));
             }
             Expr::Select(select) => {
                 members.push(&select.field);

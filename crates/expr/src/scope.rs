@@ -94,6 +94,13 @@ impl<'a> Scope<'a> {
         self
     }
 
+    /// Adds every member of an object as a variable.
+    #[must_use]
+    pub fn with_all(mut self, members: &'a serde_json::Map<String, Json>) -> Self {
+        self.variables.extend(members.iter().map(|(name, value)| (name.as_str(), Given::Json(value))));
+        self
+    }
+
     /// Adds a variable that is a time, in microseconds since 1970.
     #[must_use]
     pub fn with_time(mut self, name: &'a str, micros: i64) -> Self {

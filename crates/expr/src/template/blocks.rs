@@ -77,12 +77,11 @@ impl<'s> Action<'s> {
                 Some(_) if escaped => escaped = false,
                 Some('"' | '\'') if c == '\\' => escaped = true,
                 Some(mark) if c == mark => quote = None,
-                Some(_) => {}
                 None if rest[i..].starts_with("}}") => {
                     return Some(Self { keyword: &inner[..word], end: start + i + 2 });
                 }
                 None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
-                None => {}
+                _ => {}
             }
         }
         None

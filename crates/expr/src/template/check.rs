@@ -26,9 +26,9 @@ pub(super) fn check(source: &str, program: &Program) -> Result<Vec<Name>, Fault>
         depth: 0,
     };
     for body in program.defined.values() {
-        check.template(body, None)?;
+        check.template(body, &None)?;
     }
-    check.template(&program.body, Some(Vec::new()))?;
+    check.template(&program.body, &Some(Vec::new()))?;
     check.names.sort_by(|a, b| (a.line, a.column, &a.path).cmp(&(b.line, b.column, &b.path)));
     check.names.dedup();
     Ok(check.names)
@@ -51,10 +51,10 @@ impl<'t> Check<'t> {
     }
 
     /// A template sees no variable but `$`, which is what it is called with.
-    fn template(&mut self, body: &'t ListNode, dot: Place) -> Result<(), Fault> {
+    fn template(&mut self, body: &'t ListNode, dot: &Place) -> Result<(), Fault> {
         let outer = std::mem::replace(&mut self.variables, vec![("$", dot.clone())]);
         let loops = std::mem::take(&mut self.loops);
-        let checked = self.list(body, &dot);
+        let checked = self.list(body, dot);
         self.variables = outer;
         self.loops = loops;
         checked
@@ -72,7 +72,6 @@ impl<'t> Check<'t> {
 
     fn node(&mut self, node: &'t Node, dot: &Place) -> Result<(), Fault> {
         match node {
-            Node::Text(_) | Node::Define(_) => Ok(()),
             Node::List(list) => self.list(list, dot),
             Node::Action(action) => self.pipe(&action.pipe, dot).map(|_| ()),
             Node::If(branch) => self.branch(branch, dot, |_| dot.clone()),
@@ -94,7 +93,7 @@ impl<'t> Check<'t> {
             Node::Break(at) | Node::Continue(at) if self.loops == 0 => {
                 self.fault(*at, "{{break}} and {{continue}} stand in a {{range}}")
             }
-            Node::Break(_) | Node::Continue(_) => Ok(()),
+            Node::Text(_) | Node::Define(_) | Node::Break(_) | Node::Continue(_) => Ok(()),
         }
     }
 
@@ -122,7 +121,7 @@ impl<'t> Check<'t> {
         if self.called.len() == MAX_CALLS || !self.called.insert((name, place.clone())) {
             return Ok(());
         }
-        self.template(body, place)
+        self.template(body, &place)
     }
 
     /// A pipeline with its declarations.

@@ -11,7 +11,7 @@ use super::date;
 use super::print::{print, quote};
 use super::render::{Budget, MAX_OUTPUT};
 use crate::time::SECOND;
-use crate::value::{Key, List, Value, whole};
+use crate::value::{Key, List, Number, Value, whole};
 
 /// Longest format of `printf`: each of its verbs may be padded to 64 KiB.
 const MAX_FORMAT_BYTES: usize = 1024;
@@ -288,7 +288,7 @@ fn int(value: &Value<'_>) -> i64 {
 fn float(value: &Value<'_>) -> f64 {
     match value {
         Value::Text(text) => text.parse().unwrap_or(0.0),
-        other => other.number().map_or(0.0, |number| number.real()),
+        other => other.number().map_or(0.0, Number::real),
     }
 }
 

@@ -174,7 +174,7 @@ impl<'s> Render<'s> {
                 for at in 0..list.len() {
                     empty = false;
                     let Some(item) = list.get(at) else { break };
-                    if !self.turn(branch, Value::Int(at as i64), item)? {
+                    if !self.turn(branch, Value::Int(at as i64), &item)? {
                         break;
                     }
                 }
@@ -184,7 +184,7 @@ impl<'s> Render<'s> {
                 for key in map.keys() {
                     empty = false;
                     let Some(item) = map.get(&key) else { break };
-                    if !self.turn(branch, key.into(), item)? {
+                    if !self.turn(branch, key.into(), &item)? {
                         break;
                     }
                 }
@@ -192,7 +192,7 @@ impl<'s> Render<'s> {
             Value::Int(count) => {
                 for i in 0..*count {
                     empty = false;
-                    if !self.turn(branch, Value::Int(i), Value::Int(i))? {
+                    if !self.turn(branch, Value::Int(i), &Value::Int(i))? {
                         break;
                     }
                 }
@@ -213,7 +213,7 @@ impl<'s> Render<'s> {
     }
 
     /// One turn of a loop; whether there may be another.
-    fn turn(&mut self, branch: &'s BranchNode, key: Value<'s>, item: Value<'s>) -> Result<bool, Stop> {
+    fn turn(&mut self, branch: &'s BranchNode, key: Value<'s>, item: &Value<'s>) -> Result<bool, Stop> {
         self.spend(branch.pos)?;
         self.iterations += 1;
         if self.iterations > MAX_ITERATIONS {
@@ -228,7 +228,7 @@ impl<'s> Render<'s> {
                 self.declare(&branch.pipe, value, item.clone());
             }
         }
-        let turned = self.list(&branch.body, &item);
+        let turned = self.list(&branch.body, item);
         self.variables.truncate(variables);
         match turned {
             Ok(()) | Err(Stop::Continue) => Ok(true),
@@ -276,7 +276,7 @@ impl<'s> Render<'s> {
                     return self.method(*at, of, fields, args, dot, piped);
                 }
                 let value = self.call(*at, name, args, dot, piped)?;
-                fields.iter().try_fold(value, |value, field| self.member(*at, value, field))
+                fields.iter().try_fold(value, |value, field| self.member(*at, &value, field))
             }
             Expr::Variable(at, name, fields) if functions::is_method_call(first) => {
                 let of = self.variable(*at, name)?;
@@ -301,7 +301,7 @@ impl<'s> Render<'s> {
         piped: Option<Value<'s>>,
     ) -> Result<Value<'s>, Stop> {
         let Some((_, fields)) = fields.split_last() else { return Ok(of) };
-        let time = fields.iter().try_fold(of, |value, field| self.member(at, value, field.as_ref()))?;
+        let time = fields.iter().try_fold(of, |value, field| self.member(at, &value, field.as_ref()))?;
         let mut values = Vec::with_capacity(2);
         for arg in args {
             values.push(self.expr(arg, dot)?);
@@ -350,15 +350,15 @@ impl<'s> Render<'s> {
         Ok(match expr {
             Expr::Dot(_) => dot.clone(),
             Expr::Field(at, fields) => {
-                fields.iter().try_fold(dot.clone(), |value, field| self.member(*at, value, field))?
+                fields.iter().try_fold(dot.clone(), |value, field| self.member(*at, &value, field))?
             }
             Expr::Variable(at, name, fields) => {
                 let value = self.variable(*at, name)?;
-                fields.iter().try_fold(value, |value, field| self.member(*at, value, field))?
+                fields.iter().try_fold(value, |value, field| self.member(*at, &value, field))?
             }
             Expr::Chain(at, inner, fields) => {
                 let value = self.expr(inner, dot)?;
-                fields.iter().try_fold(value, |value, field| self.member(*at, value, field))?
+                fields.iter().try_fold(value, |value, field| self.member(*at, &value, field))?
             }
             Expr::Pipe(_, pipe) => self.commands(pipe, dot)?,
             Expr::Identifier(at, name) => self.call(*at, name, &[], dot, None)?,
@@ -378,9 +378,9 @@ impl<'s> Render<'s> {
             .ok_or_else(|| Stop::Failed(at, format!("unknown variable {name}")))
     }
 
-    fn member(&mut self, at: Pos, of: Value<'s>, name: &str) -> Result<Value<'s>, Stop> {
+    fn member(&mut self, at: Pos, of: &Value<'s>, name: &str) -> Result<Value<'s>, Stop> {
         self.spend(at)?;
-        match &of {
+        match of {
             Value::Map(map) => map
                 .get(&Key::Text(Text::Given(name)))
                 .ok_or_else(|| Stop::Failed(at, format!("nothing is known as .{name} here"))),
