@@ -8,6 +8,8 @@ mod language;
 mod limits;
 mod scripts;
 mod secrets;
+mod tasks;
+mod templates;
 
 use hyperfleet_expr::{Expression, Outcome, Scope};
 use proptest::test_runner::{Config, RngSeed};
