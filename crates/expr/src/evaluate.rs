@@ -190,6 +190,8 @@ impl<'s> Evaluation<'s> {
                 Value::Optional(Some(held)) if *unwrap => Ok((*held).clone()),
                 held @ Value::Optional(Some(_)) => Ok(held),
                 Value::Optional(None) => self.run(other),
+                // As cel-go has it for a value of a document.
+                of if *unwrap && self.dialect == Dialect::Task => Ok(of),
                 of => Err(Stop::failed(format!("{} is not optional", of.kind()))),
             },
             Node::With { of, body, flat } => match self.run(of)? {

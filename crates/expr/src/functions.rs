@@ -23,12 +23,14 @@ pub(crate) enum Function {
     Duration,
     Dyn,
     EndsWith,
+    First,
     Flatten,
     Format,
     HasValue,
     IndexOf,
     Int,
     Join,
+    Last,
     LastIndexOf,
     LowerAscii,
     Now,
@@ -67,7 +69,7 @@ pub(crate) enum Style {
 }
 
 /// Every function with its style and the number of its values, a receiver counted.
-pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 72] = [
+pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 74] = [
     ("bool", Style::Global, 1, Function::Bool),
     ("charAt", Style::Member, 2, Function::CharAt),
     ("conditionAge", Style::Global, 2, Function::ConditionAge),
@@ -79,6 +81,7 @@ pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 72] = [
     ("duration", Style::Global, 1, Function::Duration),
     ("dyn", Style::Global, 1, Function::Dyn),
     ("endsWith", Style::Member, 2, Function::EndsWith),
+    ("first", Style::Member, 1, Function::First),
     ("flatten", Style::Member, 1, Function::Flatten),
     ("flatten", Style::Member, 2, Function::Flatten),
     ("format", Style::Member, 2, Function::Format),
@@ -108,6 +111,7 @@ pub(crate) const FUNCTIONS: [(&str, Style, usize, Function); 72] = [
     ("int", Style::Global, 1, Function::Int),
     ("join", Style::Member, 1, Function::Join),
     ("join", Style::Member, 2, Function::Join),
+    ("last", Style::Member, 1, Function::Last),
     ("lastIndexOf", Style::Member, 2, Function::LastIndexOf),
     ("lastIndexOf", Style::Member, 3, Function::LastIndexOf),
     ("lists.range", Style::Global, 1, Function::Range),

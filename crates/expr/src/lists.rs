@@ -19,6 +19,10 @@ pub(crate) fn call<'s>(
     }
     let Value::List(list) = &args[0] else { return Ok(None) };
     Ok(Some(match (function, args) {
+        (Function::First, _) => list.get(0).map_or(Value::Optional(None), Value::some),
+        (Function::Last, _) => {
+            list.len().checked_sub(1).and_then(|at| list.get(at)).map_or(Value::Optional(None), Value::some)
+        }
         (Function::Distinct, _) => distinct(run, list)?,
         (Function::Flatten, [_, depth @ (Value::Int(_) | Value::Null), ..]) => {
             let depth = if let Value::Int(depth) = depth { *depth } else { 1 };

@@ -28,12 +28,21 @@ pub(crate) fn call<'s>(
         }
         (Function::Format, Value::List(values), ..) => Value::text(format(run, text, values)?),
         (Function::IndexOf, Value::Text(part), from @ (Value::Int(_) | Value::Null), _) => {
-            let start = if let Value::Int(from) = from { byte(text, *from)? } else { 0 };
+            let start = match from {
+                // As cel-go has it: there is nothing behind the end, not even an error.
+                Value::Int(from) if *from > text.chars().count() as i64 => return Ok(Some(Value::Int(-1))),
+                Value::Int(from) => byte(text, *from)?,
+                _ => 0,
+            };
             run.spend_text(part.len())?;
             position(text, text[start..].find(&**part).map(|found| start + found))
         }
         (Function::LastIndexOf, Value::Text(part), last @ (Value::Int(_) | Value::Null), _) => {
-            let end = if let Value::Int(last) = last { byte(text, *last)? + part.len() } else { text.len() };
+            let end = match last {
+                Value::Int(last) if *last >= text.chars().count() as i64 => return Ok(Some(Value::Int(-1))),
+                Value::Int(last) => byte(text, *last)? + part.len(),
+                _ => text.len(),
+            };
             let end = (0..=end.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             run.spend_text(part.len())?;
             position(text, text[..end].rfind(&**part))

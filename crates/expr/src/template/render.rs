@@ -189,6 +189,9 @@ impl<'s> Render<'s> {
                     }
                 }
             }
+            Value::Int(_) if branch.pipe.decl.len() > 1 => {
+                return Err(fail("a loop over a whole number has one variable".to_owned()));
+            }
             Value::Int(count) => {
                 for i in 0..*count {
                     empty = false;

@@ -44,7 +44,7 @@ fn functions_on_texts_count_characters() {
             "'hello'.charAt(4) == 'o' && 'hello'.charAt(5) == '' && x.name.charAt(2) == 'ë'",
             "'hello mellow'.indexOf('') == 0 && 'hello mellow'.indexOf('ello') == 1 && 'hello mellow'.indexOf('jello') == -1",
             "'hello mellow'.indexOf('', 2) == 2 && 'hello mellow'.indexOf('ello', 2) == 7 && 'äöü'.indexOf('ü') == 2",
-            "'hello mellow'.indexOf('', 12) == 12 && 'hello'.indexOf('o', 5) == -1",
+            "'hello mellow'.indexOf('', 12) == 12 && 'hello'.indexOf('o', 5) == -1 && 'hello'.indexOf('o', 6) == -1 && 'hello'.lastIndexOf('o', 5) == -1",
             "'hello mellow'.lastIndexOf('') == 12 && 'hello mellow'.lastIndexOf('ello') == 7 && ''.lastIndexOf('a') == -1",
             "'hello mellow'.lastIndexOf('ello', 6) == 1 && 'äöüäöü'.lastIndexOf('ö', 3) == 1 && 'aaa'.lastIndexOf('aa') == 1",
             "'TacoCat'.lowerAscii() == 'tacocat' && 'TacoCÆt Xii'.lowerAscii() == 'tacocÆt xii' && 'TacoCat'.upperAscii() == 'TACOCAT'",
@@ -65,7 +65,7 @@ fn functions_on_texts_count_characters() {
     all_fail(&[
         ("x.text.charAt(8)", "the text has 7 characters; that position is none"),
         ("x.text.charAt(-1)", "the text has 7 characters; that position is none"),
-        ("x.text.indexOf('a', 8)", "the text has 7 characters; that position is none"),
+        ("x.text.indexOf('a', -1)", "the text has 7 characters; that position is none"),
         ("x.text.substring(-1)", "the text has 7 characters; that position is none"),
         ("x.text.substring(3, 2)", "the end lies before the start"),
         ("x.list.join(',')", "join() takes a list of texts; int is none"),
@@ -116,6 +116,7 @@ fn functions_on_lists() {
             "[1, [2, [3, 4]]].flatten() == [1, 2, [3, 4]] && [1, [2, [3, [4]]]].flatten(2) == [1, 2, 3, [4]] && [[1]].flatten(0) == [[1]]",
             "[[], [[]]].flatten() == [[]] && x.pools.map(p, [p.n, p.r]).flatten() == ['b', 2, 'a', 1, 'c', 1]",
             "lists.range(3) == [0, 1, 2] && lists.range(0) == [] && lists.range(-1) == []",
+            "x.list.first().value() == 3 && x.list.last().value() == 1 && ![].first().hasValue() && [].last().orValue(0) == 0",
             "x.list.reverse() == [1, 2, 1, 3] && [].reverse() == []",
         ],
     );
@@ -273,6 +274,18 @@ fn rules_do_not_know_the_time() {
         Err("the time is not known here".to_owned()),
         "a scope of rules has none"
     );
+}
+
+#[test]
+fn or_value_passes_by_what_is_not_optional() {
+    all_hold(
+        &json!({"a": 1, "n": null}),
+        &["x.a.orValue(2) == 1 && x.n.orValue(2) == null && x.?b.orValue(2) == 2"],
+    );
+    assert_eq!(evaluate("x.a.or(x.?b)", &json!({"a": 1})), Err("int is not optional".to_owned()));
+    let rule = Expression::compile("x.a.orValue(2) == 1", &["x"]).unwrap();
+    let outcome = rule.evaluate(&Scope::new().with("x", &json!({"a": 1})));
+    assert_eq!(outcome, Err("int is not optional".to_owned()));
 }
 
 #[test]

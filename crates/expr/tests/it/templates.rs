@@ -152,6 +152,10 @@ fn functions_of_the_language() {
             ("{{index .a 1}}", "line 1, column 3: index does not take int, int"),
             ("{{slice .s 3 1}}", "line 1, column 3: there is no such part"),
             ("{{slice .l 0 3}}", "line 1, column 3: there is no such part"),
+            (
+                "{{range $i, $v := .a}}{{end}}",
+                "line 1, column 3: a loop over a whole number has one variable",
+            ),
             ("{{printf .a}}", "line 1, column 3: printf does not take int"),
             (
                 "{{range .s}}{{end}}",
