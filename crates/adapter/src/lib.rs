@@ -8,6 +8,7 @@ pub mod config;
 mod failures;
 mod run;
 mod simulation;
+pub mod targets;
 
 pub use config::{Config, KEYS};
 pub use run::{Parts, UnknownKind, run};
