@@ -1,6 +1,9 @@
 //! What an adapter acts on. Every target tells of an object whether it is present, absent or unknown; unknown never counts
 //! as absent.
 
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -65,6 +68,31 @@ pub struct ApplyOptions {
     pub adopt: bool,
     /// Whether an object that differs in an immutable field, or in anything with `recreate`, is deleted first.
     pub recreate: bool,
+    /// Whether an object that somebody else changed is applied again.
+    pub repair: bool,
+}
+
+/// What happens to the objects that a deleted one owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Propagation {
+    /// They are deleted afterwards.
+    #[default]
+    Background,
+    /// They are deleted first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+impl Propagation {
+    /// As Kubernetes writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
+    }
 }
 
 /// What an apply did.
@@ -74,6 +102,8 @@ pub enum Operation {
     Created,
     /// It differed.
     Updated,
+    /// Somebody else had changed what was applied before.
+    Repaired,
     /// It is deleted, and created once it is gone.
     Recreating,
     /// Nothing differed, so nothing was sent.
