@@ -30,7 +30,7 @@ build: ## Build the release binary
 	$(CARGO) build --release --locked -p hyperfleet
 
 test: ## Run all tests, on every database and broker (ARGS="-p hyperfleet-core" narrows)
-	@scripts/setup build postgres brokers guides terminal chaos
+	@scripts/setup build postgres brokers guides terminal chaos kubernetes
 	@CARGO="$(CARGO)" scripts/test --locked $(or $(ARGS),--workspace)
 
 lint: ## Check format, lints and dependencies; warnings are errors
@@ -53,4 +53,4 @@ clean: ## Remove what was built (databases stay)
 	$(CARGO) clean
 
 setup: ## Install what is missing on a Debian machine; silent when all is there
-	@scripts/setup build lint postgres brokers guides terminal chaos
+	@scripts/setup build lint postgres brokers guides terminal chaos kubernetes

@@ -161,6 +161,10 @@ impl Kubernetes {
         let causes = causes(&status);
         let immutable: Vec<_> =
             causes.iter().filter(|cause| answer.status == 422 && cause.immutable()).collect();
+        if immutable.iter().any(|cause| cause.field == "metadata.uid") {
+            let message = format!("{} {} was replaced meanwhile", apply.place.kind, apply.name);
+            return Err(failure::error(ErrorClass::Transient, "Conflict", message));
+        }
         if immutable.is_empty() {
             return Err(apply.conflict(&answer, &causes).unwrap_or_else(|| answer.refused(&apply.what())));
         }

@@ -1,8 +1,11 @@
 //! Deleting: the object that was seen, and no later one of its name. Finalizers of others are never removed.
 
+use std::sync::Arc;
+
 use http::Method;
 use serde_json::{Value, json};
 
+use super::kinds::Place;
 use super::memory::uid;
 use super::transport::{Call, JSON};
 use super::{Kubernetes, failure};
@@ -20,8 +23,8 @@ impl Kubernetes {
         }
         let (api_version, kind) =
             (text(&object["apiVersion"]).unwrap_or_default(), text(&object["kind"]).unwrap_or_default());
-        let path =
-            self.place(&api_version, &kind).await?.object(object["metadata"]["namespace"].as_str(), name)?;
+        let place = self.place(&api_version, &kind).await?;
+        let path = place.object(object["metadata"]["namespace"].as_str(), name)?;
         let options = json!({
             "kind": "DeleteOptions", "apiVersion": "v1",
             "preconditions": {"uid": uid}, "propagationPolicy": propagation.as_str(),
@@ -29,17 +32,20 @@ impl Kubernetes {
         let answer = self.0.transport.send(Call::with_body(Method::DELETE, &path, JSON, &options)).await?;
         self.0.memory.forget(uid);
         match answer.status {
-            _ if answer.is_success() => Ok(()),
-            // Gone already; with 409, replaced by another one of its name.
             404 => Ok(()),
-            409 if answer.value()["message"]
-                .as_str()
-                .is_some_and(|message| message.contains("UID in precondition")) =>
-            {
-                Ok(())
-            }
+            _ if answer.is_success() => Ok(()),
+            // With 409, another object may have taken its name.
+            409 if !self.is_there(&place, object).await? => Ok(()),
             _ => Err(answer.refused(&format!("deleting {kind} {name}"))),
         }
+    }
+
+    /// Whether this very object is still there.
+    async fn is_there(&self, place: &Arc<Place>, object: &Value) -> Result<bool, TargetError> {
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
+        let now = self.read(place, metadata["namespace"].as_str(), name).await?;
+        Ok(now.is_some_and(|now| uid(&now) == uid(object)))
     }
 }
 

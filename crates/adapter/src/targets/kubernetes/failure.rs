@@ -70,12 +70,16 @@ pub(super) fn refused(what: &str, status: u16, retry_after: Option<Duration>, bo
     let reason = reason.map_or_else(|| format!("Http{status}"), str::to_owned);
     let causes = causes(&answer);
     let terminating = causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
+    let message = answer["message"].as_str().filter(|_| is_status).unwrap_or_default();
+    let untyped = message.starts_with("failed to create typed patch object");
     let class = match status {
         // Credentials that are not accepted stop every request; new ones end that.
         401 | 429 | 503 => ErrorClass::Outage { retry_after },
         403 if terminating => ErrorClass::Transient,
         // A namespace that another adapter has still to make.
         404 if is_status => ErrorClass::Transient,
+        // The server's word for a manifest that does not fit the schema of its kind.
+        500 if untyped => ErrorClass::Terminal,
         408 | 409 | 410 | 500.. => ErrorClass::Transient,
         _ => ErrorClass::Terminal,
     };
@@ -86,11 +90,15 @@ pub(super) fn refused(what: &str, status: u16, retry_after: Option<Duration>, bo
             .collect::<Vec<_>>()
             .join("; ")
     } else if is_status {
-        without_values(answer["message"].as_str().unwrap_or_default()).to_owned()
+        without_values(message).to_owned()
     } else {
         String::from_utf8_lossy(&body[..body.len().min(LONGEST)]).into_owned()
     };
-    let reason = if terminating { "NamespaceTerminating" } else { &reason };
+    let reason = match (terminating, untyped) {
+        (true, _) => "NamespaceTerminating",
+        (_, true) => "InvalidManifest",
+        _ => &reason,
+    };
     error(class, reason, line(&format!("{what}: {status} {details}")))
 }
 
