@@ -54,22 +54,22 @@ impl Kubernetes {
         if !is_built() {
             return None;
         }
-        Some(SHARED.get_or_init(Self::start).await.as_ref().expect("Kubernetes must start"))
+        Some(SHARED.get_or_init(|| Self::start(&[])).await.as_ref().expect("Kubernetes must start"))
     }
 
-    /// A control plane of its own. `None` when it is not built.
+    /// A control plane of its own, with more arguments for its API server. `None` when it is not built.
     ///
     /// # Panics
     /// As [`Self::shared`].
-    pub async fn own() -> Option<Self> {
+    pub async fn own(arguments: &'static [&'static str]) -> Option<Self> {
         if !is_built() {
             return None;
         }
-        Some(Self::start().await.expect("Kubernetes must start"))
+        Some(Self::start(arguments).await.expect("Kubernetes must start"))
     }
 
-    async fn start() -> Result<Self> {
-        let kubernetes = tokio::task::spawn_blocking(Self::launch).await??;
+    async fn start(arguments: &'static [&'static str]) -> Result<Self> {
+        let kubernetes = tokio::task::spawn_blocking(|| Self::launch(arguments)).await??;
         kubernetes.furnish().await?;
         Ok(kubernetes)
     }
@@ -150,7 +150,7 @@ impl Kubernetes {
         assert!(status == 200 || status == 202, "{path}: {status} {answer}");
     }
 
-    fn launch() -> Result<Self> {
+    fn launch(arguments: &[&str]) -> Result<Self> {
         let [port, storage_port, peer_port] = free_ports()?;
         let storage_program = program("etcd")?;
         let storage = Process::prepare("hf-etcd-", "", |directory| {
@@ -185,7 +185,7 @@ impl Kubernetes {
                 .arg(&public_key)
                 .arg("--service-account-signing-key-file")
                 .arg(&key);
-            command.arg("--token-auth-file").arg(files.join("tokens"));
+            command.args(arguments).arg("--token-auth-file").arg(files.join("tokens"));
             command.arg("--cert-dir").arg(files.join("certificates"));
             Ok(command)
         })?;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
-use hyperfleet_adapter::targets::ErrorClass;
 use hyperfleet_adapter::targets::kubernetes::{Kubernetes, Settings};
-use serde_json::json;
+use hyperfleet_adapter::targets::{ErrorClass, Matcher, Observation, Query};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use crate::support::{World, on_kubernetes, unknown};
 
@@ -20,6 +21,15 @@ fn kubeconfig(server: &str, cluster: &str, user: &str) -> tempfile::NamedTempFil
     );
     fs::write(file.path(), text).unwrap();
     file
+}
+
+fn query() -> Query {
+    Query {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        namespace: Some("a".to_owned()),
+        matcher: Matcher::Name("a".to_owned()),
+    }
 }
 
 fn settings(file: &tempfile::NamedTempFile) -> Settings {
@@ -60,13 +70,7 @@ async fn a_kubeconfig_that_cannot_be_used_is_refused_at_once() {
 async fn a_server_that_is_away_is_an_outage() {
     let file = kubeconfig("https://127.0.0.1:1", "", "token: s3cret");
     let target = Kubernetes::connect(&settings(&file)).await.unwrap();
-    let query = hyperfleet_adapter::targets::Query {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        namespace: Some("a".to_owned()),
-        matcher: hyperfleet_adapter::targets::Matcher::Name("a".to_owned()),
-    };
-    for error in [unknown(target.observe(&query).await), target.probe().await.unwrap_err()] {
+    for error in [unknown(target.observe(&query()).await), target.probe().await.unwrap_err()] {
         assert_eq!(
             (error.class, error.reason.as_str()),
             (ErrorClass::Outage { retry_after: None }, "Unreachable")
@@ -75,16 +79,38 @@ async fn a_server_that_is_away_is_an_outage() {
     }
 }
 
+/// A server that says that it is ready, unless `silent`, and answers nothing else.
+async fn stuck(silent: bool) -> tempfile::NamedTempFile {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let mut request = [0; 1024];
+            let length = connection.read(&mut request).await.unwrap();
+            if !silent && request[..length].starts_with(b"GET /readyz") {
+                connection
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+                    .await
+                    .unwrap();
+            }
+            open.push(connection);
+        }
+    });
+    kubeconfig(&server, "", "token: a")
+}
+
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_unknown() {
-    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = format!("http://{}", silent.local_addr().unwrap());
-    let file = kubeconfig(&server, "", "token: a");
-    let target = Kubernetes::connect(&Settings { timeout: Duration::from_millis(100), ..settings(&file) })
-        .await
-        .unwrap();
-    let error = target.probe().await.unwrap_err();
-    assert_eq!((error.class, error.reason.as_str()), (ErrorClass::Transient, "Timeout"));
+async fn no_answer_is_an_outage_only_when_the_server_is_not_ready() {
+    for (silent, class) in [(true, ErrorClass::Outage { retry_after: None }), (false, ErrorClass::Transient)]
+    {
+        let file = stuck(silent).await;
+        let patient = Settings { timeout: Duration::from_secs(2), ..settings(&file) };
+        let target = Kubernetes::connect(&patient).await.unwrap();
+        let error = unknown(target.observe(&query()).await);
+        assert_eq!((error.class, error.reason.as_str()), (class, "Timeout"), "{error}");
+        assert_eq!(target.probe().await.is_err(), silent);
+    }
 }
 
 on_kubernetes! {
@@ -108,12 +134,14 @@ on_kubernetes! {
     }
 
     async fn requests_are_spread(world: World) {
-        let slow = Settings { qps: 0.001, burst: 3, timeout: Duration::from_secs(30), ..World::settings(world.server, "slow") };
+        let slow = Settings { qps: 0.001, burst: 3, ..World::settings(world.server, "slow") };
         let target = Kubernetes::connect(&slow).await.unwrap();
-        for _ in 0..3 {
-            target.probe().await.unwrap();
+        let query = world.query("v1", "ConfigMap", "a");
+        // One request for the kind, and two for the object.
+        for _ in 0..2 {
+            assert_eq!(target.observe(&query).await, Observation::Absent);
         }
-        let next = tokio::time::timeout(Duration::from_millis(200), target.probe()).await;
-        assert!(next.is_err(), "the bucket is empty: {}", json!(next.is_ok()));
+        let next = tokio::time::timeout(Duration::from_millis(200), target.observe(&query)).await;
+        assert!(next.is_err(), "the bucket is empty");
     }
 }

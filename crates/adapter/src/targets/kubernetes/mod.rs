@@ -28,7 +28,7 @@ pub use watch::{Change, Health, Owner, Sync, Watches, What};
 use self::kinds::{Kinds, Place};
 use self::memory::Memory;
 use self::rate::Bucket;
-use self::transport::{Call, Transport};
+use self::transport::Transport;
 use super::TargetError;
 
 /// One cluster.
@@ -67,9 +67,7 @@ impl Kubernetes {
 
     /// Whether the API server is there and ready.
     pub async fn probe(&self) -> Result<(), TargetError> {
-        let answer = self.0.transport.send(Call::get("/readyz")).await?;
-        // Whoever is refused by the server is answered by it.
-        if answer.is_success() || answer.status == 403 { Ok(()) } else { Err(answer.unready()) }
+        self.0.transport.probe().await
     }
 
     /// Whether the adapter has seen this state of an object already, because it wrote or read it. A change that tells

@@ -105,8 +105,11 @@ impl Kubernetes {
                 return Err(kinds::unknown(&place.api_version, &place.kind));
             }
             let mut list = answer.object(&what)?;
-            let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) else {
-                return Err(failure::malformed(&what));
+            let items = match list.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => items,
+                // How Go writes a list of nothing.
+                Some(Value::Null) => Vec::new(),
+                _ => return Err(failure::malformed(&what)),
             };
             for mut item in items {
                 // Items of a list do not repeat what the list says.

@@ -68,7 +68,7 @@ impl Settings {
             ));
         }
         // Every request has one deadline of its own, and what is tried again is decided by the engine.
-        config.connect_timeout = Some(self.timeout);
+        config.connect_timeout = Some(self.timeout / 2);
         config.default_retry = false;
         Client::try_from(config).map_err(|error| failure::no_connection(&error))
     }

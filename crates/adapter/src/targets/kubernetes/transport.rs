@@ -6,6 +6,7 @@ use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use kube::Client;
 use kube::client::Body;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::failure;
@@ -14,6 +15,10 @@ use crate::targets::{ErrorClass, TargetError};
 
 /// Longest answer. The server itself holds no object of more than about 1.5 MiB.
 const LONGEST: usize = 64 << 20;
+
+const READY: &str = "/readyz";
+/// A server that is ready says so at once.
+const READY_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The way to one API server.
 pub(super) struct Transport {
@@ -62,13 +67,16 @@ impl Answer {
 
     /// The object in a good answer, else why there is none.
     pub(super) fn object(&self, what: &str) -> Result<Value, TargetError> {
+        let value: Value = self.parsed(what)?;
+        if value.is_object() { Ok(value) } else { Err(failure::malformed(what)) }
+    }
+
+    /// What a good answer says, else why there is none.
+    pub(super) fn parsed<T: DeserializeOwned>(&self, what: &str) -> Result<T, TargetError> {
         if !self.is_success() {
             return Err(self.refused(what));
         }
-        serde_json::from_slice(&self.body)
-            .ok()
-            .filter(Value::is_object)
-            .ok_or_else(|| failure::malformed(what))
+        serde_json::from_slice(&self.body).map_err(|_| failure::malformed(what))
     }
 
     /// A server that says that it is not ready is not there.
@@ -89,8 +97,29 @@ impl Transport {
     }
 
     /// Sends, and reads the whole answer.
+    ///
+    /// A server that is not ready answers late or with an error of its own, as one does that has lost its storage. That
+    /// is an outage, and no fault of this one request.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer, TargetError> {
         self.bucket.turn().await;
+        match self.attempt(call, self.timeout).await {
+            Err(error) if error.class == ErrorClass::Transient && self.probe().await.is_err() => {
+                Err(TargetError { class: ErrorClass::Outage { retry_after: None }, ..error })
+            }
+            Ok(answer) if answer.status >= 500 && self.probe().await.is_err() => Err(answer.unready()),
+            answered => answered,
+        }
+    }
+
+    /// Whether the server is there and ready. One that refuses to tell is there.
+    pub(super) async fn probe(&self) -> Result<(), TargetError> {
+        let answer = self.attempt(Call::get(READY), self.timeout.min(READY_DEADLINE)).await;
+        let outage = |error| TargetError { class: ErrorClass::Outage { retry_after: None }, ..error };
+        let answer = answer.map_err(outage)?;
+        if answer.is_success() || answer.status == 403 { Ok(()) } else { Err(answer.unready()) }
+    }
+
+    async fn attempt(&self, call: Call<'_>, deadline: Duration) -> Result<Answer, TargetError> {
         let answered = async {
             let answer =
                 self.client.send(request(call)?).await.map_err(|error| failure::no_connection(&error))?;
@@ -99,9 +128,7 @@ impl Transport {
             let body = body.map_err(|_| failure::broken_off())?.to_bytes().to_vec();
             Ok(Answer { status: status.as_u16(), retry_after, body })
         };
-        tokio::time::timeout(self.timeout, answered)
-            .await
-            .unwrap_or_else(|_| Err(failure::timeout(self.timeout)))
+        tokio::time::timeout(deadline, answered).await.unwrap_or_else(|_| Err(failure::timeout(deadline)))
     }
 
     /// Sends, and gives the body of a good answer as it comes.

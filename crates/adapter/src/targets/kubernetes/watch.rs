@@ -9,12 +9,13 @@ use std::time::Duration;
 use http::Method;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::kinds::Place;
-use super::memory::uid;
 use super::observe::{encoded, selector};
 use super::ownership::{self, ADAPTER, RESOURCE_ID, RESOURCE_KIND, TASK_RESOURCE};
 use super::transport::{Call, JSON};
@@ -33,6 +34,8 @@ const SILENCE: Duration = Duration::from_secs(270);
 const LONGEST: usize = 4 << 20;
 /// Changes that nobody has taken yet. Beyond them the watches wait.
 const QUEUE: usize = 1024;
+/// The annotation of the event that says that all that is there was told.
+const ALL_TOLD: &str = "k8s.io/initial-events-end";
 /// Pauses after a failure.
 const PAUSE: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(30)];
 
@@ -150,6 +153,7 @@ impl Kubernetes {
                 changes: sender.clone(),
                 objects: HashMap::new(),
                 names: Vec::new(),
+                streams: true,
             };
             AbortOnDropHandle::new(tokio::spawn(watch.run()))
         });
@@ -169,16 +173,57 @@ struct Watch {
     objects: HashMap<String, Owner>,
     /// Names of kinds and declared resources, each kept once.
     names: Vec<Arc<str>>,
+    /// Whether the server begins a watch with what is there. Else that is listed first.
+    streams: bool,
 }
 
 /// How a watch ended.
 enum End {
     /// Its time was over.
     Time,
-    /// The server does not remember what happened since: list again.
+    /// The server does not remember what happened since.
     Expired,
     /// Nobody takes changes any more.
     Unused,
+}
+
+/// One watch in the way of its events.
+struct Progress {
+    /// The version to go on from; `None` while what is there is still being told.
+    since: Option<String>,
+    /// Objects that were there before and have not been told of again.
+    gone: HashMap<String, Owner>,
+}
+
+/// What counts of an object. The rest, most of which tells who manages its fields, is not even kept while it is read.
+#[derive(Debug, Default, Deserialize)]
+struct Object {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    uid: Option<String>,
+    resource_version: Option<String>,
+    r#continue: Option<String>,
+    labels: HashMap<String, String>,
+    annotations: HashMap<String, String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    metadata: Metadata,
+    /// Null when there is nothing.
+    items: Option<Vec<Object>>,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    r#type: &'a str,
+    #[serde(borrow)]
+    object: &'a RawValue,
 }
 
 impl Watch {
@@ -199,92 +244,93 @@ impl Watch {
         }
     }
 
-    /// Lists unless it is known where to go on, and then follows one watch to its end.
+    /// Follows one watch to its end, from where the last one ended, or from all that is there.
     async fn follow(&mut self, since: &mut Option<String>, pause: &mut Duration) -> Result<End, TargetError> {
         let place = self.cluster.place(&self.kind.api_version, &self.kind.kind).await?;
         let path = place.objects(None)?;
-        let mut version = match since.take() {
-            Some(version) => version,
-            None => match self.list(&place, &path).await? {
-                Some(version) => version,
+        let mut progress = Progress { since: since.take(), gone: HashMap::new() };
+        if progress.since.is_none() && !self.streams {
+            progress.since = match self.list(&place, &path).await? {
+                Some(version) => Some(version),
                 None => return Ok(End::Unused),
-            },
+            };
+        }
+        let from = match &progress.since {
+            Some(version) => format!("resourceVersion={}", encoded(version)),
+            None => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan".to_owned(),
         };
-        let what = format!("watching {}", self.kind.kind);
         let path = format!(
-            "{path}?{}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
+            "{path}?{}&watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{from}",
             self.selector,
             WATCH.as_secs(),
-            encoded(&version),
         );
         let call =
             Call { method: Method::GET, path: &path, accept: OBJECT, content_type: JSON, body: Vec::new() };
-        let body = match self.cluster.0.transport.stream(&what, call).await {
+        let body = match self.cluster.0.transport.stream(&format!("watching {}", self.kind.kind), call).await
+        {
             Ok(body) => body,
             Err(error) if error.reason == "Expired" || error.reason == "Gone" => return Ok(End::Expired),
+            // An older server, or an older etcd behind it.
+            Err(error)
+                if progress.since.is_none() && matches!(error.reason.as_str(), "Invalid" | "BadRequest") =>
+            {
+                self.streams = false;
+                return Ok(End::Expired);
+            }
             Err(error) => {
                 // The kind may be gone, or served elsewhere by now.
                 self.cluster.0.kinds.forget(&self.kind.api_version);
-                *since = Some(version).filter(|_| matches!(error.class, ErrorClass::Outage { .. }));
+                *since = progress.since.filter(|_| matches!(error.class, ErrorClass::Outage { .. }));
                 return Err(error);
             }
         };
-        self.health.set(self.at, Sync::Synced);
         *pause = PAUSE[0];
-        let end = self.read(body, &mut version).await;
-        *since = Some(version);
+        if progress.since.is_some() {
+            self.health.set(self.at, Sync::Synced);
+        } else {
+            progress.gone = std::mem::take(&mut self.objects);
+        }
+        let end = self.read(body, &mut progress).await;
+        // What was there before is there until all that is there was told.
+        self.objects.extend(progress.gone);
+        *since = progress.since;
         end
     }
 
-    /// Reads all that is there, and gives the version to go on from.
+    /// Reads all that is there, and gives the version to go on from. `None` when nobody takes changes any more.
     async fn list(&mut self, place: &Arc<Place>, path: &str) -> Result<Option<String>, TargetError> {
         let what = format!("listing {}", place.kind);
-        let (mut gone, mut next) = (std::mem::take(&mut self.objects), String::new());
+        let mut gone = std::mem::take(&mut self.objects);
+        let mut next = String::new();
         loop {
             let page = format!("{path}?{}&limit={PAGE}{next}", self.selector);
             let call =
                 Call { method: Method::GET, path: &page, accept: LIST, content_type: JSON, body: Vec::new() };
-            let list = match self.cluster.0.transport.send(call).await.and_then(|answer| answer.object(&what))
-            {
-                Ok(list) => list,
-                Err(error) => {
-                    // What was there before is there until a whole list says otherwise.
-                    self.objects.extend(gone);
-                    return Err(error);
-                }
-            };
-            for object in list["items"].as_array().into_iter().flatten() {
-                if let Some(uid) = uid(object) {
-                    gone.remove(uid);
-                }
-                let applied = ownership::annotation(object, ownership::APPLIED).map(str::to_owned);
-                let listed = What::Listed { applied, generation: ownership::generation(object) };
-                if !self.tell(listed, object).await {
+            let list: List =
+                match self.cluster.0.transport.send(call).await.and_then(|answer| answer.parsed(&what)) {
+                    Ok(list) => list,
+                    Err(error) => {
+                        self.objects.extend(gone);
+                        return Err(error);
+                    }
+                };
+            for object in list.items.unwrap_or_default() {
+                if !self.listed(object.metadata, &mut gone).await {
                     return Ok(None);
                 }
             }
-            let metadata = &list["metadata"];
-            match (
-                metadata["continue"].as_str().filter(|token| !token.is_empty()),
-                metadata["resourceVersion"].as_str(),
-            ) {
-                (Some(token), _) => next = format!("&continue={}", encoded(token)),
-                (None, Some(version)) => {
-                    for (uid, owner) in gone {
-                        self.cluster.0.memory.forget(&uid);
-                        if !self.send(What::Gone, uid, String::new(), owner).await {
-                            return Ok(None);
-                        }
-                    }
-                    return Ok(Some(version.to_owned()));
+            match list.metadata.r#continue.filter(|token| !token.is_empty()) {
+                Some(token) => next = format!("&continue={}", encoded(&token)),
+                None => {
+                    let told = self.gone(gone).await;
+                    return Ok(list.metadata.resource_version.filter(|_| told));
                 }
-                (None, None) => return Err(failure::malformed(&what)),
             }
         }
     }
 
     /// Reads the events of one watch, a line each.
-    async fn read(&mut self, mut body: Body, version: &mut String) -> Result<End, TargetError> {
+    async fn read(&mut self, mut body: Body, progress: &mut Progress) -> Result<End, TargetError> {
         let mut line = Vec::new();
         loop {
             let frame = match tokio::time::timeout(SILENCE, body.frame()).await {
@@ -297,7 +343,7 @@ impl Watch {
             while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 line.extend_from_slice(&rest[..end]);
                 rest = &rest[end + 1..];
-                if let Some(end) = self.event(&line, version).await? {
+                if let Some(end) = self.event(&line, progress).await? {
                     return Ok(end);
                 }
                 line.clear();
@@ -309,49 +355,76 @@ impl Watch {
         }
     }
 
-    async fn event(&mut self, line: &[u8], version: &mut String) -> Result<Option<End>, TargetError> {
+    async fn event(&mut self, line: &[u8], progress: &mut Progress) -> Result<Option<End>, TargetError> {
         let what = format!("watching {}", self.kind.kind);
-        let event: Value = serde_json::from_slice(line).map_err(|_| failure::malformed(&what))?;
-        let object = &event["object"];
-        let told = match event["type"].as_str() {
-            Some("ADDED" | "MODIFIED") => self.tell(What::Changed, object).await,
-            Some("DELETED") => self.tell(What::Gone, object).await,
-            Some("BOOKMARK") => true,
-            Some("ERROR") if object["code"] == 410 => return Ok(Some(End::Expired)),
-            Some("ERROR") => {
-                let code = object["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
-                return Err(failure::refused(&what, code, None, object.to_string().as_bytes()));
+        let malformed = |_| failure::malformed(&what);
+        let event: Event<'_> = serde_json::from_slice(line).map_err(malformed)?;
+        if event.r#type == "ERROR" {
+            let status: Value = serde_json::from_str(event.object.get()).map_err(malformed)?;
+            let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or(500);
+            let refused = || failure::refused(&what, code, None, event.object.get().as_bytes());
+            return if code == 410 { Ok(Some(End::Expired)) } else { Err(refused()) };
+        }
+        let Object { metadata } = serde_json::from_str(event.object.get()).map_err(malformed)?;
+        let version = metadata.resource_version.clone();
+        let all_told = metadata.annotations.get(ALL_TOLD).is_some_and(|told| told == "true");
+        let told = match event.r#type {
+            "ADDED" if progress.since.is_none() => self.listed(metadata, &mut progress.gone).await,
+            "ADDED" | "MODIFIED" => self.tell(What::Changed, metadata).await,
+            "DELETED" => self.tell(What::Gone, metadata).await,
+            "BOOKMARK" if progress.since.is_none() && all_told => {
+                progress.since = Some(String::new());
+                self.health.set(self.at, Sync::Synced);
+                self.gone(std::mem::take(&mut progress.gone)).await
             }
-            _ => return Err(failure::malformed(&what)),
+            _ => true,
         };
-        if let Some(now) = object["metadata"]["resourceVersion"].as_str() {
-            now.clone_into(version);
+        if let (Some(since), Some(version)) = (&mut progress.since, version) {
+            *since = version;
         }
         Ok((!told).then_some(End::Unused))
     }
 
+    async fn listed(&mut self, metadata: Metadata, gone: &mut HashMap<String, Owner>) -> bool {
+        if let Some(uid) = &metadata.uid {
+            gone.remove(uid);
+        }
+        let annotation = |name: &str| metadata.annotations.get(name).cloned();
+        let generation = annotation(ownership::GENERATION).and_then(|generation| generation.parse().ok());
+        self.tell(What::Listed { applied: annotation(ownership::APPLIED), generation }, metadata).await
+    }
+
+    async fn gone(&self, gone: HashMap<String, Owner>) -> bool {
+        for (uid, owner) in gone {
+            self.cluster.0.memory.forget(&uid);
+            if !self.send(What::Gone, uid, String::new(), owner).await {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Sends on what happened to an object. `false` when nobody takes changes any more.
-    async fn tell(&mut self, what: What, object: &Value) -> bool {
-        let metadata = &object["metadata"];
-        let Some(uid) = uid(object).map(str::to_owned) else { return true };
+    async fn tell(&mut self, what: What, metadata: Metadata) -> bool {
         // An object whose labels were taken away belongs to whom it belonged to before.
-        let known = self.objects.get(&uid).cloned();
-        let Some(owner) = self.owner(object).or(known) else { return true };
+        let owner = self.owner(&metadata.labels);
+        let Some(uid) = metadata.uid else { return true };
+        let Some(owner) = owner.or_else(|| self.objects.get(&uid).cloned()) else { return true };
         if what == What::Gone {
             self.objects.remove(&uid);
             self.cluster.0.memory.forget(&uid);
         } else {
             self.objects.insert(uid.clone(), owner.clone());
         }
-        self.send(what, uid, metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(), owner).await
+        self.send(what, uid, metadata.resource_version.unwrap_or_default(), owner).await
     }
 
     async fn send(&self, what: What, uid: String, version: String, owner: Owner) -> bool {
         self.changes.send(Change { what, kind: Arc::clone(&self.kind), owner, uid, version }).await.is_ok()
     }
 
-    fn owner(&mut self, object: &Value) -> Option<Owner> {
-        let label = |name: &str| ownership::label(object, name);
+    fn owner(&mut self, labels: &HashMap<String, String>) -> Option<Owner> {
+        let label = |name: &str| labels.get(name).map(String::as_str);
         let resource_id = label(RESOURCE_ID)?;
         let kind = label(RESOURCE_KIND).unwrap_or_default();
         let task = label(TASK_RESOURCE).unwrap_or_default();
