@@ -167,6 +167,11 @@ fn levels(level: Level) -> Targets {
     Targets::new()
         .with_default(LevelFilter::from_level(others))
         .with_target(OURS, LevelFilter::from_level(level))
+        // It logs every request that fails as an error, and who sent it decides what that means.
+        .with_target(
+            "kube_client",
+            if level > Level::INFO { LevelFilter::from_level(level) } else { LevelFilter::OFF },
+        )
 }
 
 /// The name of this machine, the default of the configured host name.

@@ -97,6 +97,46 @@ on_kubernetes! {
         .await;
     }
 
+    async fn rights_and_manifests_are_checked_without_changing_anything(world: World) {
+        let config_maps = kind("v1", "ConfigMap");
+        let jobs = world.target.resource_name(&kind("batch/v1", "Job")).await.unwrap();
+        assert_eq!((jobs.group.as_str(), jobs.plural.as_str(), jobs.namespaced), ("batch", "jobs", true));
+        let user = format!("{}-reader", world.namespace);
+        let settings = Settings {
+            kube_config_path: Some(world.server.kubeconfig_of(&user).unwrap()),
+            ..World::settings(world.server, &world.adapter)
+        };
+        let reader = Kubernetes::connect(&settings).await.unwrap();
+        let namespace = Some(world.namespace.as_str());
+        assert!(!reader.may("get", &config_maps, namespace).await.unwrap());
+        let roles = world.path("/apis/rbac.authorization.k8s.io/v1", "roles");
+        world.server.create(&roles, &json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
+            "rules": [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}],
+        })).await;
+        let bindings = world.path("/apis/rbac.authorization.k8s.io/v1", "rolebindings");
+        world.server.create(&bindings, &json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "reader"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+        })).await;
+        eventually("the right is there", DEADLINE, async || {
+            reader.may("get", &config_maps, namespace).await.unwrap().then_some(())
+        })
+        .await;
+        assert!(!reader.may("get", &config_maps, None).await.unwrap());
+        assert!(!reader.may("patch", &config_maps, namespace).await.unwrap());
+        assert_eq!(reader.observe(&world.query("v1", "ConfigMap", "a")).await, Observation::Absent);
+
+        let manifest = world.config_map(&json!({"a": "1"}));
+        let would = world.target.dry_run(&manifest, &world.ownership(), &OPTIONS).await.unwrap();
+        assert_eq!(would["data"], json!({"a": "1"}));
+        assert_eq!(world.observe("v1", "ConfigMap").await, Observation::Absent);
+        let wrong = world.manifest("v1", "ConfigMap", json!({"dta": {}}));
+        let error = world.target.dry_run(&wrong, &world.ownership(), &OPTIONS).await.unwrap_err();
+        assert_eq!(error.class, ErrorClass::Terminal, "{error}");
+    }
+
     async fn what_may_not_be_read_is_unknown(world: World) {
         world.apply(&world.config_map(&json!({}))).await.unwrap();
         let user = format!("{}-user", world.namespace);

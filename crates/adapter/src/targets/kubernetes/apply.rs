@@ -67,37 +67,22 @@ impl Kubernetes {
         ownership: &Ownership,
         options: &ApplyOptions,
     ) -> Result<(Operation, Value), TargetError> {
-        let text = |value: &'_ Value, what: &str| match value.as_str() {
-            Some(text) => Ok(text.to_owned()),
-            None => Err(failure::manifest(format!("{what} is not a text"))),
-        };
-        let place = self
-            .place(&text(&manifest["apiVersion"], "apiVersion")?, &text(&manifest["kind"], "kind")?)
-            .await?;
-        let name = manifest["metadata"]["name"]
-            .as_str()
-            .ok_or_else(|| failure::manifest("metadata.name is not a text"))?;
+        let apply = self.prepare(manifest, ownership, options).await?;
+        let Apply { place, name, .. } = &apply;
         let namespace = manifest["metadata"]["namespace"].as_str();
-        if place.namespaced && namespace.is_none() {
-            return Err(failure::manifest(format!("metadata.namespace is required for {}", place.kind)));
-        }
-        let path = place.object(namespace, name)?;
         let read = match current {
-            Current::Unread => self.read(&place, namespace, name).await?,
+            Current::Unread => self.read(place, namespace, name).await?,
             Current::Absent | Current::Present(_) => None,
         };
         let current = if let Current::Present(object) = current { Some(object) } else { read.as_ref() };
-        let apply = Apply { place, path, name, stamped: ownership::stamp(manifest, ownership)?, options };
         let Some(object) = current else {
-            let answer = self.send(&apply, None).await?;
+            let answer = self.send(&apply, None, "").await?;
             let created = answer.object(&apply.what())?;
             self.0.memory.remember(&created);
             return Ok((if answer.status == 201 { Operation::Created } else { Operation::Updated }, created));
         };
-        let repair = |standing| match (standing, self.0.memory.contested(object, Instant::now())) {
-            (_, Some(true)) => false,
-            (standing, _) => options.repair && standing != Standing::Same,
-        };
+        let paused = self.0.memory.contested(object, Instant::now()) == Some(true);
+        let repair = |standing| options.repair && !paused && standing != Standing::Same;
         match step(object, &apply.stamped, ownership, options, self.0.memory.standing(object), repair) {
             Step::Nothing => Ok((Operation::Unchanged, object.clone())),
             Step::Wait => Ok((Operation::Recreating, object.clone())),
@@ -115,6 +100,17 @@ impl Kubernetes {
         }
     }
 
+    /// What the object would be, by the server's own word. Nothing is changed.
+    pub async fn dry_run(
+        &self,
+        manifest: &Value,
+        ownership: &Ownership,
+        options: &ApplyOptions,
+    ) -> Result<Value, TargetError> {
+        let apply = self.prepare(manifest, ownership, options).await?;
+        self.send(&apply, None, "&dryRun=All").await?.object(&apply.what())
+    }
+
     /// Whether the object is repaired so often that somebody else must be changing it.
     pub fn contested(&self, object: &Value) -> Option<Contested> {
         let paused = self.0.memory.contested(object, Instant::now())?;
@@ -124,6 +120,30 @@ impl Kubernetes {
     /// Whether somebody else has changed the object since this process applied it.
     pub fn has_drifted(&self, object: &Value) -> bool {
         self.0.memory.standing(object) == Standing::Drifted
+    }
+
+    /// Checks what no server needs to see, and finds the place of the object.
+    async fn prepare<'a>(
+        &self,
+        manifest: &'a Value,
+        ownership: &Ownership,
+        options: &'a ApplyOptions,
+    ) -> Result<Apply<'a>, TargetError> {
+        let text = |value: &'_ Value, what: &str| match value.as_str() {
+            Some(text) => Ok(text.to_owned()),
+            None => Err(failure::manifest(format!("{what} is not a text"))),
+        };
+        let api_version = text(&manifest["apiVersion"], "apiVersion")?;
+        let place = self.place(&api_version, &text(&manifest["kind"], "kind")?).await?;
+        let metadata = &manifest["metadata"];
+        let name =
+            metadata["name"].as_str().ok_or_else(|| failure::manifest("metadata.name is not a text"))?;
+        let namespace = metadata["namespace"].as_str();
+        if place.namespaced && namespace.is_none() {
+            return Err(failure::manifest(format!("metadata.namespace is required for {}", place.kind)));
+        }
+        let path = place.object(namespace, name)?;
+        Ok(Apply { place, path, name, stamped: ownership::stamp(manifest, ownership)?, options })
     }
 
     async fn update(
@@ -142,7 +162,7 @@ impl Kubernetes {
                 .await?
                 .object(&format!("taking over the fields of {} {}", apply.place.kind, apply.name))?;
         }
-        let answer = self.send(apply, uid(object)).await?;
+        let answer = self.send(apply, uid(object), "").await?;
         if answer.is_success() {
             let after = answer.object(&apply.what())?;
             self.0.memory.remember(&after);
@@ -187,13 +207,13 @@ impl Kubernetes {
     }
 
     /// With a uid, an object that was deleted meanwhile is not created, and one that took its place is not touched.
-    async fn send(&self, apply: &Apply<'_>, uid: Option<&str>) -> Result<Answer, TargetError> {
+    async fn send(&self, apply: &Apply<'_>, uid: Option<&str>, more: &str) -> Result<Answer, TargetError> {
         let mut body = apply.stamped.clone();
         if let Some(uid) = uid {
             body["metadata"]["uid"] = uid.into();
         }
         let path = format!(
-            "{}?fieldManager={}&force={}",
+            "{}?fieldManager={}&force={}{more}",
             apply.path,
             encoded(&self.0.field_manager),
             apply.options.force

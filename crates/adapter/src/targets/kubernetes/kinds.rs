@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) api_version: String,
     pub(super) kind: String,
     base: String,
-    plural: String,
+    pub(super) plural: String,
     pub(super) namespaced: bool,
 }
 

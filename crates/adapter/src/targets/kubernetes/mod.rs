@@ -4,6 +4,7 @@
 //! itself says so. Writes are server-side applies, sent only when something differs: an apply that changes nothing
 //! costs the server as much as one that does.
 
+mod access;
 mod apply;
 mod blocked;
 mod delete;
@@ -20,6 +21,7 @@ mod watch;
 
 use std::sync::Arc;
 
+pub use access::ResourceName;
 pub use apply::{Contested, Current};
 pub use blocked::Blocked;
 pub use settings::Settings;
