@@ -1,15 +1,18 @@
-//! Simulated adapters: they subscribe to events, read resources and report on them as real ones do, but change nothing
-//! outside. They serve demonstrations and tests of clients.
+//! Adapters: they receive events, read resources, act, and report.
 //!
-//! Reports are decided without I/O in `simulation`; [`run`] is the part that real adapters have too.
+//! A task file says what to do (`task`). An execution of it is a state machine without I/O (`engine`). Simulated adapters
+//! (`run`, `simulation`) receive and report as real ones do, but change nothing outside; they serve demonstrations and
+//! tests of clients.
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod engine;
 mod failures;
 mod run;
 mod simulation;
 pub mod targets;
+pub mod task;
+mod values;
 
 pub use config::{Config, KEYS};
 pub use run::{Parts, UnknownKind, run};
-pub use simulation::{Rate, Simulation};
