@@ -10,15 +10,14 @@ use hyperfleet_client::{
     Client, Collection, Context, Error, GetQuery, ItemPath, Kind, Owner, Reported, Resource,
 };
 use hyperfleet_core::Timestamp;
-use hyperfleet_events::{Broker, Delivery, Event, Subject, Subscription};
+use hyperfleet_events::{Broker, Delivery, Event, Subject};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::intake::{self, Gate, UnknownKind};
 use crate::simulation::{LastRun, Simulation};
 
-/// Wait before the API is asked for its kinds again.
-const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Entries of a cache; beyond that it is cleared, and work is repeated without harm.
 const CACHE_CAPACITY: usize = 200_000;
 
@@ -44,21 +43,13 @@ pub struct Parts {
     pub grace: Duration,
 }
 
-/// The server does not have a requested kind.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the server has no kind {name:?}; it has {offered}")]
-pub struct UnknownKind {
-    name: String,
-    offered: String,
-}
-
 /// Runs until `stop`, and finishes its work. `ready` is called when all subscriptions exist.
 ///
 /// # Errors
 /// When the server does not have a requested kind. Later failures are retried.
 pub async fn run(parts: Parts, stop: CancellationToken, ready: impl FnOnce()) -> Result<(), UnknownKind> {
-    let Some(offered) = stop.run_until_cancelled(kinds(&parts.client)).await else { return Ok(()) };
-    let kinds = select(&parts.kinds, offered)?;
+    let Some(offered) = stop.run_until_cancelled(intake::kinds(&parts.client)).await else { return Ok(()) };
+    let kinds = intake::select(&parts.kinds, offered)?;
     let topic = |kind: &Kind| parts.topic.clone().unwrap_or_else(|| format!("hyperfleet-{}", kind.plural));
     let topics: BTreeSet<String> = kinds.iter().map(topic).collect();
     let worker = Arc::new(Worker {
@@ -72,7 +63,7 @@ pub async fn run(parts: Parts, stop: CancellationToken, ready: impl FnOnce()) ->
     let mut consumers = JoinSet::new();
     let mut subscriptions = Vec::new();
     for topic in &topics {
-        let name = subscription_name(&parts.broker, topic, &worker.simulation.name);
+        let name = intake::subscription_name(&parts.broker, topic, &worker.simulation.name);
         let mut subscription = parts.broker.subscribe(topic, &name, parts.broker.options());
         if stop.run_until_cancelled(subscription.ready()).await.is_none() {
             return Ok(());
@@ -81,69 +72,13 @@ pub async fn run(parts: Parts, stop: CancellationToken, ready: impl FnOnce()) ->
         subscriptions.push(subscription);
     }
     for subscription in subscriptions {
-        consumers.spawn(consume(subscription, worker.clone(), stop.clone(), parts.grace));
+        let worker = worker.clone();
+        let work = move |delivery, cancelled| worker.clone().handle(delivery, cancelled);
+        consumers.spawn(intake::consume(subscription, work, Gate::default(), stop.clone(), parts.grace));
     }
     ready();
     while consumers.join_next().await.is_some() {}
     Ok(())
-}
-
-/// The adapter's name. Subscriptions of Pub/Sub are not named within a topic, so theirs contains it.
-fn subscription_name(broker: &Broker, topic: &str, adapter: &str) -> String {
-    if broker.kind() == "googlepubsub" { format!("{topic}-{adapter}") } else { adapter.to_owned() }
-}
-
-/// The kinds of the server, with retries.
-async fn kinds(client: &Client) -> Vec<Kind> {
-    loop {
-        match client.kinds().await {
-            Ok(kinds) => return kinds,
-            Err(error) => {
-                tracing::warn!(%error, again_in = ?RETRY_INTERVAL, "cannot list the kinds of the API");
-            }
-        }
-        tokio::time::sleep(RETRY_INTERVAL).await;
-    }
-}
-
-fn select(names: &[String], offered: Vec<Kind>) -> Result<Vec<Kind>, UnknownKind> {
-    if names.is_empty() {
-        return Ok(offered);
-    }
-    let find = |name: &String| {
-        let fits = |kind: &&Kind| [&kind.kind, &kind.plural].iter().any(|one| one.eq_ignore_ascii_case(name));
-        offered.iter().find(fits).cloned().ok_or_else(|| UnknownKind {
-            name: name.clone(),
-            offered: offered.iter().map(|kind| kind.plural.as_str()).collect::<Vec<_>>().join(", "),
-        })
-    };
-    names.iter().map(find).collect()
-}
-
-/// Consumes events until `stop`, then waits for running work, and requeues events whose work does not end in time.
-async fn consume(
-    mut subscription: Subscription,
-    worker: Arc<Worker>,
-    stop: CancellationToken,
-    grace: Duration,
-) {
-    let (mut work, cancelled) = (JoinSet::new(), CancellationToken::new());
-    while let Some(Some(delivery)) = stop.run_until_cancelled(subscription.next()).await {
-        while work.try_join_next().is_some() {}
-        work.spawn(worker.clone().handle(delivery, cancelled.clone()));
-    }
-    // Prefetched events are requeued at once for other processes.
-    tokio::join!(subscription.drain(), async {
-        if tokio::time::timeout(grace, finished(&mut work)).await.is_err() {
-            tracing::info!("work did not end in time; its events are requeued");
-            cancelled.cancel();
-            finished(&mut work).await;
-        }
-    });
-}
-
-async fn finished(work: &mut JoinSet<()>) {
-    while work.join_next().await.is_some() {}
 }
 
 #[derive(Debug)]

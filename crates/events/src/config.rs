@@ -7,7 +7,7 @@ mod keys;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hyperfleet_service::settings::{Faults, Settings, Sources, parse_duration};
+use hyperfleet_service::settings::{Faults, Settings, Source, Sources, parse_duration};
 
 pub use keys::KEYS;
 
@@ -209,6 +209,24 @@ impl BrokerConfig {
             },
             subscriber,
         }
+    }
+
+    /// The broker of a role's own settings, or of a `broker.yaml` where these say nothing of it and the Go library's
+    /// variable names one.
+    pub fn of_role(settings: &Settings, sources: &Sources, faults: &mut Faults) -> Self {
+        let named = sources.environment.get("BROKER_CONFIG_FILE").filter(|file| !file.trim().is_empty());
+        if named.is_none() || *settings.source("broker.type") != Source::Default {
+            return Self::of(settings, sources, faults);
+        }
+        let alone = Sources {
+            environment: sources.environment.clone(),
+            presets: sources.presets.clone(),
+            ..Sources::default()
+        };
+        Self::load(alone).unwrap_or_else(|found| {
+            found.iter().cloned().for_each(|fault| faults.push(fault));
+            Self::memory()
+        })
     }
 
     /// Reads a broker's settings alone: a `broker.yaml`, named by `--config` or `BROKER_CONFIG_FILE`, and the

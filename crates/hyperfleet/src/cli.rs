@@ -61,7 +61,7 @@ pub(crate) enum Command {
     /// Decide when resources need work, and tell their adapters
     #[command(subcommand)]
     Sentinel(sentinel::Command),
-    /// Adapters for trying things out
+    /// Do the work of a task file for resources, or pretend to
     #[command(subcommand)]
     Adapter(adapter::Command),
     Migrate(migrate::Migrate),

@@ -10,7 +10,7 @@ use hyperfleet_client::{Secret, Settings as ApiSettings, Token};
 use hyperfleet_events::BrokerConfig;
 use hyperfleet_service::listener::Bind;
 use hyperfleet_service::logging::{LogConfig, machine_name};
-use hyperfleet_service::settings::{Faults, Settings, Source, Sources};
+use hyperfleet_service::settings::{Faults, Settings, Sources};
 use serde_json::Value;
 
 pub use keys::KEYS;
@@ -94,7 +94,7 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Self, Faults> {
         let sources = with_go_variables(sources.clone());
         let (settings, mut faults) = Settings::read(KEYS, &sources);
-        let broker = broker(&settings, &sources, &mut faults);
+        let broker = BrokerConfig::of_role(&settings, &sources, &mut faults);
         let work = work(&settings, &mut faults);
         let config = Self {
             name: settings.text("sentinel.name").to_owned(),
@@ -141,20 +141,6 @@ fn with_go_variables(mut sources: Sources) -> Sources {
     }
     hyperfleet_events::config::accept_go_variables(&mut sources);
     sources
-}
-
-/// The broker of our own settings, or of a `broker.yaml` where these say nothing of it and the Go library's variable
-/// names one.
-fn broker(settings: &Settings, sources: &Sources, faults: &mut Faults) -> BrokerConfig {
-    let named = sources.environment.get("BROKER_CONFIG_FILE").filter(|file| !file.trim().is_empty());
-    if named.is_none() || *settings.source("broker.type") != Source::Default {
-        return BrokerConfig::of(settings, sources, faults);
-    }
-    let alone = Sources { environment: sources.environment.clone(), ..Sources::default() };
-    BrokerConfig::load(alone).unwrap_or_else(|found| {
-        found.iter().cloned().for_each(|fault| faults.push(fault));
-        BrokerConfig::memory()
-    })
 }
 
 fn work(settings: &Settings, faults: &mut Faults) -> Work {

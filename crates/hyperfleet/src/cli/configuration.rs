@@ -18,6 +18,8 @@ pub(crate) trait Role {
     const FILE_HEADING: Option<&'static str> = None;
     /// Help of `--config`.
     const FILE: &'static str;
+    /// The short form of `--config`.
+    const SHORT: Option<char> = None;
     /// Files to look for when `--config` names none; empty for those of the API.
     const USUAL_FILES: &'static [&'static str];
 }
@@ -58,6 +60,7 @@ pub(crate) enum Adapter {}
 impl Role for Adapter {
     const KEYS: &'static [Key] = hyperfleet_adapter::KEYS;
     const FILE: &'static str = "Configuration file [default: $HYPERFLEET_CONFIG, /etc/hyperfleet/adapter.yaml or ./configs/adapter.yaml]";
+    const SHORT: Option<char> = Some('c');
     const USUAL_FILES: &'static [&'static str] = &hyperfleet_adapter::Config::USUAL_FILES;
 }
 
@@ -88,6 +91,10 @@ impl<R: Role> Args for Configuration<R> {
             .value_parser(value_parser!(PathBuf))
             .help(R::FILE)
             .help_heading(R::FILE_HEADING);
+        let file = match R::SHORT {
+            Some(short) => file.short(short),
+            None => file,
+        };
         let flags = R::KEYS.iter().map(|key| {
             Arg::new(key.path)
                 .long(key.flag())

@@ -1,7 +1,9 @@
 //! Simulated adapters against the real server: in this process over the broker in memory, and as processes of their own
 //! over NATS and RabbitMQ.
 
+mod objects;
 mod process;
+mod task;
 
 use std::time::Duration;
 
