@@ -183,7 +183,7 @@ async fn a_command_alone_is_retried_after_a_conflict_a_few_times() {
     assert_eq!(answers, [Ok(Outcome::Done), Ok(Outcome::Done), Ok(Outcome::Done)]);
     let always = [conflict(), conflict(), conflict(), conflict()];
     let (answers, _) = Stage::new(always).answers(&[DEADLINE]).await;
-    assert_eq!(answers, [Ok(Outcome::Done), Err(ErrorKind::Database), Ok(Outcome::Done)]);
+    assert_eq!(answers, [Ok(Outcome::Done), Err(ErrorKind::DependencyUnavailable), Ok(Outcome::Done)]);
 }
 
 #[tokio::test]
