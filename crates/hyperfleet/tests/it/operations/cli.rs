@@ -25,7 +25,7 @@ async fn help_teaches_the_first_steps() {
       up            Run everything in one process on an embedded database
       serve         Run the API as configured
       sentinel      Decide when resources need work, and tell their adapters
-      adapter       Adapters for trying things out
+      adapter       Do the work of a task file for resources, or pretend to
       migrate       Bring the database's schema up to date, and exit
       verify        Check the database for damage, and exit
       config        Print the effective configuration, secrets masked
