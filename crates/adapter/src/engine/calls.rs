@@ -1,6 +1,7 @@
 //! Calls of a task to the API: the URL is made, a read of the resource itself is answered from what was read already,
 //! and the status of an answer is told apart: what may pass, what is an outage, what is final.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::Value;
 
 use super::effect::{Answer, Call, Effect, Reply, Retries};
@@ -11,6 +12,18 @@ use crate::task::ApiCall;
 
 /// The path of the API.
 const BASE: &str = "/api/hyperfleet";
+
+/// What is encoded in a segment of a path.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b',')
+    .remove(b'=')
+    .remove(b'+');
 
 /// A call that is ready to be sent.
 #[derive(Debug)]
@@ -46,7 +59,8 @@ impl Run {
         path.starts_with(BASE) && path.rsplit('/').next() == Some(self.input.id.as_str())
     }
 
-    /// Sends a call; its answer is a success and JSON, else the failure of `phase` and `step`.
+    /// Sends a call; its answer is a success and JSON, else the failure of `phase` and `step`. Reports are sent by actions
+    /// on the resource itself alone, where they are guarded.
     pub(super) async fn call(
         &mut self,
         call: &ApiCall,
@@ -54,6 +68,11 @@ impl Run {
         step: &str,
     ) -> Result<Value, Failure> {
         let ready = self.ready(call).map_err(|why| Failure::of_author(phase, step, why))?;
+        if ready.call.method != "GET" && ready.path.ends_with("/statuses") {
+            let why =
+                "a report can be sent only by a PUT or POST of a post action, on the resource of the event";
+            return Err(Failure::of_author(phase, step, why.to_owned()));
+        }
         let (text, status) = if ready.call.method == "GET"
             && ready.call.path == ready.path
             && self.is_subject(&ready.path, "")
@@ -148,12 +167,15 @@ fn relative(url: &str, base_url: &str, version: &str) -> Result<String, String> 
         Some((path, query)) => (path, Some(query)),
         None => (below, None),
     };
-    let mut segments: Vec<&str> = Vec::new();
+    if below.starts_with("//") || below.contains(['\\', '#']) {
+        return Err("the URL is neither a path nor an absolute URL".to_owned());
+    }
+    let mut segments: Vec<String> = Vec::new();
     for segment in path.split('/') {
         match segment {
             "" | "." => {}
             ".." => drop(segments.pop()),
-            _ => segments.push(segment),
+            _ => segments.push(canonical(segment)?),
         }
     }
     let clean = segments.join("/");
@@ -164,6 +186,15 @@ fn relative(url: &str, base_url: &str, version: &str) -> Result<String, String> 
         target.push_str(query);
     }
     Ok(target.replace(' ', "%20"))
+}
+
+/// A segment as the API reads it, in one spelling, so that what is compared is what is meant.
+fn canonical(segment: &str) -> Result<String, String> {
+    let text = percent_decode_str(segment).decode_utf8().map_err(|_| "the URL is no UTF-8".to_owned())?;
+    if matches!(&*text, "." | "..") || text.contains(|c: char| c == '/' || c.is_control()) {
+        return Err("a segment of the URL holds an encoded separator".to_owned());
+    }
+    Ok(utf8_percent_encode(&text, SEGMENT).to_string())
 }
 
 /// `https://host:port` of a URL.
@@ -185,12 +216,18 @@ mod tests {
             ("clusters/1/statuses?x=1&y=a b", "/api/hyperfleet/v1/clusters/1/statuses?x=1&y=a%20b"),
             ("/api/hyperfleet/v1/clusters//1/", "/api/hyperfleet/v1/clusters/1"),
             ("/clusters/../nodepools", "/api/hyperfleet/v1/nodepools"),
+            ("/clusters/%30a/st%61tuses", "/api/hyperfleet/v1/clusters/0a/statuses"),
+            ("/clusters/ä", "/api/hyperfleet/v1/clusters/%C3%A4"),
             ("http://api.example:8000/api/hyperfleet/v1/clusters/1", "/api/hyperfleet/v1/clusters/1"),
         ] {
             assert_eq!(path(url).as_deref(), Ok(expected), "{url}");
         }
         for url in [
             "",
+            "//evil.example/x",
+            "\\\\evil.example",
+            "/clusters/1%2Fstatuses",
+            "/clusters/%2e%2e/x",
             "https://api.example:8000/x",
             "http://api.example:80001/x",
             "http://api.example:8000.evil.example/x",

@@ -309,3 +309,33 @@ fn the_short_form_keeps_what_was_known_when_the_adapter_fails() {
         "Applied=True Applied, Available=True Ready, Health=False ExecutionFailed:resources"
     );
 }
+
+#[test]
+fn no_report_leaves_past_the_guard() {
+    let body = r#"{"adapter":"dns","observed_generation":1,"observed_time":"2026-01-01T00:00:00Z","conditions":[{"type":"Applied","status":"True","reason":"A"},{"type":"Available","status":"True","reason":"A"},{"type":"Health","status":"True","reason":"A"},{"type":"Finalized","status":"True","reason":"A"}]}"#;
+    for (method, url) in [
+        ("PUT", "/clusters/1/statuses"),
+        ("POST", "/clusters/%31/st%61tuses/"),
+        ("PUT", "http://localhost:8000/api/hyperfleet/v1/clusters/2/statuses"),
+        ("PATCH", "/clusters/1/statuses"),
+    ] {
+        let call = format!("{{method: {method}, url: \"{url}\", body: '{body}'}}");
+        for task in [
+            format!("params:\n  - {{name: p, source: {{api_call: {call}}}}}\n"),
+            format!("preconditions:\n  - {{name: p, api_call: {call}, expression: 'true'}}\n"),
+            format!("post:\n  post_actions:\n    - {{name: p, api_call: {call}}}\n"),
+        ] {
+            let mut world = |effect: &Effect| {
+                assert!(!matches!(effect, Effect::Call(_)), "{task}: {effect:?}");
+                if let Effect::Report(report) = effect {
+                    assert!(
+                        !report.to_string().contains(r#""type":"Finalized","status":"True""#),
+                        "{report}"
+                    );
+                }
+                None
+            };
+            run(program(&task), input(1), &cluster(1, false), &mut world);
+        }
+    }
+}
