@@ -155,6 +155,11 @@ impl Config {
         for key in KEYS.iter().filter(|key| key.secret == Secret::No || key.path == BASE_URL) {
             insert(&mut root, key, &json(self.settings.value(key.path)));
         }
+        if let Some(url) =
+            root.get_mut("clients").and_then(|clients| clients.pointer_mut("/hyperfleet_api/base_url"))
+        {
+            *url = without_login(&self.api.base_url).into();
+        }
         Value::Object(root)
     }
 
@@ -188,6 +193,14 @@ impl Config {
 }
 
 const BASE_URL: &str = "clients.hyperfleet_api.base_url";
+
+/// A URL without user and password.
+fn without_login(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = url[start..].find('/').map_or(url.len(), |at| at + start);
+    let host = url[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    format!("{}{}", &url[..start], &url[host..])
+}
 
 fn insert(root: &mut Map<String, Value>, key: &Key, value: &Value) {
     let mut at = root;

@@ -8,6 +8,7 @@
 pub mod config;
 pub mod engine;
 mod failures;
+mod files;
 mod intake;
 mod run;
 pub mod serve;

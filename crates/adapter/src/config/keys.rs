@@ -1,7 +1,7 @@
 //! Every setting of an adapter in one table: those of the Go adapter by their names, the new ones beside them, and those
 //! of whatever an adapter talks to.
 
-use hyperfleet_service::settings::{self, Form, Key, NO_EFFECT, key};
+use hyperfleet_service::settings::{self, Form, Key, NO_EFFECT, Secret, key};
 
 /// A setting of the Go adapter that has no meaning here.
 const fn accepted(path: &'static str, form: Form, default: &'static str) -> Key {
@@ -19,7 +19,7 @@ pub(super) const OWN: &[Key] = &[
     key("clients.hyperfleet_api.retry_backoff", Form::Choice(&["exponential", "linear", "constant"]), "exponential", "How pauses between attempts grow."),
     key("clients.hyperfleet_api.base_delay", Form::SOME_TIME, "1s", "The first pause."),
     key("clients.hyperfleet_api.max_delay", Form::SOME_TIME, "30s", "The longest pause."),
-    key("clients.hyperfleet_api.default_headers", Form::Structured, "{}", "The Go adapter's name of `headers`."),
+    Key { secret: Secret::Values, ..key("clients.hyperfleet_api.default_headers", Form::Structured, "{}", "The Go adapter's name of `headers`.") },
     key("clients.broker.subscription_id", Form::Text, "", "Subscription of the adapter; processes of one subscription share the work. Required to serve."),
     key("clients.broker.topic", Form::Text, "", "Topic of every event; hyperfleet-<plural> of its kind when empty."),
     key("clients.broker.kinds", Form::List, "[]", "Kinds to work on when no topic is given."),
@@ -31,11 +31,11 @@ pub(super) const OWN: &[Key] = &[
     key("clients.kubernetes.field_manager", Form::Text, "", "Manager of applied fields; hyperfleet-<adapter.name> when empty."),
     key("clients.kubernetes.adopt_managers", Form::List, "[adapter, hyperfleet-adapter]", "Managers whose fields are taken over at the first apply."),
     key("clients.kubernetes.allow_exec", Form::Bool, "false", "Whether a kubeconfig may run a program for credentials."),
-    accepted("clients.maestro.grpc_server_address", Form::Text, ""),
-    accepted("clients.maestro.http_server_address", Form::Text, ""),
+    Key { secret: Secret::Url, ..accepted("clients.maestro.grpc_server_address", Form::Text, "") },
+    Key { secret: Secret::Url, ..accepted("clients.maestro.http_server_address", Form::Text, "") },
     accepted("clients.maestro.source_id", Form::Text, ""),
     accepted("clients.maestro.client_id", Form::Text, ""),
-    accepted("clients.maestro.auth", Form::Structured, "{}"),
+    Key { secret: Secret::Values, ..accepted("clients.maestro.auth", Form::Structured, "{}") },
     accepted("clients.maestro.timeout", Form::Text, ""),
     accepted("clients.maestro.server_healthiness_timeout", Form::Text, ""),
     accepted("clients.maestro.retry_attempts", Form::Integer { min: 0, max: 100 }, "3"),

@@ -398,7 +398,9 @@ pub(super) async fn run(program: Arc<Program>, input: Input, exchange: Arc<Excha
     if let Err(failure) = run.work().await {
         run.fail(failure);
     }
-    let pending = run.failure.clone().filter(|failure| failure.may_pass() && !run.input.once);
+    let is_outage = |failure: &Failure| matches!(failure.class, FailureClass::Outage { .. });
+    let pending =
+        run.failure.clone().filter(|failure| failure.may_pass() && (!run.input.once || is_outage(failure)));
     if let Some(failure) = pending {
         return run.give_back(failure).await;
     }

@@ -9,11 +9,9 @@ use hyperfleet_core::Timestamp;
 use serde_json::Value;
 
 use crate::engine::{Answer, Call, Effect, Execution, Finished, Reply, Step, Stored};
+use crate::files;
 use crate::targets::{ErrorClass, Observation, TargetError};
 use crate::task::{Backoff, TargetClient};
-
-/// Largest file of a param.
-const MAX_FILE: u64 = 1 << 20;
 
 /// The real world.
 #[derive(Debug)]
@@ -101,7 +99,12 @@ impl Driver {
                 Err(failure) => Err(of_client(&failure)),
             }),
             Effect::Call(call) => Answer::Called(self.call(client, call).await),
-            Effect::File { path } => Answer::File(self.read_file(&path)),
+            Effect::File { path } => {
+                let roots = self.file_roots.clone();
+                let read = move || files::read_below(Path::new(&path), &roots, files::MAX_PARAM);
+                let read = tokio::task::spawn_blocking(read).await;
+                Answer::File(read.unwrap_or_else(|_| Err("the file was not read".to_owned())))
+            }
             Effect::Report(report) => Answer::Reported(self.report(client, item, &report).await),
             Effect::Observe(lookups) => {
                 let looked = lookups.iter().map(|lookup| self.observe(lookup));
@@ -175,24 +178,9 @@ impl Driver {
                 return outcome;
             }
             let pause = pause(backoff, attempt, self.first_pause, self.longest_pause);
-            tokio::time::sleep(retry_after.unwrap_or(pause).max(pause)).await;
+            tokio::time::sleep(retry_after.unwrap_or(pause).min(self.longest_pause).max(pause)).await;
         }
         Err(error(ErrorClass::Transient, "NoAnswer", "the call was given up"))
-    }
-
-    fn read_file(&self, path: &str) -> Result<String, String> {
-        let cannot = |failure: &dyn std::fmt::Display| format!("cannot read {path}: {failure}");
-        // Links are resolved, so that none leads out of the roots.
-        let real = Path::new(path).canonicalize().map_err(|failure| cannot(&failure))?;
-        let allowed = self.file_roots.iter().filter_map(|root| root.canonicalize().ok());
-        if !allowed.into_iter().any(|root| real.starts_with(root)) {
-            return Err(cannot(&"it is not below security.file_roots"));
-        }
-        let size = std::fs::metadata(&real).map_err(|failure| cannot(&failure))?.len();
-        if size > MAX_FILE {
-            return Err(cannot(&"it is larger than 1 MiB"));
-        }
-        std::fs::read_to_string(&real).map_err(|failure| cannot(&failure))
     }
 }
 

@@ -3,10 +3,12 @@
 //! is away.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use hyperfleet_client::{Client, Collection, Context, ItemPath};
 use hyperfleet_events::{Delivery, Event, Subject};
 use tokio::time::Instant;
@@ -21,6 +23,8 @@ use crate::intake::Gate;
 const CAPACITY: usize = 200_000;
 /// An event is given back when its dependency was away for this long, because some brokers count silence.
 const HELD: Duration = Duration::from_secs(300);
+/// Members of an event that tell its resource.
+const TELLING: [&str; 5] = ["id", "kind", "href", "generation", "owner_references"];
 const FIRST_PROBE: Duration = Duration::from_millis(500);
 const LONGEST_PROBE: Duration = Duration::from_secs(30);
 /// Pause before a resource is looked at again when nothing will tell of its change.
@@ -153,15 +157,17 @@ impl Lanes {
         let client = self.client.in_context(&context).unwrap_or_else(|_| self.client.clone());
         let execution = Execution::new(self.program.clone(), input);
         let run = self.driver.execute(&client, &item, execution);
-        let finished = match tokio::time::timeout(self.deadline, run).await {
-            Ok(finished) => finished,
-            Err(_) => Finished {
-                outcome: Outcome::Error,
-                settle: Settle::Retry(format!("the execution did not end within {:?}", self.deadline)),
-                generation: 0,
-                recheck: false,
-                journal: crate::engine::Journal::default(),
-            },
+        let failed = |why: String| Finished {
+            outcome: Outcome::Error,
+            settle: Settle::Retry(why),
+            generation: 0,
+            recheck: false,
+            journal: crate::engine::Journal::default(),
+        };
+        let finished = match tokio::time::timeout(self.deadline, AssertUnwindSafe(run).catch_unwind()).await {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(_)) => failed("the execution panicked".to_owned()),
+            Err(_) => failed(format!("the execution did not end within {:?}", self.deadline)),
         };
         let took = began.elapsed();
         self.metrics.count(&finished, took.as_secs_f64());
@@ -172,7 +178,11 @@ impl Lanes {
                 return;
             }
             let last = all.entry(subject.id.clone()).or_default();
-            (last.item, last.event) = (Some(item), data);
+            if finished.generation > 0 {
+                // Only what tells the resource: an event may be large, and there are many resources.
+                let told = data.into_iter().filter(|(name, _)| TELLING.contains(&name.as_str()));
+                (last.item, last.event) = (Some(item), told.collect());
+            }
             if finished.settle == Settle::Acknowledge && finished.outcome != Outcome::Error {
                 (last.began, last.generation) = (Some(began), finished.generation);
             }

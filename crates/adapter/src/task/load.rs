@@ -14,6 +14,7 @@ use super::model::{
 use super::reader::{Findings, Mapping, check_names, expression, names, template};
 use super::source::Text;
 use super::yaml::{self, Content, Node, Position};
+use crate::files;
 use crate::targets::Propagation;
 
 /// Largest file of a task.
@@ -45,7 +46,7 @@ impl Task {
     pub fn load(path: &Path, options: &Options) -> Loaded {
         let name = path.display().to_string();
         let findings = Findings::of(&name);
-        match read_file(path) {
+        match files::read(path, MAX_FILE) {
             Ok(text) => Self::parse(&text, &name, path.parent().unwrap_or(Path::new(".")), options),
             Err(message) => {
                 findings.error(Position { line: 1, column: 1 }, "A100", message);
@@ -69,15 +70,6 @@ impl Task {
         let is_sound = findings.iter().all(|finding| finding.severity != Severity::Error);
         Loaded { task: task.filter(|_| is_sound), findings }
     }
-}
-
-fn read_file(path: &Path) -> Result<String, String> {
-    let cannot = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
-    let size = std::fs::metadata(path).map_err(|error| cannot(&error))?.len();
-    if size > MAX_FILE {
-        return Err(cannot(&format!("it is larger than {MAX_FILE} bytes")));
-    }
-    std::fs::read_to_string(path).map_err(|error| cannot(&error))
 }
 
 struct Loader<'a> {
@@ -549,7 +541,7 @@ impl<'a> Loader<'a> {
             return None;
         };
         let path = self.resolve(given);
-        let read = path.and_then(|path| Ok((path.display().to_string(), read_file(&path)?)));
+        let read = path.and_then(|path| Ok((path.display().to_string(), files::read(&path, MAX_FILE)?)));
         read.map_err(|message| self.findings.error(node.at, "A100", message)).ok()
     }
 

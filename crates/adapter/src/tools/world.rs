@@ -2,6 +2,7 @@
 //! adapter's dry run.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use hyperfleet_core::Timestamp;
 use regex::Regex;
@@ -10,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::{
     Answer, Apply, Effect, Execution, Finished, Input, Lookup, Program, Reply, Step, Stored,
 };
+use crate::files;
 use crate::targets::{ErrorClass, Matcher, Observation, Operation, TargetError};
 
 /// An input file that cannot be used.
@@ -27,6 +29,8 @@ pub struct World {
     event: Map<String, Value>,
     rules: Vec<Rule>,
     overrides: Map<String, Value>,
+    /// Directories below which params may read files.
+    pub file_roots: Vec<PathBuf>,
     objects: BTreeMap<String, Value>,
     /// What was asked of targets, in order: the verb and the object.
     pub operations: Vec<(&'static str, Value, &'static str)>,
@@ -74,6 +78,7 @@ impl World {
             event: data,
             rules,
             overrides,
+            file_roots: Vec::new(),
             objects: BTreeMap::new(),
             operations: Vec::new(),
         })
@@ -102,9 +107,9 @@ impl World {
                 let (status, body) = self.respond(call.method, &call.path).unwrap_or((200, json!({})));
                 Answer::Called(Ok(Reply { status, body: body.to_string() }))
             }
-            Effect::File { path } => Answer::File(
-                std::fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}")),
-            ),
+            Effect::File { path } => {
+                Answer::File(files::read_below(Path::new(path), &self.file_roots, files::MAX_PARAM))
+            }
             Effect::Observe(lookups) => {
                 Answer::Observed(lookups.iter().map(|one| self.observe(one)).collect())
             }

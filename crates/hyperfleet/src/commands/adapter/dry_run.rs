@@ -65,7 +65,11 @@ impl DryRun {
         let discovery = self.discovery.as_deref().map(read).transpose()?;
         let mut world = World::read(&read(&self.event)?, responses.as_deref(), discovery.as_deref())
             .map_err(Failure::usage)?;
-        let program = Program::new(&config, task, &environment());
+        world.file_roots = config.roots_of(&self.task.path()?);
+        let mut program = Program::new(&config, task, &environment());
+        if program.adapter.is_empty() {
+            program.adapter = "dry-run".to_owned();
+        }
         let finished = world.execute(Arc::new(program), Timestamp::now());
         let trace = Trace {
             event_id: &world.event_id,

@@ -14,7 +14,7 @@ use hyperfleet_events::Event;
 use hyperfleet_service::settings::environment;
 use serde_json::{Map, Value, json};
 
-use super::super::{Failure, block_on};
+use super::super::{Exit, Failure, block_on};
 use super::dry_run::{Format, print};
 use super::task::TaskFile;
 use crate::cli::configuration::{Adapter, Configuration};
@@ -67,7 +67,7 @@ impl Run {
         }
         let task = self.task.load(&config)?;
         let file = self.task.path()?;
-        block_on(|_| async move {
+        block_on(|mut signals| async move {
             let client = Client::new(config.api.clone())?;
             let driver =
                 Driver::connect(&config, client.clone(), &task, &file).await.map_err(Failure::usage)?;
@@ -77,7 +77,13 @@ impl Run {
                 Input { event: subject.data, id, attempt: 1, attempts: 1, once: true, ..Input::default() };
             let program = Program::new(&config, task, &environment());
             let execution = Execution::new(Arc::new(program), input);
-            let finished = driver.execute(&client, &subject.item, execution).await;
+            let finished = tokio::select! {
+                finished = tokio::time::timeout(config.deadline, driver.execute(&client, &subject.item, execution)) => {
+                    let late = |_| Failure::with(Exit::Unreachable, format!("the execution did not end within {:?}", config.deadline));
+                    finished.map_err(late)?
+                }
+                signal = signals.next() => return Ok(ExitCode::from(signal.exit_code())),
+            };
             let trace = Trace {
                 event_id: &subject.event_id,
                 event_type: &subject.event_type,
