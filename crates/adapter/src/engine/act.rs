@@ -26,7 +26,7 @@ enum Decision {
     Delete,
     /// Left alone, with the word and the reason for it.
     Leave(&'static str, String),
-    /// Left alone by the author's wish, which counts as a skip.
+    /// Left alone because the task says so, which counts as a skip.
     Skip(String),
 }
 

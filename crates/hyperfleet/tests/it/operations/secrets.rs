@@ -30,6 +30,9 @@ fn planted() -> Program {
         .env("HYPERFLEET_BROKER_RABBITMQ_URL", "amqp://me:planted-7@rabbit:5672/%2f")
         .env("HYPERFLEET_CLIENTS_HYPERFLEET_API_BASE_URL", "http://me:planted-8@api:8000")
         .env("HYPERFLEET_CLIENTS_HYPERFLEET_API_HEADERS", "{X-API-Key: planted-9, X-Tenant: planted-10}")
+        .env("HYPERFLEET_CLIENTS_HYPERFLEET_API_DEFAULT_HEADERS", "{Authorization: Bearer planted-13}")
+        .env("HYPERFLEET_CLIENTS_MAESTRO_AUTH", "{type: token, token: planted-14}")
+        .env("HYPERFLEET_CLIENTS_MAESTRO_GRPC_SERVER_ADDRESS", "http://me:planted-15@maestro:8090")
         .env(
             "HYPERFLEET_SERVER_JWT_CONFIGS",
             "[{issuer_url: 'https://me:planted-11@idp', jwk_cert_url: 'https://me:planted-12@idp/keys', audience: a}]",
@@ -46,6 +49,7 @@ async fn a_printed_configuration_shows_no_secret() {
         &["sentinel", "config"],
         &["sentinel", "serve", "--print-config"],
         &["adapter", "simulate", "--print-config"],
+        &["adapter", "config"],
     ] {
         let ended = program.run(command).await;
         expect_no_secret(&format!("{command:?}"), &(ended.stdout.clone() + &ended.stderr));
